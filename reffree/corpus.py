@@ -1,0 +1,276 @@
+"""Documents, their gold and their systems' segmentations, checked once and then trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from reffree.errors import InputError, Place, shorten
+from reffree.segmentation import Segmentation
+
+GOLD = "gold"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Units of text with the segmentations proposed for them; make it with `Document.build`."""
+
+    id: str
+    units: tuple[str, ...]
+    gold: Segmentation | None = None
+    systems: Mapping[str, Segmentation] = field(default_factory=dict)
+    speakers: tuple[str, ...] | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    kept: tuple[bool, ...] = ()
+    place: Place = field(default_factory=Place, compare=False)
+
+    @classmethod
+    def build(
+        cls,
+        id: str,
+        units: Sequence[str],
+        *,
+        gold: Segmentation | Sequence[int] | None = None,
+        systems: Mapping[str, Segmentation | Sequence[int]] | None = None,
+        speakers: Sequence[str] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        place: Place | None = None,
+    ) -> Document:
+        """Check everything, drop units without text and reindex the segmentations to match."""
+        place = place or Place()
+        if not isinstance(id, str) or not id:
+            raise InputError(
+                f"the document id {shorten(id)}",
+                expected="a non-empty string",
+                remedy='give every document its own "id"',
+                place=place,
+            )
+        place = replace(place, document=id)
+        units = _check_units(units, place)
+        kept = tuple(bool(unit.strip()) for unit in units)
+        if not any(kept):
+            raise InputError(
+                "no units" if not units else f"{len(units)} units without any text",
+                expected="at least one unit with text",
+                remedy="remove the document or restore its text",
+                place=place,
+            )
+        if speakers is not None:
+            speakers = _check_speakers(speakers, len(units), place)
+        document = cls(
+            id=id,
+            units=tuple(u for u, keep in zip(units, kept, strict=True) if keep),
+            speakers=None
+            if speakers is None
+            else tuple(s for s, keep in zip(speakers, kept, strict=True) if keep),
+            meta=dict(meta or {}),
+            kept=kept,
+            place=place,
+        )
+        checked_gold = None if gold is None else document.align(gold, replace(place, system=GOLD))
+        checked = {
+            _check_system_name(name, place): document.align(value, replace(place, system=name))
+            for name, value in (systems or {}).items()
+        }
+        return replace(document, gold=checked_gold, systems=checked)
+
+    @property
+    def n_dropped(self) -> int:
+        """Units without text that were left out."""
+        return len(self.kept) - len(self.units)
+
+    def align(self, value: Segmentation | Sequence[int], place: Place | None = None) -> Segmentation:
+        """Check masses over the units as given and carry them over to the units that were kept."""
+        place = replace(place or self.place, document=self.id)
+        try:
+            segmentation = value if isinstance(value, Segmentation) else Segmentation(_tuple(value))
+        except InputError as error:
+            raise InputError(
+                error.found, expected=error.expected, remedy=error.remedy, place=place
+            ) from None
+        n_given = len(self.kept)
+        if segmentation.n_units != n_given:
+            raise InputError(
+                f"a segmentation that covers {segmentation.n_units} units",
+                expected=f"{n_given}, the number of units in the document",
+                remedy="run the segmenter again on this version of the corpus",
+                place=place,
+            )
+        return segmentation if self.n_dropped == 0 else segmentation.keep(self.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Documents in file order, every system present in every one of them."""
+
+    documents: tuple[Document, ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse no documents, repeated ids and systems that miss documents."""
+        if not self.documents:
+            raise InputError(
+                "no documents", expected="at least one", remedy="check that the file is not empty"
+            )
+        first: dict[str, Place] = {}
+        for document in self.documents:
+            if document.id in first:
+                earlier = replace(first[document.id], document=None)
+                where = f", first at {earlier}" if str(earlier) else ""
+                raise InputError(
+                    f"the id a second time{where}",
+                    expected="every document once",
+                    remedy="rename or remove one of the two",
+                    place=document.place,
+                )
+            first[document.id] = document.place
+        self._check_systems_complete()
+
+    def _check_systems_complete(self) -> None:
+        names = dict.fromkeys(name for doc in self.documents for name in doc.systems)
+        for name in names:
+            missing = [doc for doc in self.documents if name not in doc.systems]
+            if missing:
+                raise InputError(
+                    f"no segmentation ({len(missing)} of {len(self.documents)} documents lack it)",
+                    expected="one for every document of the corpus",
+                    remedy="add the missing ones, so that systems are compared on the same text",
+                    place=replace(missing[0].place, system=name),
+                )
+
+    def __len__(self) -> int:
+        """Return the number of documents."""
+        return len(self.documents)
+
+    @property
+    def n_units(self) -> int:
+        """Units kept over all documents."""
+        return sum(len(document.units) for document in self.documents)
+
+    @property
+    def n_dropped(self) -> int:
+        """Units without text that were left out."""
+        return sum(document.n_dropped for document in self.documents)
+
+    @property
+    def has_gold(self) -> bool:
+        """Whether every document has a gold segmentation."""
+        return all(document.gold is not None for document in self.documents)
+
+    @property
+    def hypotheses(self) -> dict[str, tuple[Segmentation, ...]]:
+        """System name → one segmentation per document; gold is the first where it is complete."""
+        table: dict[str, tuple[Segmentation, ...]] = {}
+        if self.has_gold:
+            table[GOLD] = tuple(doc.gold for doc in self.documents if doc.gold is not None)
+        for name in self.documents[0].systems:
+            table[name] = tuple(document.systems[name] for document in self.documents)
+        return table
+
+    def with_system(
+        self,
+        name: str,
+        segmentations: Mapping[str, Segmentation | Sequence[int]],
+        places: Mapping[str, Place] | None = None,
+        place: Place | None = None,
+    ) -> Corpus:
+        """Add a system from document id → segmentation; every document once, none unknown."""
+        place = replace(place or Place(), system=name)
+        known = {document.id for document in self.documents}
+        _check_system_name(name, place)
+        for id in segmentations:
+            if id not in known:
+                raise InputError(
+                    "a document that the corpus does not have",
+                    expected=f"one of its {len(known)} ids, such as {self.documents[0].id!r}",
+                    remedy="check that system file and corpus belong together",
+                    place=replace((places or {}).get(id, place), system=name, document=id),
+                )
+        documents = []
+        for document in self.documents:
+            if name in document.systems:
+                raise InputError(
+                    "the system a second time",
+                    expected="every system name once",
+                    remedy="give the other segmentation another name",
+                    place=place,
+                )
+            if document.id not in segmentations:
+                absent = len(known) - len(segmentations)
+                raise InputError(
+                    f"no segmentation ({absent} of {len(known)} documents lack it)",
+                    expected="one for every document of the corpus",
+                    remedy="add the missing ones, so that systems are compared on the same text",
+                    place=replace(place, document=document.id),
+                )
+            at = replace((places or {}).get(document.id, place), system=name)
+            aligned = document.align(segmentations[document.id], at)
+            documents.append(replace(document, systems={**document.systems, name: aligned}))
+        return replace(self, documents=tuple(documents))
+
+    @classmethod
+    def merge(cls, corpora: Iterable[Corpus]) -> Corpus:
+        """Put the documents of several corpora behind one another."""
+        parts = list(corpora)
+        return cls(
+            tuple(document for part in parts for document in part.documents),
+            tuple(note for part in parts for note in part.notes),
+        )
+
+
+def _tuple(value: object) -> tuple[int, ...]:
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return tuple(value)
+    raise InputError(
+        f"the segmentation {shorten(value)}",
+        expected="a list of segment lengths",
+        remedy="write masses such as [3, 4], or convert the file with reffree convert",
+    )
+
+
+def _check_units(units: object, place: Place) -> tuple[str, ...]:
+    if isinstance(units, (str, bytes)) or not isinstance(units, Sequence):
+        raise InputError(
+            f"{type(units).__name__} as units",
+            expected="a list of strings",
+            remedy="split the text into sentences or utterances first",
+            place=place,
+        )
+    for i, unit in enumerate(units):
+        if not isinstance(unit, str):
+            raise InputError(
+                f"unit {i + 1} of {len(units)} is {shorten(unit)} ({type(unit).__name__})",
+                expected="a string",
+                remedy="write the unit as text in quotes",
+                place=place,
+            )
+    return tuple(units)
+
+
+def _check_speakers(speakers: object, n_units: int, place: Place) -> tuple[str, ...]:
+    if isinstance(speakers, (str, bytes)) or not isinstance(speakers, Sequence):
+        found = f"{type(speakers).__name__} as speakers"
+    elif len(speakers) != n_units:
+        found = f"{len(speakers)} speakers"
+    elif not all(isinstance(speaker, str) for speaker in speakers):
+        found = "a speaker that is not a string"
+    else:
+        return tuple(speakers)
+    raise InputError(
+        found,
+        expected=f"{n_units} strings, one for every unit",
+        remedy="repeat the speaker for every unit or leave the field out",
+        place=place,
+    )
+
+
+def _check_system_name(name: object, place: Place) -> str:
+    if isinstance(name, str) and name.strip():
+        return name
+    raise InputError(
+        f"the system name {shorten(name)}",
+        expected="a non-empty string",
+        remedy="name the system",
+        place=place,
+    )

@@ -1,0 +1,77 @@
+"""Errors a user can act on: every message is one sentence with its place and its remedy.
+
+ReffreeError
+├── InputError        a file or value the user gave cannot be used (exit code 1)
+├── UnknownNameError  a name that no registry knows (exit code 2)
+└── EncoderError      a model cannot be found, loaded or trusted (exit code 1)
+    └── CacheError    the embedding cache cannot be used (exit code 1)
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class ReffreeError(Exception):
+    """Base of every error reffree raises on purpose; its text is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an input came from; any part may be unknown."""
+
+    file: str | None = None
+    line: int | None = None
+    document: str | None = None
+    system: str | None = None
+
+    def __str__(self) -> str:
+        """Name the known parts, widest first."""
+        parts = []
+        if self.file is not None:
+            parts.append(self.file)
+        if self.line is not None:
+            parts.append(f"line {self.line}")
+        if self.system is not None:
+            parts.append(f"system {self.system!r}")
+        if self.document is not None:
+            parts.append(f"document {shorten(self.document)!r}")
+        return ", ".join(parts)
+
+
+class InputError(ReffreeError):
+    """Bad input: where it is, what was found, what was expected, what to do."""
+
+    def __init__(self, found: str, *, expected: str, remedy: str, place: Place | None = None):
+        """Compose the sentence ``place: found …; expected …; remedy``."""
+        self.place = place or Place()
+        self.found, self.expected, self.remedy = found, expected, remedy
+        where = f"{self.place}: " if str(self.place) else ""
+        super().__init__(f"{where}found {found}; expected {expected}; {remedy}")
+
+
+class UnknownNameError(ReffreeError):
+    """A name that is not registered; suggests the nearest one and lists all."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]):
+        """Compose the sentence, with a suggestion when one is close."""
+        names = sorted(known)
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ";"
+        super().__init__(f"unknown {kind} {name!r}{hint} Known: {', '.join(names)}.")
+
+
+class EncoderError(ReffreeError):
+    """A model cannot be found, loaded or trusted."""
+
+
+class CacheError(EncoderError):
+    """The embedding cache cannot be used as it is."""
+
+
+def shorten(value: object, limit: int = 60) -> str:
+    """Show a value in an error message without flooding the terminal."""
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

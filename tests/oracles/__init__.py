@@ -1,0 +1,1 @@
+"""Slow, obvious reference implementations that the tests hold the fast ones against."""
