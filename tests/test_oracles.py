@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.oracles import reference_free
 from tests.oracles.reference_free import (
     arp_segments,
     cos_dispersion,
     document_score,
     pair_dispersion,
+    relative_proximity,
     segrefree_segments,
     silhouette_segments,
     silhouette_units,
@@ -35,7 +35,7 @@ def line(*positions: float) -> np.ndarray:
 
 # Toy table ------------------------------------------------------------------------------------
 
-TOY = [[1, 0], [1, 0.2], [0.9, 0.1], [0, 1], [0.1, 1], [0.2, 0.9], [0.5, 0.5]]
+TOY: list[list[float]] = [[1, 0], [1, 0.2], [0.9, 0.1], [0, 1], [0.1, 1], [0.2, 0.9], [0.5, 0.5]]
 TOY_COLUMNS: dict[str, tuple[str, float | None]] = {
     "std_p1": ("arp_std", 1),
     "std_p2": ("arp_std", 2),
@@ -127,11 +127,17 @@ def test_dispersions_of_a_zero_unit() -> None:
     assert pair_dispersion(x) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("residue", [0.0, 1e-8])
-def test_centroid_of_opposite_units_counts_as_zero(residue: float) -> None:
-    x = np.array([[1.0 + residue, 0.0], [-1.0, 0.0]])
+def test_opposite_units() -> None:
+    x = np.array([[1.0, 0.0], [-1.0, 0.0]])
     assert cos_dispersion(x) == 1.0
     assert pair_dispersion(x) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("residue", "expected"), [(0.0, 1.0), (1e-6, 1.0), (1e-5, 4 / 3)])
+def test_tiny_centroid_counts_as_zero(residue: float, expected: float) -> None:
+    # Mean norm 4/3, centroid (residue / 3, 0). Where it counts its cosines are 1, -1, -1.
+    x = np.array([[2.0 + residue, 0.0], [-1.0, 0.0], [-1.0, 0.0]])
+    assert cos_dispersion(x) == pytest.approx(expected)
 
 
 def test_short_but_real_centroid_does_not_count_as_zero() -> None:
@@ -276,7 +282,7 @@ def test_segrefree_without_finite_ratio_is_undefined() -> None:
 # Degenerate documents -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("masses", [[3, 4], [2, 1, 4], [1, 6], [6, 1], [3, 1, 2, 1]])
+@pytest.mark.parametrize("masses", [[3, 4], [2, 1, 4], [1, 6], [6, 1], [3, 1, 2, 1], [3, 2, 1, 3]])
 @pytest.mark.parametrize(
     "unit", [[1.0, 0.0], [0.1, 0.7, -0.3], [1e6 + 0.1, 1 / 3], [1e-9 / 3, 2e-9 / 7]]
 )
@@ -384,6 +390,39 @@ def test_float32_embeddings_are_computed_in_float64() -> None:
         assert document_score(units, [3, 1, 3], metric) == widened
 
 
+# Thresholds -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("step", "zero"), [(1e-7, True), (1e-5, False)])
+@pytest.mark.parametrize("size", [1.0, 1e-5, 1e5])
+def test_small_distances_relative_to_the_document(step: float, zero: bool, size: float) -> None:
+    # 0 0 | d d | 2 2: d is 1e-7 or 1e-5 of the document's standard deviation (about 1).
+    units = size * line(0, 0, step, step, 2, 2, 2, 2)
+    masses = [2, 2, 4]
+    for p in (1, 2):
+        expected = [0.0, 1.0] if zero else [1.0, 1.0]
+        assert arp_segments(units, masses, "std", p) == pytest.approx(expected)
+    expected = [0.0, 1.0] if zero else [1.0, 1.0]
+    assert silhouette_segments(units, masses)[::2] == pytest.approx(expected)
+    assert segrefree_segments(units, masses) == [None if zero else 0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(("angle", "expected"), [(1e-6, 0.0), (1e-5, 1.0)])
+def test_small_angles(angle: float, expected: float) -> None:
+    # intra 0, inter 1 - cos(angle) for pair, 1 - cos(angle / 2) for cos: about 1e-13 or 1e-11.
+    x, y = [1.0, 0.0], [math.cos(angle), math.sin(angle)]
+    for kind in ("cos", "pair"):
+        score = arp_segments([x, x, y, y], [2, 2], kind, 1)
+        assert score == pytest.approx([expected], rel=0, abs=1e-3)
+
+
+@pytest.mark.parametrize(("p", "intra"), [(1, 2.0), (2, 2.0), (1, 0.5), (2, 0.5)])
+def test_std_threshold_is_on_the_variances(p: float, intra: float) -> None:
+    # inter = 0 and intra * 1e-6 against a document variance of 1: variances 4e-12 or 0.25e-12.
+    score = relative_proximity(0.0, (intra * 1e-6) ** p, "std", p, 1.0)
+    assert score == (-1.0 if intra > 1 else 0.0)
+
+
 # Refusals -------------------------------------------------------------------------------------
 
 
@@ -403,10 +442,3 @@ def test_unknown_options_are_refused() -> None:
         document_score(TOY, [3, 4], "arp_cos", average="units")
     with pytest.raises(ValueError, match="ARP metrics only"):
         document_score(TOY, [3, 4], "segrefree", p=2)
-
-
-def test_thresholds_are_the_settled_ones() -> None:
-    assert reference_free.ZERO_CENTROID == 1e-6
-    assert reference_free.ZERO_COSINE_DISPERSIONS == 1e-12
-    assert reference_free.ZERO_VARIANCES == 1e-12
-    assert reference_free.ZERO_DISTANCE == 1e-6

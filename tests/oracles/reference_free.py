@@ -127,25 +127,22 @@ DISPERSIONS: dict[str, Callable[[Array], float]] = {
 }
 
 
-def relative_proximity(
-    inter: float, intra_to_p: float, kind: str, p: float, scale: float
-) -> float:
+def relative_proximity(inter: float, intra_to_p: float, kind: str, p: float, scale: float) -> float:
     """Eq. 15 on inter and intra**p; 0 where both dispersions are practically 0.
 
     ``scale`` is the variance of the whole document (used by kind "std" only).
     """
-    intra = intra_to_p ** (1.0 / p)
+    intra = float(intra_to_p ** (1.0 / p))
     if kind == "std":
         if inter**2 + intra**2 <= ZERO_VARIANCES * scale:
             return 0.0
     elif inter + intra <= ZERO_COSINE_DISPERSIONS:
         return 0.0
-    return (inter**p - intra_to_p) / (inter**p + intra_to_p)
+    inter_to_p = float(inter**p)
+    return (inter_to_p - intra_to_p) / (inter_to_p + intra_to_p)
 
 
-def arp_segments(
-    embeddings: ArrayLike, masses: Sequence[int], kind: str, p: float
-) -> list[float]:
+def arp_segments(embeddings: ArrayLike, masses: Sequence[int], kind: str, p: float) -> list[float]:
     """Eq. 13-20: RP of every segment but the last, which has no successor."""
     dispersion = DISPERSIONS[kind]
     units = as_units(embeddings)

@@ -1,0 +1,118 @@
+"""Choi files: one unit per line, segments separated by lines of ten or more ``=``.
+
+A file is a document and its blocks are the gold segments. Separators at both ends are optional and empty
+blocks do not exist, but a file without any separator is refused: it is rather a README than a document
+of one segment. In a folder every ``.ref`` and ``.txt`` file and every file without an extension counts;
+a document's id is its path inside the folder without ``.ref`` or ``.txt``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from reffree.corpus import Document
+from reffree.errors import InputError, Place, shorten
+from reffree.formats.source import Source, checked_name, without_suffix
+from reffree.segmentation import Segmentation
+
+SUFFIXES = (".ref", ".txt", "")
+SEPARATOR = "=========="
+_SEPARATOR = re.compile(r"={10,}")
+_MAX_NAME = 100
+
+
+def is_separator(line: str) -> bool:
+    """Whether a line separates two segments."""
+    return _SEPARATOR.fullmatch(line.strip()) is not None
+
+
+def read(source: Source) -> list[Document]:
+    """Read a file, or every file of a folder."""
+    if not source.is_folder:
+        name = source.stem if source.is_stdin else source.path.name
+        return [_document(source, checked_name(without_suffix(name, SUFFIXES), source.place()))]
+    documents, others = [], 0
+    for relative, path in source.files():
+        if path.suffix.lower() not in SUFFIXES:
+            others += 1
+            continue
+        file = Source(path)
+        id = checked_name(without_suffix(relative, SUFFIXES), file.place())
+        documents.append(_document(file, id))
+        source.notes += file.notes
+    if others:
+        source.note(
+            f"{others} file{'s' * (others > 1)} of another kind",
+            expected="Choi files (.ref, .txt or without extension)",
+            remedy="they were not read, move them elsewhere to silence this",
+        )
+    return documents
+
+
+def _document(source: Source, id: str) -> Document:
+    blocks: list[list[str]] = [[]]
+    separated = False
+    for _, line in source.lines():
+        if is_separator(line):
+            separated = True
+            blocks.append([])
+        elif line.strip():
+            blocks[-1].append(line)
+    if not separated:
+        raise InputError(
+            "no line of ten or more =",
+            expected=f"a Choi file, whose segments are separated by {SEPARATOR}",
+            remedy="put such a line before the first segment, or move the file elsewhere",
+            place=source.place(),
+        )
+    blocks = [block for block in blocks if block]
+    return Document.build(
+        id,
+        [unit for block in blocks for unit in block],
+        gold=[len(block) for block in blocks] or None,
+        place=source.place(),
+    )
+
+
+def write(document: Document, segmentation: Segmentation) -> Iterator[str]:
+    """Write one document between separators; line breaks inside a unit become spaces."""
+    yield f"{SEPARATOR}\n"
+    units = iter(document.units)
+    for mass in segmentation.masses:
+        for _ in range(mass):
+            yield f"{_line(next(units), document.place)}\n"
+        yield f"{SEPARATOR}\n"
+
+
+def has_line_break(unit: str) -> bool:
+    """Whether a unit cannot be written on one line as it is."""
+    return "\n" in unit or "\r" in unit
+
+
+def _line(unit: str, place: Place) -> str:
+    line = " ".join(re.split(r"[\r\n]+", unit)) if has_line_break(unit) else unit
+    if is_separator(line):
+        raise InputError(
+            f"the unit {shorten(line)!r}",
+            expected="text, since a line of ten or more = separates segments",
+            remedy="change the unit, or write another format such as jsonl",
+            place=place,
+        )
+    return line
+
+
+def file_names(ids: list[str]) -> list[str]:
+    """Make one file name per id: safe characters only, unique even where case does not count."""
+    taken: set[str] = set()
+    names = []
+    for id in ids:
+        stem = re.sub(r"[^\w.-]", "_", id)[:_MAX_NAME]
+        stem = f"_{stem[1:]}" if stem.startswith(".") else stem
+        name, n = stem, 1
+        while name.casefold() in taken:
+            n += 1
+            name = f"{stem}-{n}"
+        taken.add(name.casefold())
+        names.append(f"{name}.ref")
+    return names

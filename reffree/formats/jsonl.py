@@ -1,0 +1,120 @@
+"""Corpus JSONL: one document a line, text and segmentations together.
+
+``{"id": "m1", "units": ["…"], "gold": [3, 4], "systems": {"texttiling": [2, 5]}, "speakers": ["…"],
+"meta": {}}``: gold, systems, speakers and meta are optional, masses sum to the number of units. The key
+``golds`` (annotator → masses) is reserved for several annotators: its masses are checked and kept in
+``meta["golds"]``. A JSON file with one such object, or a list of them, is read as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, cast
+
+from reffree.corpus import Corpus, Document
+from reffree.errors import InputError, Place
+from reffree.formats.source import Source
+from reffree.formats.strict_json import as_object, field, refuse_unknown
+
+GOLDS = "golds"
+KEYS = ("id", "units", "gold", "systems", "speakers", "meta", GOLDS)
+
+
+def read(source: Source) -> list[Document]:
+    """Read a file of one document a line."""
+    return list(read_lines(source.json_lines(), source))
+
+
+def read_lines(lines: Iterable[tuple[int, object]], source: Source) -> Iterator[Document]:
+    """Read documents from lines already parsed."""
+    for number, value in lines:
+        place = source.place(number)
+        yield document(as_object(value, "a document", place), place)
+
+
+def read_json(source: Source) -> list[Document]:
+    """Read one JSON value: a document or a list of documents."""
+    values = source.json if isinstance(source.json, list) else [source.json]
+    found = []
+    for i, value in enumerate(values):
+        table = as_object(value, f"document {i + 1}", source.place())
+        found.append(document(table, source.place()))
+    return found
+
+
+def document(table: dict[str, object], place: Place) -> Document:
+    """Check one object and make the document."""
+    name = table.get("id")
+    if isinstance(name, str) and name:
+        place = replace(place, document=name)
+    if "units" not in table and "segmentation" in table:
+        raise InputError(
+            "a segmentation without units",
+            expected="a corpus, whose documents have 'units'",
+            remedy="give this file with --system NAME=FILE next to its corpus",
+            place=place,
+        )
+    refuse_unknown(table, KEYS, place)
+    units = field(table, "units", place)
+    systems = table.get("systems")
+    meta = table.get("meta")
+    made = Document.build(
+        cast(str, field(table, "id", place)),
+        cast(Any, units),
+        gold=cast(Any, table.get("gold")),
+        systems=None if systems is None else cast(Any, as_object(systems, "'systems'", place)),
+        speakers=cast(Any, table.get("speakers")),
+        meta=None if meta is None else _checked_meta(as_object(meta, "'meta'", place), place),
+        place=place,
+    )
+    if table.get(GOLDS) is None:
+        return made
+    golds = {
+        annotator: list(made.align(cast(Any, masses), replace(place, system=annotator)).masses)
+        for annotator, masses in as_object(table[GOLDS], f"{GOLDS!r}", place).items()
+    }
+    return replace(made, meta={**made.meta, GOLDS: golds})
+
+
+def _checked_meta(meta: dict[str, object], place: Place) -> dict[str, object]:
+    if GOLDS not in meta:
+        return meta
+    raise InputError(
+        f"the key {GOLDS!r} inside 'meta'",
+        expected=f"{GOLDS!r} beside 'gold', where its masses are checked",
+        remedy="move it out of 'meta'",
+        place=place,
+    )
+
+
+def write(corpus: Corpus) -> Iterator[str]:
+    """Write one line per document; fields without content are left out."""
+    for doc in corpus.documents:
+        meta = dict(doc.meta)
+        golds = meta.pop(GOLDS, None)
+        table = {
+            "id": doc.id,
+            "units": list(doc.units),
+            "gold": doc.gold and list(doc.gold.masses),
+            "systems": {name: list(value.masses) for name, value in doc.systems.items()} or None,
+            "speakers": doc.speakers and list(doc.speakers),
+            GOLDS: golds,
+            "meta": meta or None,
+        }
+        present = {key: value for key, value in table.items() if value is not None}
+        yield dumps(present, doc.place) + "\n"
+
+
+def dumps(value: object, place: Place) -> str:
+    """Write JSON on one line, as UTF-8 and without NaN."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"a value that JSON cannot hold ({error})",
+            expected="text, numbers, lists and objects with text keys",
+            remedy="change it in the document's meta",
+            place=place,
+        ) from None

@@ -1,0 +1,63 @@
+"""nltk boundary strings: one string of 0 and 1 per line and document, optionally ``id<TAB>string``.
+
+nltk writes one character per gap between units; one per unit is read as well (see
+`Segmentation.from_string`). The file has no text, and its strings are the corpus's gold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from reffree.corpus import GOLD, Corpus
+from reffree.errors import InputError, shorten
+from reffree.formats.labels import Label
+from reffree.formats.source import Source
+from reffree.segmentation import Segmentation
+
+_LINE = re.compile(r"(?:[^\t]+\t)?\s*[01]*\s*")
+
+
+def is_line(line: str) -> bool:
+    """Whether a line may come from such a file."""
+    return _LINE.fullmatch(line) is not None
+
+
+def read(source: Source) -> list[Label]:
+    """Read one gold segmentation per line that is not blank; ids on all lines or on none."""
+    labels: list[Label] = []
+    for number, line in source.lines():
+        if not line.strip():
+            continue
+        id, tab, string = line.rpartition("\t")
+        place = source.place(number)
+        if labels and bool(tab) != (labels[0].document is not None):
+            raise InputError(
+                "a line with an id" if tab else "a line without an id",
+                expected="ids on all lines or on none",
+                remedy="write id, tab, string on every line",
+                place=place,
+            )
+        if tab and not id.strip():
+            raise InputError(
+                "a tab without an id before it",
+                expected="id, tab, string",
+                remedy="write the document's id first",
+                place=place,
+            )
+        labels.append(Label(id.strip() if tab else None, GOLD, string.strip(), place))
+    return labels
+
+
+def write(corpus: Corpus, segmentations: list[Segmentation]) -> Iterator[str]:
+    """Write ``id<TAB>gap string`` lines."""
+    for document, segmentation in zip(corpus.documents, segmentations, strict=True):
+        id = document.id
+        if re.search(r"[\t\r\n]", id) or id != id.strip() or id.startswith("\ufeff"):
+            raise InputError(
+                f"the id {shorten(ascii(id))}",
+                expected="an id without tabs, line breaks or spaces around it",
+                remedy="rename the document, or write another format",
+                place=document.place,
+            )
+        yield f"{id}\t{segmentation.to_string('gap')}\n"

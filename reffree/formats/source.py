@@ -1,0 +1,212 @@
+"""Where bytes come from: a file or stdin, read as UTF-8 line by line within a hard limit.
+
+Every way a file can fail to be text (missing, unreadable, a folder, UTF-16, invalid UTF-8, a line too
+long to hold) becomes an `InputError` here. A byte-order mark and Windows line ends are accepted, and
+each leaves one sentence in `Source.notes`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from reffree.errors import InputError, Place, shorten
+from reffree.formats.strict_json import parse
+
+MAX_LINE_BYTES = 64 * 1024 * 1024
+STDIN = "<stdin>"
+
+
+class Source:
+    """One input, named as the user named it; ``-`` is stdin, which can be read once."""
+
+    def __init__(self, path: str | Path):
+        """Remember the path; nothing is opened yet."""
+        self.is_stdin = str(path) == "-"
+        self.path = Path(path)
+        self.name = STDIN if self.is_stdin else str(path)
+        self.notes: list[str] = []
+
+    @property
+    def suffix(self) -> str:
+        """The extension in lower case; stdin has none."""
+        return "" if self.is_stdin else self.path.suffix.lower()
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the path is a folder."""
+        return not self.is_stdin and self.path.is_dir()
+
+    @property
+    def stem(self) -> str:
+        """The file's name without its extension, for formats that name their document by it."""
+        return "stdin" if self.is_stdin else checked_name(self.path.stem, self.place())
+
+    def place(self, line: int | None = None) -> Place:
+        """Name this source, or a line of it, for an error."""
+        return Place(file=self.name, line=line)
+
+    def note(self, found: str, *, expected: str, remedy: str, line: int | None = None) -> None:
+        """Keep a sentence for the user, once."""
+        error = InputError(found, expected=expected, remedy=remedy, place=self.place(line))
+        if str(error) not in self.notes:
+            self.notes.append(str(error))
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Yield (number from 1, text without its line end); only ``\\n`` ends a line."""
+        with self._opened() as handle:
+            number = 0
+            while raw := self._readline(handle, number + 1):
+                number += 1
+                yield number, self._decode(raw, number)
+
+    def _readline(self, handle: BinaryIO, number: int) -> bytes:
+        try:
+            raw = handle.readline(MAX_LINE_BYTES + 1)
+        except OSError as error:
+            raise self._unreadable(error) from None
+        if len(raw) > MAX_LINE_BYTES:
+            raise InputError(
+                f"a line of more than {MAX_LINE_BYTES:,} bytes",
+                expected="at most that many in a line",
+                remedy="put one document on a line, or split this document",
+                place=self.place(number),
+            )
+        return raw
+
+    def _decode(self, raw: bytes, number: int) -> str:
+        start = 0
+        if number == 1:
+            if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise InputError(
+                    "a UTF-16 byte-order mark",
+                    expected="UTF-8",
+                    remedy="save the file as UTF-8",
+                    place=self.place(1),
+                )
+            if raw.startswith(codecs.BOM_UTF8):
+                start = len(codecs.BOM_UTF8)
+                self.note(
+                    "a byte-order mark",
+                    expected="plain UTF-8",
+                    remedy="it was ignored, save the file without it to silence this",
+                    line=1,
+                )
+        if raw.endswith(b"\r\n"):
+            if not any("(CRLF)" in note for note in self.notes):
+                self.note(
+                    "a Windows line end (CRLF)",
+                    expected="LF",
+                    remedy="all were read as LF, save the file with LF to silence this",
+                    line=number,
+                )
+            end = len(raw) - 2
+        else:
+            end = len(raw) - raw.endswith(b"\n")
+        try:
+            return raw[start:end].decode("utf-8")
+        except UnicodeDecodeError as error:
+            byte = start + error.start
+            raise InputError(
+                f"the byte 0x{raw[byte]:02x} at offset {byte} of the line, which is not UTF-8",
+                expected="UTF-8",
+                remedy="save the file as UTF-8",
+                place=self.place(number),
+            ) from None
+
+    @cached_property
+    def json(self) -> object:
+        """The whole input as one JSON value."""
+        text = "\n".join(text for _, text in self.lines())
+        return parse(text, self.place(), whole=True)
+
+    def json_lines(self) -> Iterator[tuple[int, object]]:
+        """Yield (line number, JSON value) for every line that is not blank."""
+        for number, text in self.lines():
+            if text.strip():
+                yield number, parse(text, self.place(number))
+
+    @contextmanager
+    def _opened(self) -> Iterator[BinaryIO]:
+        if self.is_stdin:
+            if sys.stdin is None:
+                raise InputError(
+                    "no standard input",
+                    expected="a stream to read",
+                    remedy="give a file instead of -",
+                    place=self.place(),
+                )
+            yield sys.stdin.buffer
+            return
+        try:
+            handle = self.path.open("rb")
+        except (OSError, ValueError) as error:
+            raise self._unreadable(error) from None
+        with handle:
+            yield handle
+
+    def _unreadable(self, error: OSError | ValueError) -> InputError:
+        return unreadable(error, self.place())
+
+    def files(self) -> list[tuple[str, Path]]:
+        """Every file of a folder that is not hidden, sorted by its relative posix path.
+
+        A link to another folder is not followed, and leaves a note.
+        """
+
+        def refuse(error: OSError) -> None:
+            raise unreadable(error, Place(file=error.filename or self.name)) from None
+
+        found = []
+        for root, folders, names in os.walk(self.path, onerror=refuse):
+            for folder in folders:
+                if not folder.startswith(".") and (Path(root) / folder).is_symlink():
+                    self.note(
+                        f"a link to another folder, {folder!r}",
+                        expected="files and folders",
+                        remedy="it was not followed, give that folder by itself",
+                    )
+            folders[:] = [folder for folder in folders if not folder.startswith(".")]
+            paths = [Path(root) / name for name in names if not name.startswith(".")]
+            found += [(path.relative_to(self.path).as_posix(), path) for path in paths]
+        return sorted(found)
+
+
+def unreadable(error: OSError | ValueError, place: Place) -> InputError:
+    """Say in a sentence why a path could not be read."""
+    if isinstance(error, FileNotFoundError):
+        found, remedy = "no file of this name", "check the path"
+    elif isinstance(error, IsADirectoryError):
+        found, remedy = "a folder", "name a file in it"
+    elif isinstance(error, PermissionError):
+        found, remedy = "a file that may not be read", "change its permissions"
+    else:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        found, remedy = f"a path that cannot be read ({reason})", "check the path"
+    return InputError(found, expected="a readable file", remedy=remedy, place=place)
+
+
+def checked_name(name: str, place: Place) -> str:
+    """Refuse a file name that is not text, since it becomes a document's id."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(
+            f"the file name {shorten(ascii(name))}, which is not UTF-8",
+            expected="a name that can serve as a document's id",
+            remedy="rename the file",
+            place=place,
+        ) from None
+    return name
+
+
+def without_suffix(relative: str, suffixes: tuple[str, ...]) -> str:
+    """Document id for a file of a folder: its posix path, less one of the given extensions."""
+    path = PurePosixPath(relative)
+    return str(path.with_suffix("")) if path.suffix.lower() in suffixes else relative

@@ -1,0 +1,1 @@
+"""Scores in torch: packed documents × hypotheses, pair sums, metrics."""

@@ -1,0 +1,222 @@
+"""Many documents, many hypotheses each, all metrics: batches in, raw scores out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from reffree.errors import InputError, Place
+from reffree.scoring.layout import Layout
+from reffree.scoring.metrics import Metric, parse_metrics, spelling
+from reffree.scoring.pairs import TABLE_ELEMENTS, Units
+from reffree.segmentation import Segmentation
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = Tensor | NDArray[np.generic]
+
+Unsegmented = Literal["neutral", "skip", "worst"]
+Hypotheses = Sequence[Segmentation | Sequence[int]]
+
+HYPOTHESIS_ELEMENTS = 1 << 20
+"""Hypotheses × units scored at a time; some thirty float64 arrays of this size are alive."""
+
+BATCH_ELEMENTS = 1 << 21
+"""Units × dimensions of the documents packed together (16 MiB)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawScores:
+    """One metric over all hypotheses of all documents, document by document."""
+
+    documents: list[Tensor]  # per document (its hypotheses,), NaN where undefined
+    segments: list[list[Tensor]]  # per document and hypothesis (its segments,)
+    left_out: list[Tensor]  # per document (its hypotheses,)
+
+
+def score_document(
+    embeddings: Array,
+    hypotheses: Hypotheses,
+    metrics: Sequence[str] | None = None,
+    *,
+    unsegmented: Unsegmented = "neutral",
+) -> dict[str, Tensor]:
+    """Raw scores of many segmentations of one document, for training and search loops.
+
+    Args:
+        embeddings: one row per unit, any floating dtype, on any device; it is not changed, and no
+            gradient flows through the scores.
+        hypotheses: one list of masses (or `Segmentation`) each.
+        metrics: names as for ``reffree score -m``; all by default.
+        unsegmented: what a hypothesis without a boundary scores.
+
+    Returns:
+        Metric → float64 tensor, one raw score per hypothesis on the embeddings' device; NaN where
+        the score is undefined.
+
+    >>> import numpy as np
+    >>> units = np.array([[1, 0], [1, 0.2], [0.9, 0.1], [0, 1], [0.1, 1], [0.2, 0.9], [0.5, 0.5]])
+    >>> scores = score_document(units, [[3, 4], [2, 5]], ["arp_pair"])
+    >>> [round(score, 6) for score in scores["arp_pair"].tolist()]
+    [0.966064, -0.675615]
+    """
+    parsed = parse_metrics(metrics)
+    if not hypotheses:
+        device = embeddings.device if isinstance(embeddings, Tensor) else None
+        return {spelling(m): torch.empty(0, dtype=torch.float64, device=device) for m in parsed}
+    scores = score_documents([embeddings], [hypotheses], parsed, unsegmented=unsegmented)
+    return {name: raw.documents[0] for name, raw in scores.items()}
+
+
+def score_documents(
+    embeddings: Sequence[Array],
+    hypotheses: Sequence[Hypotheses],
+    metrics: Sequence[Metric],
+    *,
+    unsegmented: Unsegmented = "neutral",
+    device: torch.device | None = None,
+    names: Sequence[str] | None = None,
+    progress: Callable[[int], None] = lambda done: None,
+) -> dict[str, RawScores]:
+    """Score every hypothesis of every document; ``progress`` is told how many were just done."""
+    labels = names or [str(i) for i in range(len(embeddings))]
+    documents = [check_embeddings(x, name) for x, name in zip(embeddings, labels, strict=True)]
+    masses = [
+        check_hypotheses(given, len(document), name)
+        for given, document, name in zip(hypotheses, documents, labels, strict=True)
+    ]
+    results = {
+        spelling(metric): RawScores(
+            [torch.empty(0)] * len(documents),
+            [[] for _ in documents],
+            [torch.empty(0)] * len(documents),
+        )
+        for metric in metrics
+    }
+    for batch in _batches(documents):
+        target = device or documents[batch[0]].device
+        units = Units([documents[i] for i in batch], target)
+        flat = [(slot, m) for slot, i in enumerate(batch) for m in masses[i]]
+        parts: dict[str, list[tuple[Tensor, Tensor, list[Tensor]]]] = {name: [] for name in results}
+        step = max(1, HYPOTHESIS_ELEMENTS // units.n_units)
+        for start in range(0, len(flat), step):
+            chunk = flat[start : start + step]
+            layout = Layout.pack(
+                [slot for slot, _ in chunk], [m for _, m in chunk], units.n_units, target
+            )
+            sums = units.row_sums(layout, chain.from_iterable(m.requests for m in metrics))
+            for metric in metrics:
+                score = metric(units, layout, sums)
+                raw = _settle_unsegmented(score.documents, layout, metric, unsegmented)
+                lengths = [len(m) for _, m in chunk]
+                rows = [row[:n] for row, n in zip(score.segments, lengths, strict=True)]
+                parts[spelling(metric)].append((raw, score.left_out, rows))
+            progress(len(chunk))
+        counts = [len(masses[i]) for i in batch]
+        for name, pieces in parts.items():
+            _file(results[name], batch, counts, pieces)
+    return results
+
+
+def _file(
+    result: RawScores,
+    batch: list[int],
+    counts: list[int],
+    pieces: list[tuple[Tensor, Tensor, list[Tensor]]],
+) -> None:
+    """Hand a batch's flat results back to the documents they belong to."""
+    raw = torch.cat([piece[0] for piece in pieces]).split(counts)
+    left_out = torch.cat([piece[1] for piece in pieces]).split(counts)
+    rows = iter(list(chain.from_iterable(piece[2] for piece in pieces)))
+    for i, count, values, left in zip(batch, counts, raw, left_out, strict=True):
+        result.documents[i], result.left_out[i] = values, left
+        result.segments[i] = [next(rows) for _ in range(count)]
+
+
+def _settle_unsegmented(
+    raw: Tensor, layout: Layout, metric: Metric, unsegmented: Unsegmented
+) -> Tensor:
+    """Give hypotheses without a boundary what the policy says; undefined under ``skip``."""
+    orientation = metric.orientation
+    value = {"neutral": orientation.neutral, "skip": None, "worst": orientation.worst}[unsegmented]
+    return torch.where(layout.n_segments == 1, torch.nan if value is None else value, raw)
+
+
+def _batches(documents: list[Tensor]) -> Iterator[list[int]]:
+    """Group documents of similar length whose pair tables fit together."""
+    batch: list[int] = []
+    for i in sorted(range(len(documents)), key=lambda i: (len(documents[i]), i)):
+        n, d = documents[i].shape
+        size = len(batch) + 1
+        same = not batch or (d, documents[batch[0]].device) == (
+            documents[batch[0]].shape[1],
+            documents[i].device,
+        )
+        if batch and (size * n * n > TABLE_ELEMENTS or size * n * d > BATCH_ELEMENTS or not same):
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def check_embeddings(embeddings: Array, name: str) -> Tensor:
+    """Refuse anything but a finite matrix with a row per unit."""
+    x = torch.as_tensor(embeddings)
+    if x.ndim != 2 or 0 in x.shape:
+        raise InputError(
+            f"embeddings of shape {tuple(x.shape)}",
+            expected="a matrix with one row per unit and at least one column",
+            remedy="stack the units' vectors",
+            place=Place(document=name),
+        )
+    if x.is_complex():
+        raise InputError(
+            f"embeddings of type {x.dtype}",
+            expected="real numbers",
+            remedy="convert them to float32",
+            place=Place(document=name),
+        )
+    finite = torch.isfinite(x).all(1)
+    if not bool(finite.all()):
+        unit = int((~finite).nonzero()[0])
+        raise InputError(
+            f"NaN or infinity in the vector of unit {unit + 1}",
+            expected="finite numbers",
+            remedy="encode the unit again (half precision overflows on some models)",
+            place=Place(document=name),
+        )
+    return x
+
+
+def check_hypotheses(given: Hypotheses, n_units: int, name: str) -> list[Sequence[int]]:
+    """Refuse hypotheses whose masses are not positive integers that sum to the units."""
+    if not given:
+        raise InputError(
+            "no hypotheses",
+            expected="at least one segmentation",
+            remedy="give a list of masses such as [[3, 4]]",
+            place=Place(document=name),
+        )
+    masses: list[Sequence[int]] = [
+        h.masses if isinstance(h, Segmentation) else h for h in given
+    ]
+    for i, hypothesis in enumerate(masses):
+        # The cheap test first: thousands of hypotheses pass here.
+        if sum(hypothesis) != n_units or min(hypothesis, default=0) < 1:
+            raise InputError(
+                f"hypothesis {i + 1} with masses that sum to {sum(hypothesis)}"
+                if min(hypothesis, default=0) >= 1
+                else f"hypothesis {i + 1} with a mass below 1 or none at all",
+                expected=f"positive masses that sum to {n_units}, the number of units",
+                remedy="run the segmenter again on these units",
+                place=Place(document=name),
+            )
+    return masses

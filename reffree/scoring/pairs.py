@@ -1,0 +1,209 @@
+"""Pair values between units, summed over any columns by two look-ups.
+
+Every metric is a function of sums over segments of four pair values:
+
+=============  ==================================================================
+squared        ``|x_i - x_j|²``
+distance       ``|x_i - x_j|``
+angle          ``1 - cos(x_i, x_j)`` = half the squared distance of the unit vectors
+weighted       ``angle · |x_j|``
+=============  ==================================================================
+
+Running sums start at the diagonal and go outwards, so the sum over a span that contains the unit
+adds positive terms only: no dispersion is ever the small difference of two large numbers, none is
+negative, and identical units give exactly 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from reffree.scoring.layout import Layout, SpanName
+
+PairValue = Literal["squared", "distance", "angle", "weighted"]
+Request = tuple[PairValue, SpanName]
+
+TABLE_ELEMENTS = 1 << 22
+"""Entries of one pair table held at a time (32 MiB); longer documents go in blocks of rows."""
+
+NEAR = 1e-6
+"""Pairs nearer than this (squared, relative) are measured directly: the Gram matrix cancels."""
+
+NEAR_ELEMENTS = 1 << 22
+"""Components of near pairs measured at a time."""
+
+ROUNDING = 1e-12
+"""Smallest variance, relative to the mean squared norm, that is not rounding."""
+
+
+class Units:
+    """The documents of one batch as padded vectors, and their pair tables.
+
+    Scores do not depend on scale, so each document is first divided by a power of two near its
+    largest component: nothing overflows and no bit is lost.
+    """
+
+    def __init__(
+        self,
+        documents: list[Tensor],
+        device: torch.device,
+        table_elements: int = TABLE_ELEMENTS,
+    ):
+        """Pad and copy to float64 on the device; the caller's tensors are not touched."""
+        self.table_elements = table_elements
+        self.length = torch.tensor([len(document) for document in documents], device=device)  # (b,)
+        padded = torch.nn.utils.rnn.pad_sequence(
+            [document.detach().to(device=device, dtype=torch.float64) for document in documents],
+            batch_first=True,
+        )
+        exponent = torch.frexp(padded.abs().amax((1, 2))).exponent.clamp(-1000, 1000)
+        self.vectors = torch.ldexp(padded, -exponent[:, None, None])  # (b, n, d)
+        self._whole: dict[PairValue, Tensor] = {}
+
+    @property
+    def n_units(self) -> int:
+        """The padded length ``n``."""
+        return self.vectors.shape[1]
+
+    @cached_property
+    def is_unit(self) -> Tensor:
+        """False in the padding."""
+        index = torch.arange(self.n_units, device=self.vectors.device)
+        return index < self.length[:, None]  # (b, n)
+
+    @cached_property
+    def norm(self) -> Tensor:
+        """Length of each vector."""
+        return torch.linalg.vector_norm(self.vectors, dim=2)  # (b, n)
+
+    @cached_property
+    def directions(self) -> Tensor:
+        """Vectors of length 1; zero vectors stay zero."""
+        return self.vectors / torch.where(self.norm > 0, self.norm, 1)[:, :, None]  # (b, n, d)
+
+    @cached_property
+    def centred(self) -> Tensor:
+        """Vectors minus their document's mean."""
+        return self._centre(self.vectors)
+
+    @cached_property
+    def centred_directions(self) -> Tensor:
+        """Directions minus their document's mean."""
+        return self._centre(self.directions)
+
+    def _centre(self, x: Tensor) -> Tensor:
+        mean = x.sum(1, keepdim=True) / self.length[:, None, None]
+        return torch.where(self.is_unit[:, :, None], x - mean, 0.0)
+
+    @cached_property
+    def total_variance(self) -> Tensor:
+        """Mean squared distance of a document's units to their mean: the scale of 'nearly 0'.
+
+        Never below the rounding of the mean itself, so that identical units stay identical.
+        """
+        variance = _square_norm(self.centred).sum(1) / self.length
+        return torch.maximum(variance, ROUNDING * self.norm.square().sum(1) / self.length)  # (b,)
+
+    def row_sums(self, layout: Layout, requests: Iterable[Request]) -> dict[Request, Tensor]:
+        """For every request, each unit's pair values summed over its span."""
+        wanted = sorted(set(requests))
+        sums = {
+            request: self.vectors.new_zeros(len(layout.document), self.n_units)
+            for request in wanted
+        }
+        values = {value for value, _ in wanted}
+        for rows, columns in self._blocks(layout):
+            tables = self._tables(values, rows, columns)
+            for value, span in wanted:
+                low, high = (x[:, rows] - columns.start for x in layout.span(span))
+                sums[value, span][:, rows] = _span_sums(tables[value], layout.document, low, high)
+        return sums
+
+    def _blocks(self, layout: Layout) -> Iterator[tuple[slice, slice]]:
+        """Rows that fit in one table, with the columns any hypothesis needs for them."""
+        b, n = self.vectors.shape[:2]
+        if b * n * n <= self.table_elements:
+            yield slice(0, n), slice(0, n)
+            return
+        first = layout.span("previous").low.amin(0).tolist()
+        last = layout.span("next").high.amax(0).tolist()
+        step = max(1, self.table_elements // (b * n))
+        for start in range(0, n, step):
+            stop = min(start + step, n)
+            yield slice(start, stop), slice(min(first[start:stop]), max(last[start:stop]))
+
+    def _tables(
+        self, values: set[PairValue], rows: slice, columns: slice
+    ) -> dict[PairValue, Tensor]:
+        """Running sums of the pair values in one block; a block that is everything is kept."""
+        if values <= self._whole.keys():
+            return self._whole
+        diagonal = rows.start - columns.start
+        tables = {
+            value: _outward_sums(pairs, diagonal)
+            for value, pairs in self._pair_values(values, rows, columns)
+        }
+        if rows == columns == slice(0, self.n_units):
+            self._whole = tables
+        return tables
+
+    def _pair_values(
+        self, values: set[PairValue], rows: slice, columns: slice
+    ) -> Iterator[tuple[PairValue, Tensor]]:
+        if values & {"squared", "distance"}:
+            squared = _squared_distances(self.vectors, self.centred, rows, columns)
+            if "squared" in values:
+                yield "squared", squared
+            if "distance" in values:
+                yield "distance", squared.sqrt()
+        if values & {"angle", "weighted"}:
+            angle = _squared_distances(self.directions, self.centred_directions, rows, columns)
+            # A zero vector has no direction: its cosine with anything is 0.
+            is_zero = self.norm == 0
+            undirected = is_zero[:, rows, None] | is_zero[:, None, columns]
+            angle = angle.div_(2).masked_fill_(undirected, 1.0)
+            angle.diagonal(rows.start - columns.start, 1, 2).zero_()
+            if "angle" in values:
+                yield "angle", angle
+            if "weighted" in values:
+                yield "weighted", angle * self.norm[:, None, columns]
+
+
+def _square_norm(x: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(x, dim=-1).square()
+
+
+def _squared_distances(x: Tensor, centred: Tensor, rows: slice, columns: slice) -> Tensor:
+    """Squared distances from the Gram matrix, near pairs measured directly."""
+    left, right = centred[:, rows], centred[:, columns]
+    scale = _square_norm(left)[:, :, None] + _square_norm(right)[:, None, :]  # (b, r, c)
+    squared = torch.baddbmm(scale, left, right.transpose(1, 2), alpha=-2).clamp_(min=0)
+    near = (squared < NEAR * scale).nonzero()  # (pairs, 3)
+    for part in near.split(max(1, NEAR_ELEMENTS // x.shape[2])):
+        document, row, column = part.unbind(1)
+        difference = x[document, row + rows.start] - x[document, column + columns.start]
+        squared[document, row, column] = difference.square().sum(1)
+    return squared
+
+
+def _outward_sums(values: Tensor, diagonal: int) -> Tensor:
+    """``[i, j]`` = signed sum of row ``i`` from the diagonal to column ``j`` (exclusive).
+
+    ``diagonal`` is the column of the first row's own unit.
+    """
+    sums = torch.nn.functional.pad(values.triu(diagonal).cumsum_(2), (1, 0))  # (b, r, c + 1)
+    sums[:, :, :-1] -= values.tril(diagonal - 1).flip(2).cumsum_(2).flip(2)
+    return sums
+
+
+def _span_sums(table: Tensor, document: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Look up ``table[document, row, high] - table[document, row, low]`` for every row."""
+    _, r, c = table.shape
+    row = document[:, None] * r + torch.arange(r, device=table.device)  # (h, r)
+    base = row * c
+    return torch.take(table, base + high) - torch.take(table, base + low)

@@ -1,0 +1,47 @@
+"""What a metric returns for a batch of hypotheses. NaN stands for undefined, in tensors only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Orientation:
+    """How a raw score becomes a loss, and what documents without a boundary score."""
+
+    higher_is_better: bool
+    neutral: float | None
+    worst: float
+
+    def loss(self, raw: float) -> float:
+        """Lower is better: ``(1 - raw) / 2`` for similarities (eq. 12), ``raw`` otherwise."""
+        return (1 - raw) / 2 if self.higher_is_better else raw
+
+
+SIMILARITY = Orientation(higher_is_better=True, neutral=0.0, worst=-1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricScores:
+    """Raw scores of ``h`` hypotheses."""
+
+    segments: Tensor  # (h, s) NaN where a segment has no score
+    documents: Tensor  # (h,) NaN where a document has none
+    left_out: Tensor  # (h,) parts left out of a document's score because they are infinite
+
+    @classmethod
+    def from_segments(cls, segments: Tensor, is_defined: Tensor) -> MetricScores:
+        """Average the defined segments of each document (eq. 4)."""
+        segments = torch.where(is_defined, segments, torch.nan)
+        documents = masked_mean(segments.nan_to_num(0.0), is_defined)
+        documents = torch.where(is_defined.any(1), documents, torch.nan)
+        return cls(segments, documents, torch.zeros_like(documents))
+
+
+def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
+    """Mean over the second dimension where ``mask`` holds; 0 where it never does."""
+    total = torch.where(mask, values, 0.0).sum(1)
+    return total / mask.sum(1).clamp(min=1)

@@ -1,0 +1,80 @@
+r"""SegReFree (Lucas et al. 2023; Ghinassi et al. 2024, eq. 5-7): Davies-Bouldin of neighbours.
+
+.. math:: R_{ij} = (S_i + S_j) / |c_i - c_j|, \quad C_i = \max_{j = i \pm 1} R_{ij}
+
+``S`` is the mean Euclidean distance to the centroid, divided by ``1 - 1/sqrt(m)``; one-unit segments
+take the mean ``S`` of the document's other segments, and a document of one-unit segments only
+scores 10. Range [0, ∞), lower is better. Neighbours with equal centroids are left out and counted;
+undefined for a document without a boundary or without any finite R.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from reffree.scoring.layout import Layout
+from reffree.scoring.pairs import Request, Units
+from reffree.scoring.result import MetricScores, Orientation, masked_mean
+
+ALL_SINGLE = 10.0
+"""Score of a document cut into single units: the paper's penalty."""
+
+EQUAL_CENTROIDS = 1e-12
+"""Squared distance, relative to the document's variance, below which centroids are equal."""
+
+
+@dataclass(frozen=True)
+class SegReFree:
+    """Dispersion of neighbouring segments against the distance of their centroids."""
+
+    name: ClassVar[str] = "segrefree"
+    orientation: ClassVar[Orientation] = Orientation(
+        higher_is_better=False, neutral=None, worst=ALL_SINGLE
+    )
+    requests: ClassVar[tuple[Request, ...]] = (("squared", "own"), ("squared", "next"))
+
+    def __call__(
+        self, units: Units, layout: Layout, sums: dict[Request, Tensor]
+    ) -> MetricScores:
+        """Score every hypothesis.
+
+        With squared distances ``q``: ``|x_i - c|² = Σ_j q_ij / m - V`` and
+        ``|c - c'|² = Σ_ij q_ij / (m m') - V - V'``, where ``V = Σ_ij q_ij / 2m²``.
+        """
+        masses = layout.masses.clamp(min=1)
+        own = sums["squared", "own"]
+        variance = layout.segment_sum(own) / (2 * masses.square())  # (h, s)
+        low, high = layout.span("own")
+        to_centroid = (own / (high - low).clamp(min=1) - layout.at_unit(variance)).clamp(min=0)
+        to_centroid = torch.where(high > low, to_centroid.sqrt(), 0.0)  # (h, n)
+        correction = 1 - masses.double().rsqrt()
+        is_multiple = layout.masses > 1
+        dispersion = layout.segment_sum(to_centroid) / masses
+        dispersion = dispersion / torch.where(is_multiple, correction, 1.0)
+        others = masked_mean(dispersion, is_multiple)[:, None]
+        dispersion = torch.where(is_multiple, dispersion, others)
+
+        following = torch.nn.functional.pad(masses[:, 1:], (0, 1), value=1)
+        cross = layout.segment_sum(sums["squared", "next"]) / (masses * following)
+        gap = cross - variance - torch.nn.functional.pad(variance[:, 1:], (0, 1))
+        scale = units.total_variance[layout.document][:, None]
+        is_apart = gap > EQUAL_CENTROIDS * scale
+        is_finite = layout.has_successor & is_apart
+        both = dispersion + torch.nn.functional.pad(dispersion[:, 1:], (0, 1))
+        ratio = both / torch.where(is_finite, gap, 1.0).sqrt()
+        ratio = torch.where(is_finite, ratio, -torch.inf)  # with the next segment
+
+        previous = torch.nn.functional.pad(ratio[:, :-1], (1, 0), value=-torch.inf)
+        worst = torch.maximum(ratio, previous)
+        is_single = ~is_multiple.any(1) & (layout.n_segments > 1)
+        worst = torch.where(is_single[:, None], ALL_SINGLE, worst)
+        is_defined = layout.is_segment & (worst > -torch.inf)
+        left_out = (layout.has_successor & ~is_apart).sum(1).double()
+        return replace(
+            MetricScores.from_segments(worst, is_defined),
+            left_out=torch.where(is_single, 0.0, left_out),
+        )

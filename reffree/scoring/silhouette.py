@@ -1,0 +1,70 @@
+r"""Silhouette over adjacent segments (Rousseeuw 1987; Ghinassi et al. 2024, eq. 8-12).
+
+.. math:: s_i = (b_i - a_i) / \max(a_i, b_i)
+
+``a`` is the unit's mean Euclidean distance to the others of its segment, ``b`` the smaller of its
+mean distances to the previous and to the next segment of the same document. ``s`` is 0 in one-unit
+segments and where both distances vanish. Units average to segments, segments to documents
+(``average="segments"``, eq. 11 and 4) or units straight to documents (``average="units"``).
+Range [-1, 1], higher is better. Undefined for a document without a boundary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from reffree.scoring.layout import Layout
+from reffree.scoring.pairs import Request, Units
+from reffree.scoring.result import SIMILARITY, MetricScores, Orientation
+
+VANISHING = 1e-6
+"""Distance, relative to the document's spread, below which two units count as identical."""
+
+
+@dataclass(frozen=True)
+class Silhouette:
+    """Contrast of each unit with the nearer of the two neighbouring segments."""
+
+    name: ClassVar[str] = "silhouette"
+    orientation: ClassVar[Orientation] = SIMILARITY
+    requests: ClassVar[tuple[Request, ...]] = (
+        ("distance", "own"),
+        ("distance", "previous"),
+        ("distance", "next"),
+    )
+    average: Literal["segments", "units"] = "segments"
+
+    def __call__(
+        self, units: Units, layout: Layout, sums: dict[Request, Tensor]
+    ) -> MetricScores:
+        """Score every hypothesis."""
+        low, high = layout.span("own")
+        own = high - low  # (h, n) 0 in the padding
+        a = sums["distance", "own"] / (own - 1).clamp(min=1)
+        b = torch.minimum(
+            _mean_distance(layout, sums, "previous"), _mean_distance(layout, sums, "next")
+        )
+        is_segmented = (layout.n_segments > 1)[:, None]
+        largest = torch.maximum(a, torch.where(is_segmented, b, 0.0))
+        spread = units.total_variance.sqrt()[layout.document][:, None]
+        is_scored = is_segmented & (own > 1) & (largest > VANISHING * spread)
+        s = torch.where(is_scored, (b - a) / torch.where(is_scored, largest, 1.0), 0.0)
+        segments = layout.segment_sum(s) / layout.masses.clamp(min=1)
+        scores = MetricScores.from_segments(segments, layout.is_segment & is_segmented)
+        if self.average == "segments":
+            return scores
+        mean = s.sum(1) / layout.length
+        return replace(scores, documents=torch.where(is_segmented[:, 0], mean, torch.nan))
+
+
+def _mean_distance(
+    layout: Layout, sums: dict[Request, Tensor], side: Literal["previous", "next"]
+) -> Tensor:
+    """Mean distance of each unit to the segment on that side; infinite where there is none."""
+    low, high = layout.span(side)
+    mean = sums["distance", side] / (high - low).clamp(min=1)
+    return torch.where(high > low, mean, torch.inf)  # (h, n)
