@@ -1,0 +1,53 @@
+"""Score any text segmentation without gold labels, in the embedding space.
+
+>>> import reffree
+>>> corpus = reffree.load("corpus.jsonl")  # doctest: +SKIP
+>>> table = reffree.score(corpus, metrics=["arp_pair"], per_document=True)  # doctest: +SKIP
+>>> table.to_dict()["systems"][0]["metrics"]["arp_pair"]["value"]  # doctest: +SKIP
+0.41
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reffree.corpus import Corpus, Document
+    from reffree.errors import ReffreeError
+    from reffree.formats import load, save
+    from reffree.scoring.engine import score_document
+    from reffree.segmentation import Segmentation
+    from reffree.study.score import score
+    from reffree.study.table import ScoreTable
+
+__all__ = [
+    "Corpus",
+    "Document",
+    "ReffreeError",
+    "ScoreTable",
+    "Segmentation",
+    "load",
+    "save",
+    "score",
+    "score_document",
+]
+
+_HOMES = {
+    "Corpus": "reffree.corpus",
+    "Document": "reffree.corpus",
+    "ReffreeError": "reffree.errors",
+    "ScoreTable": "reffree.study.table",
+    "Segmentation": "reffree.segmentation",
+    "load": "reffree.formats",
+    "save": "reffree.formats",
+    "score": "reffree.study.score",
+    "score_document": "reffree.scoring.engine",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  (any exported value)
+    """Import on first use: ``import reffree`` and ``reffree --help`` load no torch."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'reffree' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -266,6 +266,13 @@ def _check_speakers(speakers: object, n_units: int, place: Place) -> tuple[str, 
 
 
 def _check_system_name(name: object, place: Place) -> str:
+    if name == GOLD:  # `Corpus.hypotheses` would show one of the two only
+        raise InputError(
+            f"a system called {GOLD!r}",
+            expected="another name, since this one is the gold segmentation's",
+            remedy="rename the system, or give it as the documents' gold",
+            place=place,
+        )
     if isinstance(name, str) and name.strip():
         return name
     raise InputError(

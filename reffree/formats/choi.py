@@ -1,9 +1,9 @@
 """Choi files: one unit per line, segments separated by lines of ten or more ``=``.
 
-A file is a document and its blocks are the gold segments. Separators at both ends are optional and empty
-blocks do not exist, but a file without any separator is refused: it is rather a README than a document
-of one segment. In a folder every ``.ref`` and ``.txt`` file and every file without an extension counts;
-a document's id is its path inside the folder without ``.ref`` or ``.txt``.
+A file is a document and its blocks are the gold segments. Separators at both ends are optional and
+empty blocks do not exist, but a file without any separator is refused: it is rather a README than
+a document of one segment. In a folder every ``.ref`` and ``.txt`` file and every file without an
+extension counts; a document's id is its path inside the folder without ``.ref`` or ``.txt``.
 """
 
 from __future__ import annotations
@@ -27,18 +27,23 @@ def is_separator(line: str) -> bool:
     return _SEPARATOR.fullmatch(line.strip()) is not None
 
 
+def id_of(relative: str) -> str:
+    """Name a document by its file."""
+    return without_suffix(relative, SUFFIXES)
+
+
 def read(source: Source) -> list[Document]:
     """Read a file, or every file of a folder."""
     if not source.is_folder:
         name = source.stem if source.is_stdin else source.path.name
-        return [_document(source, checked_name(without_suffix(name, SUFFIXES), source.place()))]
+        return [_document(source, checked_name(id_of(name), source.place()))]
     documents, others = [], 0
     for relative, path in source.files():
         if path.suffix.lower() not in SUFFIXES:
             others += 1
             continue
         file = Source(path)
-        id = checked_name(without_suffix(relative, SUFFIXES), file.place())
+        id = checked_name(id_of(relative), file.place())
         documents.append(_document(file, id))
         source.notes += file.notes
     if others:

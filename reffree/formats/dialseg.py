@@ -32,13 +32,15 @@ def read(source: Source, convention: Convention | None) -> list[Document]:
             remedy="leave out --convention",
             place=place,
         )
-    datasets = as_object(field(as_object(source.json, "the content", place), DATA, place), DATA, place)
+    datasets = as_object(
+        field(as_object(source.json, "the content", place), DATA, place), DATA, place
+    )
     documents, disagreeing = [], 0
     for dataset, dialogues in datasets.items():
         for i, value in enumerate(as_list(dialogues, f"the dataset {dataset!r}", place)):
             table = as_object(value, f"dialogue {i + 1} of {dataset!r}", place)
-            id = table.get("dial_id", f"{dataset}/{i + 1}")
-            at = replace(place, document=str(id))
+            id = _id(table, f"{dataset}/{i + 1}", place)
+            at = replace(place, document=id)
             turns = [
                 as_object(turn, f"turn {j + 1}", at)
                 for j, turn in enumerate(as_list(field(table, "turns", at), "'turns'", at))
@@ -50,7 +52,7 @@ def read(source: Source, convention: Convention | None) -> list[Document]:
                 by_topic = Segmentation.from_segment_ids(topics)
                 disagreeing += gold is not None and gold != by_topic
                 gold = gold or by_topic
-            documents.append(_document(str(id), turns, gold, at))
+            documents.append(_document(id, turns, gold, at))
     if disagreeing:
         source.note(
             f"{disagreeing} of {len(documents)} dialogues whose topic ids and labels disagree",
@@ -58,6 +60,20 @@ def read(source: Source, convention: Convention | None) -> list[Document]:
             remedy=f"the {LABEL} was used",
         )
     return documents
+
+
+def _id(table: dict[str, object], default: str, place: Place) -> str:
+    id = table.get("dial_id")
+    if id is None:
+        return default
+    if isinstance(id, (str, int)) and not isinstance(id, bool):
+        return str(id)
+    raise InputError(
+        f"the dial_id {shorten(id)}",
+        expected="text or a number",
+        remedy=f"name the dialogue, such as {default!r}",
+        place=place,
+    )
 
 
 def _document(

@@ -1,15 +1,16 @@
 """Corpus JSONL: one document a line, text and segmentations together.
 
-``{"id": "m1", "units": ["…"], "gold": [3, 4], "systems": {"texttiling": [2, 5]}, "speakers": ["…"],
-"meta": {}}``: gold, systems, speakers and meta are optional, masses sum to the number of units. The key
-``golds`` (annotator → masses) is reserved for several annotators: its masses are checked and kept in
-``meta["golds"]``. A JSON file with one such object, or a list of them, is read as well.
+``{"id": "m1", "units": ["…"], "gold": [3, 4], "systems": {"texttiling": [2, 5]}, "speakers":
+["…"], "meta": {}}``: gold, systems, speakers and meta are optional, masses sum to the number of
+units. The key ``golds`` (annotator → masses) is reserved for several annotators: its masses are
+checked and kept in ``meta["golds"]``. A JSON file with one such object, or a list of them, is read
+as well.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, cast
 
@@ -23,25 +24,19 @@ KEYS = ("id", "units", "gold", "systems", "speakers", "meta", GOLDS)
 
 
 def read(source: Source) -> list[Document]:
-    """Read a file of one document a line."""
-    return list(read_lines(source.json_lines(), source))
+    """Read every document."""
+    return [document(table, place) for table, place in tables(source)]
 
 
-def read_lines(lines: Iterable[tuple[int, object]], source: Source) -> Iterator[Document]:
-    """Read documents from lines already parsed."""
-    for number, value in lines:
-        place = source.place(number)
-        yield document(as_object(value, "a document", place), place)
-
-
-def read_json(source: Source) -> list[Document]:
-    """Read one JSON value: a document or a list of documents."""
+def tables(source: Source) -> Iterator[tuple[dict[str, object], Place]]:
+    """Yield every object with its place: one a line, or those of a JSON list."""
+    if source.is_json_lines:
+        for number, value in source.json_lines():
+            yield as_object(value, "a document", source.place(number)), source.place(number)
+        return
     values = source.json if isinstance(source.json, list) else [source.json]
-    found = []
     for i, value in enumerate(values):
-        table = as_object(value, f"document {i + 1}", source.place())
-        found.append(document(table, source.place()))
-    return found
+        yield as_object(value, f"document {i + 1}", source.place()), source.place()
 
 
 def document(table: dict[str, object], place: Place) -> Document:

@@ -1,7 +1,7 @@
 """Segmentations that come without their text, and how they meet it.
 
-segeval and nltk files hold no text: their readers return `Label` values, which `attach` sets on documents
-read from elsewhere.
+segeval and nltk files hold no text: their readers return `Label` values, which `attach` sets on
+documents read from elsewhere.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Label:
 
     document: str | None
     name: str
-    value: Sequence[int] | str
+    value: Segmentation | Sequence[int] | str
     place: Place
 
     def read(self, n_units: int, convention: Convention | None) -> Segmentation:
@@ -32,7 +32,11 @@ class Label:
         with located(replace(self.place, document=self.document, system=self.name)):
             if isinstance(self.value, str):
                 return Segmentation.from_string(self.value, n_units, convention)
-            return Segmentation(tuple(self.value))
+            return (
+                self.value
+                if isinstance(self.value, Segmentation)
+                else Segmentation(tuple(self.value))
+            )
 
 
 @contextmanager
@@ -102,6 +106,13 @@ def _labelled(
     for label in labels:
         system = None if label.name == GOLD else label.name
         place = replace(label.place, document=document.id, system=label.name)
+        if not label.name.strip():
+            raise InputError(
+                "a coder without a name",
+                expected="a name for every coder",
+                remedy="name it",
+                place=place,
+            )
         taken = document.gold is not None if system is None else system in document.systems
         if taken:
             earlier = first.get(label.name, document.place)

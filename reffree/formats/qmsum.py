@@ -1,10 +1,10 @@
 """QMSum as published: a meeting per JSON file, a folder of them, or a JSONL of meetings.
 
 ``{"topic_list": [{"topic": "…", "relevant_text_span": [["0", "19"], ["24", "29"]]}, …],
-"meeting_transcripts": [{"speaker": "…", "content": "…"}, …]}``. Spans are turn numbers from 0, both ends
-included. Gold uses every span: where spans overlap the one that starts later wins (of equal starts,
-the later in the file), what is left of the earlier one before and after it is a segment each, and every
-run of turns outside all spans is one too.
+"meeting_transcripts": [{"speaker": "…", "content": "…"}, …]}``. Spans are turn numbers from 0,
+both ends included. Gold uses every span: where spans overlap the one that starts later wins (of
+equal starts, the later in the file), what is left of the earlier one before and after it is a
+segment each, and every run of turns outside all spans is one too.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ MEETING = "meeting_transcripts"
 
 def read(source: Source) -> list[Document]:
     """Read a meeting, a JSONL of meetings (ids ``stem/line``) or a folder of JSON files."""
-    if source.suffix == ".jsonl":
-        return read_lines(list(source.json_lines()), source)
     if not source.is_folder:
-        return [_meeting(source.json, source.stem, source.place())]
+        if source.is_stdin or not source.is_json_lines:
+            return [_meeting(source.json, source.stem, source.place())]
+        lines = source.json_lines()
+        return [_meeting(value, f"{source.stem}/{n}", source.place(n)) for n, value in lines]
     documents, others = [], 0
     for relative, path in source.files():
         if path.suffix.lower() != ".json":
@@ -42,11 +43,6 @@ def read(source: Source) -> list[Document]:
             remedy="they were not read, move them elsewhere to silence this",
         )
     return documents
-
-
-def read_lines(lines: list[tuple[int, object]], source: Source) -> list[Document]:
-    """Read meetings from lines already parsed."""
-    return [_meeting(value, f"{source.stem}/{n}", source.place(n)) for n, value in lines]
 
 
 def _meeting(value: object, id: str, place: Place) -> Document:

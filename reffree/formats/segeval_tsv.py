@@ -1,7 +1,7 @@
 """segeval tables: a header ``Coder<TAB>Masses``, then a row ``coder<TAB>2<TAB>3<TAB>…`` per coder.
 
-One document per file, named by the file without its extension; no text. The variant whose header says
-``Positions`` has one segment id per unit instead; ``.csv`` files have commas instead of tabs.
+One document per file, named by the file without its extension; no text. The variant whose header
+says ``Positions`` has one segment id per unit instead; ``.csv`` files have commas instead of tabs.
 """
 
 from __future__ import annotations

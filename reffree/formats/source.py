@@ -1,8 +1,8 @@
 """Where bytes come from: a file or stdin, read as UTF-8 line by line within a hard limit.
 
-Every way a file can fail to be text (missing, unreadable, a folder, UTF-16, invalid UTF-8, a line too
-long to hold) becomes an `InputError` here. A byte-order mark and Windows line ends are accepted, and
-each leaves one sentence in `Source.notes`.
+Every way a file can fail to be text (missing, unreadable, a folder, UTF-16, invalid UTF-8, a line
+too long to hold) becomes an `InputError` here. A byte-order mark and Windows line ends are
+accepted, and each leaves one sentence in `Source.notes`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -21,12 +22,13 @@ from reffree.formats.strict_json import parse
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 STDIN = "<stdin>"
+LINE_SUFFIXES = (".jsonl", ".ndjson")
 
 
 class Source:
     """One input, named as the user named it; ``-`` is stdin, which can be read once."""
 
-    def __init__(self, path: str | Path):
+    def __init__(self, path: str | Path) -> None:
         """Remember the path; nothing is opened yet."""
         self.is_stdin = str(path) == "-"
         self.path = Path(path)
@@ -41,7 +43,7 @@ class Source:
     @property
     def is_folder(self) -> bool:
         """Whether the path is a folder."""
-        return not self.is_stdin and self.path.is_dir()
+        return not self.is_stdin and is_folder(self.path)
 
     @property
     def stem(self) -> str:
@@ -59,7 +61,7 @@ class Source:
             self.notes.append(str(error))
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Yield (number from 1, text without its line end); only ``\\n`` ends a line."""
+        """Yield (number from 1, text without its line end); only a line feed ends a line."""
         with self._opened() as handle:
             number = 0
             while raw := self._readline(handle, number + 1):
@@ -132,6 +134,15 @@ class Source:
             if text.strip():
                 yield number, parse(text, self.place(number))
 
+    @cached_property
+    def is_json_lines(self) -> bool:
+        """Whether JSON stands one value a line: by extension, or as two lines, the first whole."""
+        if self.is_stdin or self.suffix in LINE_SUFFIXES:
+            return True
+        texts = (text.strip() for _, text in self.lines())
+        head = list(islice(filter(None, texts), 2))
+        return len(head) == 2 and head[0].startswith("{") and head[0].endswith("}")
+
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
         if self.is_stdin:
@@ -176,6 +187,14 @@ class Source:
             paths = [Path(root) / name for name in names if not name.startswith(".")]
             found += [(path.relative_to(self.path).as_posix(), path) for path in paths]
         return sorted(found)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path is a folder; a path that is none at all is not."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False  # opening it says what is wrong
 
 
 def unreadable(error: OSError | ValueError, place: Place) -> InputError:

@@ -1,7 +1,7 @@
 """TIAGE as published: ``{"1": [["hello …", "-1"], ["…", "0"], ["…", "1"]], …}``.
 
-Each dialogue is a list of [utterance, label]: "1" starts a new topic, "0" stays in it, and "-1" stands at
-the first utterance, which has no choice.
+Each dialogue is a list of [utterance, label]: "1" starts a new topic, "0" stays in it, and "-1"
+stands at the first utterance, which has no choice.
 """
 
 from __future__ import annotations

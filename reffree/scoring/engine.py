@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -205,18 +206,27 @@ def check_hypotheses(given: Hypotheses, n_units: int, name: str) -> list[Sequenc
             remedy="give a list of masses such as [[3, 4]]",
             place=Place(document=name),
         )
-    masses: list[Sequence[int]] = [
-        h.masses if isinstance(h, Segmentation) else h for h in given
-    ]
-    for i, hypothesis in enumerate(masses):
-        # The cheap test first: thousands of hypotheses pass here.
-        if sum(hypothesis) != n_units or min(hypothesis, default=0) < 1:
-            raise InputError(
-                f"hypothesis {i + 1} with masses that sum to {sum(hypothesis)}"
-                if min(hypothesis, default=0) >= 1
-                else f"hypothesis {i + 1} with a mass below 1 or none at all",
-                expected=f"positive masses that sum to {n_units}, the number of units",
-                remedy="run the segmenter again on these units",
-                place=Place(document=name),
+    masses: list[Sequence[int]] = []
+    for i, hypothesis in enumerate(given):
+        given_masses = hypothesis.masses if isinstance(hypothesis, Segmentation) else hypothesis
+        try:
+            checked = tuple(map(operator.index, given_masses))
+        except TypeError:
+            found = "masses that are not whole numbers"
+        else:
+            if checked and min(checked) >= 1 and sum(checked) == n_units:
+                masses.append(checked)
+                continue
+            is_positive = bool(checked) and min(checked) >= 1
+            found = (
+                f"masses that sum to {sum(checked)}"
+                if is_positive
+                else "a mass below 1 or none at all"
             )
+        raise InputError(
+            f"hypothesis {i + 1} with {found}",
+            expected=f"positive masses that sum to {n_units}, the number of units",
+            remedy="run the segmenter again on these units",
+            place=Place(document=name),
+        )
     return masses

@@ -1,0 +1,75 @@
+"""The ``reffree`` command; subcommands are imported only when they run."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from reffree.errors import ReffreeError, UnknownNameError
+
+COMMANDS = {
+    "demo": ("reffree.cli.demo", "Score the corpus that ships with reffree."),
+    "score": ("reffree.cli.score", "Score segmentations without gold labels."),
+    "convert": ("reffree.cli.convert", "Convert between corpus formats."),
+    "cache": ("reffree.cli.cache", "List, check and remove cached embeddings."),
+}
+INTERRUPTED = 130
+
+
+class LazyGroup(click.Group):
+    """Knows its commands' names and one-line helps without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order a user meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        return command if isinstance(command, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Suggest the nearest command for a misspelt one."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise click.UsageError(str(UnknownNameError("command", args[0], COMMANDS)), ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="reffree", message="reffree %(version)s")
+def cli() -> None:
+    """Score any text segmentation without gold labels, in the embedding space."""
+
+
+def main(args: Sequence[str] | None = None) -> Any:  # noqa: ANN401  (click's own signature)
+    """Run the command line: exit 0 ok, 1 failure, 2 usage, 130 interrupted."""
+    try:
+        return cli.main(args=None if args is None else list(args), standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except ReffreeError as error:
+        click.echo(f"reffree: error: {error}", err=True)
+        sys.exit(2 if isinstance(error, UnknownNameError) else 1)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("reffree: interrupted; what was encoded is cached, run it again to go on.", err=True)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output has gone; leave quietly, also when Python flushes at exit.
+        sys.stdout = None  # type: ignore[assignment]
+        sys.exit(1)

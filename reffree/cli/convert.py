@@ -1,0 +1,46 @@
+"""``reffree convert``: between corpus formats."""
+
+from __future__ import annotations
+
+import click
+
+from reffree.cli.options import reading_options
+from reffree.formats import FORMATS
+
+
+@click.command(name="convert")
+@click.argument("source", metavar="IN")
+@click.argument("target", metavar="OUT")
+@click.option(
+    "--to",
+    "target_format",
+    type=click.Choice([name for name in FORMATS if name not in ("tiage", "qmsum")]),
+    help="Format of OUT, where its name does not tell.",
+)
+@reading_options
+def command(
+    source: str,
+    target: str,
+    target_format: str | None,
+    input_format: str | None,
+    text: str | None,
+    convention: str | None,
+) -> None:
+    """Convert a corpus between formats.
+
+    IN is read by name and content (- is standard input), OUT is written by name: .jsonl, .tsv,
+    .txt, .ref, a folder, or as --to says.
+    """
+    from reffree.formats import load, save
+
+    corpus = load(source, format=input_format, text=text, convention=convention)  # type: ignore[arg-type]
+    left_out = save(corpus, target, format=target_format)
+    for note in (*corpus.notes, *left_out):
+        click.echo(f"reffree: note: {note}", err=True)
+    if corpus.n_dropped:
+        click.echo(
+            f"reffree: note: {corpus.n_dropped} units without text were dropped and the "
+            "boundaries reindexed.",
+            err=True,
+        )
+    click.echo(f"{target}: {len(corpus)} documents, {corpus.n_units} units", err=True)

@@ -1,0 +1,71 @@
+"""``reffree demo``: the first thing a new user runs."""
+
+from __future__ import annotations
+
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import click
+
+from reffree.cli.options import (
+    emit,
+    encoding_options,
+    go_offline,
+    is_colorful,
+    output_options,
+    progress,
+    terminal_width,
+)
+
+HOW_TO_READ = """\
+How to read it: every score asks whether text on the two sides of a boundary differs more than text
+within a segment does; lower is better, and for all but segrefree 0.5 is what boundaries without any
+relation to the text get.
+Two systems are told apart only where their intervals hardly overlap, and a system that cuts at random
+(even, random) should be clearly worse than the ones you trust: if it is not, the metric says nothing
+on your text.
+The scores never saw the gold boundaries: that gold comes out best, and its damaged copies in the
+order of their damage, is the evidence; now try your own: reffree score corpus.jsonl
+"""
+
+
+@click.command(name="demo")
+@encoding_options
+@output_options
+def command(
+    encoder: str | None,
+    device: str,
+    batch_tokens: int | None,
+    offline: bool,
+    no_cache: bool,
+    cache_dir: Path | None,
+    output_format: str,
+    output: Path | None,
+) -> None:
+    """Score the corpus that ships with reffree: 12 short documents, six segmentations of each."""
+    if offline:
+        go_offline()
+
+    from reffree.formats import load
+    from reffree.report.score import render
+    from reffree.study.score import score
+
+    with as_file(files("reffree") / "data" / "demo.jsonl") as path:
+        corpus = load(path)
+    table = score(
+        corpus,
+        encoder=encoder,
+        device=device,
+        batch_tokens=batch_tokens,
+        offline=offline,
+        cache=not no_cache,
+        cache_dir=cache_dir,
+        progress=progress,
+    )
+    rendered = render(
+        table,
+        output_format,  # type: ignore[arg-type]
+        color=is_colorful(output),
+        width=terminal_width(output),
+    )
+    emit(rendered if output_format != "table" else f"{rendered}\n{HOW_TO_READ}", output)

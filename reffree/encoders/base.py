@@ -1,0 +1,57 @@
+"""What an encoder is: a spec that fixes its numbers, and a stream of vectors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+SPEC_VERSION = 1
+"""Raised whenever the same settings would give other vectors than before."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderSpec:
+    """Everything that can change a vector; device and batch size cannot, beyond rounding."""
+
+    name: str
+    revision: str
+    pooling: str
+    normalisation: str
+    dtype: str
+    max_length: int | None
+    backend: str
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hex digits over all fields; names the cache file."""
+        fields = {"version": SPEC_VERSION, **asdict(self)}
+        text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Vectors of some of the texts given to an encoder."""
+
+    positions: list[int]  # which texts
+    vectors: NDArray[np.float32]  # (positions, dimension)
+    tokens: list[int]  # tokens before truncation, special tokens included
+
+
+class Encoder(Protocol):
+    """Turns texts into vectors, in whatever order suits it."""
+
+    @property
+    def spec(self) -> EncoderSpec:
+        """What fixes this encoder's numbers; known without loading the model."""
+        ...
+
+    def stream(self, texts: Sequence[str]) -> Iterator[Encoded]:
+        """Yield every text's vector exactly once, as soon as it is there."""
+        ...

@@ -1,0 +1,127 @@
+"""The caller's own vectors, checked against the corpus."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from reffree.corpus import Corpus, Document
+from reffree.encoders.base import EncoderSpec
+from reffree.encoders.embed import Embeddings
+from reffree.errors import InputError, Place
+
+
+def from_arrays(corpus: Corpus, arrays: Sequence[ArrayLike], file: str | None = None) -> Embeddings:
+    """Take one array per document, in corpus order.
+
+    An array has a row for every unit, or for every unit that was kept when some have no text.
+    """
+    if len(arrays) != len(corpus):
+        raise InputError(
+            f"{len(arrays)} arrays of embeddings",
+            expected=f"{len(corpus)}, one per document in corpus order",
+            remedy="embed every document of this corpus",
+            place=Place(file=file),
+        )
+    vectors = [
+        _rows(np.asarray(_plain(array)), document, file)
+        for array, document in zip(arrays, corpus.documents, strict=True)
+    ]
+    widths = {x.shape[1] for x in vectors}
+    if len(widths) > 1:
+        raise InputError(
+            f"embeddings of {' and '.join(map(str, sorted(widths)))} dimensions",
+            expected="the same number for every document",
+            remedy="use one encoder for the whole corpus",
+            place=Place(file=file),
+        )
+    digest = hashlib.blake2b(digest_size=8)
+    for x in vectors:
+        digest.update(np.ascontiguousarray(x).tobytes())
+    spec = EncoderSpec(
+        name="precomputed",
+        revision=f"blake2b:{digest.hexdigest()}",
+        pooling="given",
+        normalisation="given",
+        dtype="+".join(sorted({str(x.dtype) for x in vectors})),
+        max_length=None,
+        backend="precomputed",
+    )
+    n_distinct = sum(len(x) for x in vectors)
+    return Embeddings(vectors, spec, n_distinct=n_distinct, n_truncated=0, device="given")
+
+
+def from_file(corpus: Corpus, path: Path) -> Embeddings:
+    """Read ``.npz`` (one array per document id) or ``.npy`` (all units stacked in corpus order)."""
+    place = Place(file=str(path))
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            arrays = _split(loaded, corpus, place)
+        else:
+            with loaded:
+                missing = [doc.id for doc in corpus.documents if doc.id not in loaded]
+                if missing:
+                    raise InputError(
+                        f"no array for document {missing[0]!r} ({len(missing)} are missing)",
+                        expected="one array per document, named by its id",
+                        remedy="save them with numpy.savez(file, **{id: array})",
+                        place=place,
+                    )
+                arrays = [loaded[doc.id] for doc in corpus.documents]
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"a file that cannot be read ({str(error).splitlines()[0]})",
+            expected="a .npy or .npz file of numbers, without pickled objects",
+            remedy="save the vectors with numpy.save or numpy.savez",
+            place=place,
+        ) from None
+    return from_arrays(corpus, arrays, file=str(path))
+
+
+def _split(stacked: NDArray[np.generic], corpus: Corpus, place: Place) -> list[NDArray[np.generic]]:
+    lengths = [len(document.units) for document in corpus.documents]
+    given = [len(document.kept) for document in corpus.documents]
+    for sizes in (given, lengths):
+        if stacked.ndim == 2 and len(stacked) == sum(sizes):
+            return np.split(stacked, np.cumsum(sizes)[:-1])
+    raise InputError(
+        f"an array of shape {stacked.shape}",
+        expected=f"{sum(given)} rows, one per unit of the corpus in order",
+        remedy="embed every unit of this corpus, or save one array per document in a .npz file",
+        place=place,
+    )
+
+
+def _plain(array: ArrayLike) -> ArrayLike:
+    """Bring torch tensors, also those of bfloat16 or on a device, to NumPy."""
+    if hasattr(array, "detach"):
+        tensor = array.detach().cpu()
+        return tensor.float().numpy() if str(tensor.dtype) == "torch.bfloat16" else tensor.numpy()
+    return array
+
+
+def _rows(x: NDArray[np.generic], document: Document, file: str | None) -> NDArray[np.generic]:
+    place = Place(file=file, document=document.id)
+    if x.ndim != 2 or x.dtype.kind not in "fiu":
+        raise InputError(
+            f"embeddings of shape {x.shape} and type {x.dtype}",
+            expected="a matrix of numbers with one row per unit",
+            remedy="stack the units' vectors",
+            place=place,
+        )
+    if len(x) == len(document.units):
+        return x
+    if len(x) == len(document.kept):
+        return x[np.array(document.kept)]
+    raise InputError(
+        f"embeddings with {len(x)} rows",
+        expected=f"{len(document.kept)}, the number of units in the document",
+        remedy="embed this version of the corpus",
+        place=place,
+    )

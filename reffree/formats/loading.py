@@ -1,0 +1,67 @@
+"""`load`: files of any format into one corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reffree.corpus import Corpus, Document
+from reffree.errors import InputError
+from reffree.formats.companion import find_text, missing_text
+from reffree.formats.labels import Label, attach
+from reffree.formats.readers import check_names, read
+from reffree.formats.source import Source
+from reffree.segmentation import Convention
+
+
+def load(
+    *paths: str | Path,
+    format: str | None = None,
+    text: str | Path | None = None,
+    convention: Convention | None = None,
+) -> Corpus:
+    """Read files and folders into one corpus; ``-`` is stdin.
+
+    Args:
+        paths: What to read, in order; the format of each is told by its extension and content.
+        format: One of `FORMATS`, for all paths, where it cannot or should not be told.
+        text: The text for formats that hold none (segeval, nltk).
+        convention: What a label 1 means where a file leaves it open; formats that leave nothing
+            open do not need it, and tiage and dialseg refuse one that contradicts them.
+
+    Raises:
+        InputError: If anything cannot be read, with its place and what to do.
+    """
+    check_names(format, convention)
+    if not paths:
+        raise InputError("no files", expected="at least one", remedy="name a file, or - for stdin")
+    parts: list[Corpus] = []
+    labels: list[Label] = []
+    label_notes: list[str] = []
+    slot = 0
+    for path in paths:
+        source = Source(path)
+        documents: list[Document] = []
+        for item in read(source, format, convention):
+            if isinstance(item, Label):
+                slot = slot if labels else len(parts)
+                labels.append(item)
+            else:
+                documents.append(item)
+        if documents:
+            parts.append(Corpus(tuple(documents), tuple(source.notes)))
+        else:
+            label_notes += source.notes
+    if labels:
+        if text is None:
+            raise missing_text(labels[0])
+        source = Source(text)
+        found, named = find_text(source, labels)
+        labelled = attach(found, named, convention)
+        parts.insert(slot, Corpus(tuple(labelled), (*label_notes, *source.notes)))
+    elif text is not None:
+        raise InputError(
+            f"--text {text}, but no file that needs it",
+            expected="text only with segeval or nltk files",
+            remedy="leave out --text",
+        )
+    return Corpus.merge(parts)

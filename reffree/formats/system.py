@@ -1,0 +1,133 @@
+"""`read_system`: the segmentations of one more system for a corpus already read.
+
+The usual file is JSONL, ``{"id": "m1", "segmentation": [2, 5]}`` a line, in any order and every
+document once; the segmentation may be a 0/1 string too. Every other format is read as well, for
+its segmentations only: of several coders the one with the system's name, of a corpus its gold or
+its only system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from reffree.corpus import GOLD, Corpus, Document
+from reffree.errors import InputError, Place, shorten
+from reffree.formats import jsonl
+from reffree.formats.labels import Label, numbered
+from reffree.formats.readers import check_names, detect, read
+from reffree.formats.source import Source
+from reffree.formats.strict_json import field, refuse_unknown
+from reffree.segmentation import Convention, Segmentation
+
+_NAMED_BY_FILE = ("choi", "segeval-tsv", "qmsum")
+
+
+def read_system(
+    path: str | Path,
+    name: str,
+    corpus: Corpus,
+    *,
+    format: str | None = None,
+    convention: Convention | None = None,
+) -> Corpus:
+    """Return the corpus with one more system, read from a file that covers every document once."""
+    check_names(format, convention)
+    source = Source(path)
+    format = format or detect(source)
+    if format == "jsonl":
+        labels = list(_jsonl_labels(source, name))
+    else:
+        items = read(source, format, convention)
+        documents = [item for item in items if isinstance(item, Document)]
+        labels = [_label(document, name) for document in documents]
+        labels += _one_coder([item for item in items if isinstance(item, Label)], name)
+    known = {document.id: document for document in corpus.documents}
+    if format in _NAMED_BY_FILE and len(labels) == len(known) == 1:
+        labels = [replace(labels[0], document=corpus.documents[0].id)]
+    segmentations: dict[str, Segmentation | Sequence[int]] = {}
+    places: dict[str, Place] = {}
+    for label in numbered(labels, list(known)):
+        id = str(label.document)
+        if id in places:
+            raise InputError(
+                f"the document a second time, first at {replace(places[id], document=None)}",
+                expected="every document once",
+                remedy="remove one of the two",
+                place=replace(label.place, document=id, system=name),
+            )
+        places[id] = label.place
+        segmentations[id] = _fit(replace(label, name=name), known.get(id), convention)
+    made = corpus.with_system(name, segmentations, places, source.place())
+    return replace(made, notes=(*made.notes, *source.notes))
+
+
+def _jsonl_labels(source: Source, name: str) -> Iterator[Label]:
+    for table, place in jsonl.tables(source):
+        if "units" in table:
+            yield _label(jsonl.document(table, place), name)
+            continue
+        refuse_unknown(table, ("id", "segmentation"), place)
+        id, value = field(table, "id", place), field(table, "segmentation", place)
+        if not isinstance(id, str):
+            raise InputError(
+                f"the document id {shorten(id)}",
+                expected="a string",
+                remedy="write the id in quotes, as the corpus has it",
+                place=place,
+            )
+        yield Label(id, name, cast(Any, value), place)
+
+
+def _label(document: Document, name: str) -> Label:
+    """Take the one segmentation a document has, over its units as they were given."""
+    gold = {} if document.gold is None else {GOLD: document.gold}
+    choices = {**gold, **document.systems}
+    if name in document.systems:
+        choices = {name: document.systems[name]}
+    if len(choices) != 1:
+        raise InputError(
+            f"the segmentations {', '.join(choices)}" if choices else "no segmentation",
+            expected=f"only one, or one called {name!r}",
+            remedy="keep the one that is meant, or name the system after it",
+            place=document.place,
+        )
+    value = spread(next(iter(choices.values())), document.kept)
+    return Label(document.id, name, value, replace(document.place, document=None))
+
+
+def _one_coder(labels: Sequence[Label], name: str) -> list[Label]:
+    coders = list(dict.fromkeys(label.name for label in labels))
+    if name not in coders and len(coders) > 1:
+        raise InputError(
+            f"the coders {', '.join(coders)}",
+            expected=f"one called {name!r}, or a single one",
+            remedy="name the system after the coder that is meant",
+            place=replace(labels[0].place, line=None),
+        )
+    return [label for label in labels if label.name == name or len(coders) == 1]
+
+
+def _fit(
+    label: Label, document: Document | None, convention: Convention | None
+) -> Segmentation | Sequence[int]:
+    """Read a label for its document; `Corpus.with_system` refuses unknown ids and wrong lengths."""
+    if isinstance(label.value, str):
+        return label.read(len(document.kept), convention) if document else ()
+    if document is None or not isinstance(label.value, Segmentation):
+        return label.value
+    # The file had text of its own, perhaps without the units that hold none.
+    over_kept = label.value.n_units == len(document.units)
+    return spread(label.value, document.kept) if over_kept else label.value
+
+
+def spread(segmentation: Segmentation, kept: Sequence[bool]) -> Segmentation:
+    """Undo `Segmentation.keep`: a unit without text joins the segment before it."""
+    ids = iter(segmentation.to_segment_ids())
+    current, spread_ids = 0, []
+    for keep in kept:
+        current = next(ids) if keep else current
+        spread_ids.append(current)
+    return Segmentation.from_segment_ids(spread_ids)

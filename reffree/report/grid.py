@@ -1,0 +1,74 @@
+"""A table of text cells and its spellings in markdown, LaTeX and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+LATEX_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell: its text, a smaller second part, and whether it is the best of its column."""
+
+    text: str
+    detail: str = ""
+    is_best: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A header and rows; the first ``n_labels`` columns are text, the others numbers."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    n_labels: int = 1
+
+    def to_markdown(self) -> str:
+        """Pipe table, best cells in bold."""
+        align = [":--" if i < self.n_labels else "--:" for i in range(len(self.header))]
+        lines = [self.header, align, *([_markdown(cell) for cell in row] for row in self.rows)]
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+    def to_latex(self) -> str:
+        """Booktabs tabular, best cells in bold."""
+        columns = "l" * self.n_labels + "r" * (len(self.header) - self.n_labels)
+        body = [r" & ".join(_latex(cell) for cell in row) + r" \\" for row in self.rows]
+        head = " & ".join(escape_latex(name) for name in self.header) + r" \\"
+        lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body]
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def to_csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Comma-separated values; None is empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def escape_latex(text: str) -> str:
+    """Make any text safe inside a LaTeX table."""
+    return re.sub(r"[\\~^&%$#_{}]", lambda match: LATEX_SPECIAL[match.group()], text)
+
+
+def _markdown(cell: Cell) -> str:
+    text = cell.text.replace("\\", "\\\\").replace("|", "\\|")
+    text = f"**{text}**" if cell.is_best else text
+    return f"{text} {cell.detail}".strip()
+
+
+def _latex(cell: Cell) -> str:
+    text = escape_latex(cell.text)
+    text = rf"\textbf{{{text}}}" if cell.is_best else text
+    return f"{text} {{\\small {escape_latex(cell.detail)}}}" if cell.detail else text

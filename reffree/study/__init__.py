@@ -1,0 +1,1 @@
+"""Whole evaluations: corpus, encoder and metrics to results with their uncertainty."""

@@ -1,0 +1,178 @@
+"""The result of a scoring run: systems × metrics, optionally documents and segments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DECIMALS = 10
+"""Rounding of results: far below any meaning, far above what batching can change."""
+
+Direction = Literal["lower", "higher"]
+
+
+def rounded(value: float | None) -> float | None:
+    """Round for output; -0.0 becomes 0.0."""
+    return None if value is None else round(value, DECIMALS) + 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusScore:
+    """One metric of one system over the corpus."""
+
+    value: float | None  # what the table shows: the loss
+    raw: float | None
+    ci: tuple[float, float] | None
+    ci_reason: str | None  # why there is no interval
+    documents: int  # with a score
+    undefined: int  # without one
+    left_out: int  # infinite parts left out of documents' scores
+    direction: Direction = "lower"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; reasons and counts only where there is something to say."""
+        result: dict[str, Any] = {
+            "value": rounded(self.value),
+            "raw": rounded(self.raw),
+            "ci": None if self.ci is None else [rounded(x) for x in self.ci],
+            "documents": self.documents,
+            "undefined": self.undefined,
+            "direction": self.direction,
+        }
+        if self.ci_reason is not None:
+            result["ci_reason"] = self.ci_reason
+        if self.left_out:
+            result["left_out"] = self.left_out
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class PartScore:
+    """One metric of one document or segment."""
+
+    value: float | None
+    raw: float | None
+    reason: str | None = None  # why it is undefined
+    segments: tuple[PartScore, ...] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        result: dict[str, Any] = {"value": rounded(self.value), "raw": rounded(self.raw)}
+        if self.reason is not None:
+            result["reason"] = self.reason
+        if self.segments is not None:
+            result["segments"] = [
+                {"value": rounded(s.value), "raw": rounded(s.raw)} for s in self.segments
+            ]
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class SystemScores:
+    """One system over the corpus."""
+
+    system: str
+    segments: int
+    unsegmented: int  # documents without a boundary
+    metrics: dict[str, CorpusScore]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentScores:
+    """One system on one document."""
+
+    id: str
+    system: str
+    metrics: dict[str, PartScore]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTable:
+    """Everything `reffree score` prints, in one value."""
+
+    signature: str
+    corpus: dict[str, int]
+    systems: tuple[SystemScores, ...]
+    documents: tuple[DocumentScores, ...] | None = None
+    notes: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = field(default=())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the structure of the JSON output."""
+        result: dict[str, Any] = {
+            "signature": self.signature,
+            "corpus": dict(self.corpus),
+            "systems": [
+                {
+                    "system": row.system,
+                    "segments": row.segments,
+                    "unsegmented": row.unsegmented,
+                    "metrics": {name: score.to_dict() for name, score in row.metrics.items()},
+                }
+                for row in self.systems
+            ],
+            "notes": list(self.notes),
+        }
+        if self.documents is not None:
+            result["documents"] = [
+                {
+                    "id": row.id,
+                    "system": row.system,
+                    "metrics": {name: score.to_dict() for name, score in row.metrics.items()},
+                }
+                for row in self.documents
+            ]
+        return result
+
+    def best(self, metric: str) -> frozenset[str]:
+        """Return the systems with the best value, ties included.
+
+        None where there is nothing to compare: one system, or systems scored on different numbers
+        of documents.
+        """
+        scores = {row.system: row.metrics[metric] for row in self.systems}
+        values = {s: rounded(c.value) for s, c in scores.items() if c.value is not None}
+        if len(scores) < 2 or not values or len({c.documents for c in scores.values()}) > 1:
+            return frozenset()
+        best = min(v for v in values.values() if v is not None)
+        return frozenset(system for system, value in values.items() if value == best)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per system and metric (needs pandas)."""
+        import pandas as pd
+
+        rows = [
+            {
+                "system": row.system,
+                "metric": name,
+                "value": rounded(score.value),
+                "raw": rounded(score.raw),
+                "ci_low": None if score.ci is None else rounded(score.ci[0]),
+                "ci_high": None if score.ci is None else rounded(score.ci[1]),
+                "documents": score.documents,
+                "undefined": score.undefined,
+            }
+            for row in self.systems
+            for name, score in row.metrics.items()
+        ]
+        return pd.DataFrame(rows)
+
+    def documents_to_pandas(self) -> pd.DataFrame:
+        """One row per document, system and metric (needs pandas and ``per_document=True``)."""
+        import pandas as pd
+
+        rows = [
+            {
+                "id": row.id,
+                "system": row.system,
+                "metric": name,
+                "value": rounded(score.value),
+                "raw": rounded(score.raw),
+            }
+            for row in self.documents or ()
+            for name, score in row.metrics.items()
+        ]
+        return pd.DataFrame(rows, columns=["id", "system", "metric", "value", "raw"])

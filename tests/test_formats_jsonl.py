@@ -1,0 +1,234 @@
+"""Corpus JSONL: strict JSON, strict keys, and a writer that reads back the same."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reffree.corpus import Corpus, Document
+from reffree.errors import InputError
+from reffree.formats import load, save
+from reffree.segmentation import Segmentation
+
+FULL = {
+    "id": "m1",
+    "units": ["hello", "", "there", "friend"],
+    "gold": [3, 1],
+    "systems": {"even": [2, 2]},
+    "speakers": ["A", "A", "B", "A"],
+    "golds": {"ann": [1, 3], "bob": [2, 2]},
+    "meta": {"year": 1999, "nested": {"a": [1.5, None, True]}},
+}
+
+
+@pytest.fixture
+def refusal(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def refuse(line: str) -> str:
+        (tmp_path / "c.jsonl").write_text(line)
+        with pytest.raises(InputError) as error:
+            load("c.jsonl")
+        return str(error.value)
+
+    return refuse
+
+
+def test_every_field(tmp_path):
+    path = tmp_path / "c.jsonl"
+    path.write_text(json.dumps(FULL))
+    document = load(path).documents[0]
+    assert document.units == ("hello", "there", "friend")
+    assert document.n_dropped == 1
+    assert document.gold == Segmentation((2, 1))
+    assert document.systems == {"even": Segmentation((1, 2))}
+    assert document.speakers == ("A", "B", "A")
+    assert document.meta["golds"] == {"ann": [1, 2], "bob": [1, 2]}
+    assert document.meta["nested"] == {"a": [1.5, None, True]}
+
+
+def test_empty_optional_fields_are_absent(tmp_path):
+    path = tmp_path / "c.jsonl"
+    null = dict.fromkeys(("gold", "systems", "speakers", "meta", "golds"))
+    path.write_text(json.dumps({"id": "m", "units": ["a"], **null}))
+    assert load(path).documents[0] == Document.build("m", ["a"])
+
+
+AT = "c.jsonl, line 1, document 'm': found "
+
+
+def with_field(key: str, value: object) -> str:
+    return json.dumps({"id": "m", "units": ["a", "b"], key: value})
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("{", "c.jsonl, line 1: found text that is not JSON (Expecting property name enclosed in "),
+        ('{"id": "m"} x', "c.jsonl, line 1: found text that is not JSON (Extra data at character "),
+        ("[1]", "c.jsonl, line 1: found a list as a document; expected an object in braces; "),
+        ("null", "c.jsonl, line 1: found null as a document; "),
+        ("true", "c.jsonl, line 1: found true as a document; "),
+        ("{}", "c.jsonl, line 1: found an empty object; expected the field 'units'; add it"),
+        ('{"id": "m"}', AT + "no 'units' among 'id'; expected the field 'units'; add it"),
+        ('{"units": ["a"]}', "c.jsonl, line 1: found no 'id' among 'units'; expected the field"),
+        ('{"id": 3, "units": ["a"]}', "c.jsonl, line 1: found the document id 3; "),
+        (
+            '{"id": "m", "unit": ["a"]}',
+            AT + "the unknown key 'unit'; expected only 'id', 'units', 'gold', 'systems', "
+            "'speakers', 'meta', 'golds'; did you mean 'units'?",
+        ),
+        (with_field("color", 1), AT + "the unknown key 'color'; expected only 'id', "),
+        (
+            '{"id": "m", "segmentation": [1, 1]}',
+            AT + "a segmentation without units; expected a corpus, whose documents have 'units'; "
+            "give this file with --system NAME=FILE next to its corpus",
+        ),
+        ('{"id": "m", "units": ["a", 5]}', AT + "unit 2 of 2 is 5 (int); expected a string; "),
+        ('{"id": "m", "units": []}', AT + "no units; expected at least one unit with text; "),
+        ('{"id": "m", "units": [" "]}', AT + "1 units without any text; "),
+        ('{"id": "m", "units": {"a": 1}}', AT + "dict as units; expected a list of strings; "),
+        (
+            with_field("gold", [3]),
+            "c.jsonl, line 1, system 'gold', document 'm': found a segmentation that covers 3 "
+            "units; expected 2, the number of units in the document; ",
+        ),
+        (with_field("gold", "01"), "c.jsonl, line 1, system 'gold', document 'm': found the seg"),
+        (with_field("systems", [2]), AT + "a list as 'systems'; expected an object in braces; "),
+        (with_field("systems", []), AT + "a list as 'systems'; expected an object in braces; "),
+        (with_field("systems", {"gold": [2]}), AT + "a system called 'gold'; "),
+        (with_field("systems", {"s": [1]}), "c.jsonl, line 1, system 's', document 'm': found a "),
+        (with_field("meta", "x"), AT + "a string as 'meta'; expected an object in braces; "),
+        (with_field("meta", {"golds": {}}), AT + "the key 'golds' inside 'meta'; "),
+        (with_field("golds", [1, 1]), AT + "a list as 'golds'; expected an object in braces; "),
+        (
+            with_field("golds", {"ann": [5]}),
+            "c.jsonl, line 1, system 'ann', document 'm': found a segmentation that covers 5 ",
+        ),
+        (with_field("speakers", ["A"]), AT + "1 speakers; expected 2 strings, one for every unit"),
+        (
+            '{"id": "m", "units": ["a"], "id": "n"}',
+            "c.jsonl, line 1: found the key 'id' twice in one object; expected valid JSON; ",
+        ),
+        (
+            '{"id": "m", "units": ["a"], "meta": {"x": {"y": 1, "z": 2, "y": 3}}}',
+            "c.jsonl, line 1: found the key 'y' twice in one object; ",
+        ),
+        (with_field("meta", float("nan")), "c.jsonl, line 1: found the number NaN; expected valid"),
+        (with_field("meta", float("-inf")), "c.jsonl, line 1: found the number -Infinity; "),
+        ('{"id": "m", "meta": 1e999}', "c.jsonl, line 1: found the number 1e999; "),
+        (f'{{"gold": [{"9" * 5000}]}}', "c.jsonl, line 1: found a number of 5000 digits; "),
+        (
+            '{"id": "m", "units": ["a\\ud800"]}',
+            "c.jsonl, line 1: found the lone surrogate \\ud800 in a string; expected valid JSON; ",
+        ),
+        ('{"id": "m", "meta": {"\\uDFFF": 1}}', "c.jsonl, line 1: found the lone surrogate \\udf"),
+        ("[" * 100_000, "c.jsonl, line 1: found endlessly nested lists or objects; expected vali"),
+        ("[" * 101 + "]" * 101, "c.jsonl, line 1: found endlessly nested lists or objects; "),
+    ],
+)
+def test_lines_that_are_refused(refusal, line, sentence):
+    assert refusal(line).startswith(sentence)
+
+
+def test_duplicate_documents_name_both_lines(refusal):
+    line = '{"id": "m", "units": ["a"]}\n'
+    assert refusal(line + "\n" + line) == (
+        "c.jsonl, line 3, document 'm': found the id a second time, first at c.jsonl, line 1; "
+        "expected every document once; rename or remove one of the two"
+    )
+
+
+def test_a_system_that_misses_a_document(refusal):
+    first = '{"id": "a", "units": ["x"], "systems": {"s": [1]}}\n'
+    assert refusal(first + '{"id": "b", "units": ["x"]}').startswith(
+        "c.jsonl, line 2, system 's', document 'b': found no segmentation (1 of 2 documents lack"
+    )
+
+
+def test_surrogate_pairs_and_other_escapes_are_fine(tmp_path):
+    path = tmp_path / "c.jsonl"
+    path.write_text('{"id": "m", "units": ["\\ud83d\\ude00", "\\u00e4\\u2028x", "\\\\ud800"]}')
+    assert load(path).documents[0].units == ("😀", "ä\u2028x", "\\ud800")
+
+
+def test_json_lists_name_the_line_of_a_mistake(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c.json").write_text('[\n {"id": "m",\n  "units": ["a" "b"]}\n]')
+    with pytest.raises(InputError) as error:
+        load("c.json")
+    assert str(error.value).startswith("c.json, line 3: found text that is not JSON (Expecting ','")
+    (tmp_path / "c.json").write_text('[\n {"id": "m", "units": ["a"]}, 7]')
+    with pytest.raises(InputError, match=r"^c\.json: found a number as document 2; expected an "):
+        load("c.json")
+
+
+text = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12).filter(str.strip)
+plain_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8")),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@st.composite
+def corpora(draw):
+    names = draw(st.lists(text.filter(lambda name: name != "gold"), unique=True, max_size=2))
+    documents = []
+    for id in draw(st.lists(text, unique=True, min_size=1, max_size=3)):
+        units = draw(st.lists(text, min_size=1, max_size=6))
+        masses = st.lists(st.booleans(), min_size=len(units) - 1, max_size=len(units) - 1).map(
+            lambda gaps: Segmentation.from_labels(gaps, "gap")
+        )
+        meta = st.dictionaries(text.filter(lambda key: key != "golds"), plain_json, max_size=2)
+        documents.append(
+            Document.build(
+                id,
+                units,
+                gold=draw(st.none() | masses),
+                systems={name: draw(masses) for name in names},
+                speakers=draw(st.none() | st.just([f"s{i}" for i in range(len(units))])),
+                meta=draw(meta),
+            )
+        )
+    return Corpus(tuple(documents))
+
+
+@given(corpora())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_round_trip(tmp_path, corpus):
+    path = tmp_path / "c.jsonl"
+    assert save(corpus, path) == []
+    assert load(path) == corpus
+
+
+def test_round_trip_with_several_annotators(tmp_path):
+    first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    first.write_text(json.dumps(FULL))
+    corpus = load(first)
+    assert save(corpus, second) == ["1 unit without text was left out"]
+    written = json.loads(second.read_text())
+    assert written["golds"] == {"ann": [1, 2], "bob": [1, 2]}
+    assert "golds" not in written["meta"]
+    again = load(second).documents[0]
+    assert (again.units, again.gold, again.meta) == (
+        corpus.documents[0].units,
+        corpus.documents[0].gold,
+        corpus.documents[0].meta,
+    )
+
+
+@pytest.mark.parametrize("value", [float("nan"), object(), {1, 2}, {(1, 2): 3}])
+def test_meta_that_json_cannot_hold_is_refused_and_nothing_is_written(tmp_path, value):
+    path = tmp_path / "c.jsonl"
+    path.write_text("old")
+    corpus = Corpus((Document.build("m", ["a"]), Document.build("n", ["a"], meta={"x": value})))
+    with pytest.raises(InputError, match=r"^document 'n': found a value that JSON cannot hold \("):
+        save(corpus, path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,355 @@
+"""Formats without text (segeval JSON and tables, nltk strings) and the text that joins them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reffree.corpus import Corpus, Document
+from reffree.errors import InputError
+from reffree.formats import load, save
+from reffree.segmentation import Segmentation
+
+TEXT = "one\ntwo\nthree\n\nfour\nfive\n"
+CORPUS = '{"id": "a", "units": ["1", "2", "3"]}\n{"id": "b", "units": ["4", "5"]}\n'
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text(TEXT)
+    Path("c.jsonl").write_text(CORPUS)
+
+
+def write(name: str, content: object) -> str:
+    text = content if isinstance(content, str) else json.dumps(content)
+    Path(name).write_text(text)
+    return name
+
+
+def refusal(*args, **kwargs) -> str:
+    with pytest.raises(InputError) as error:
+        load(*args, **kwargs)
+    return str(error.value)
+
+
+def segeval(**items) -> dict:
+    return {"items": items, "segmentation_type": "linear"}
+
+
+def masses(corpus: Corpus) -> dict[str, list[tuple[int, ...]]]:
+    return {name: [one.masses for one in many] for name, many in corpus.hypotheses.items()}
+
+
+# segeval JSON
+
+
+def test_segeval_coders_are_systems_and_gold_is_gold():
+    name = write("s.json", segeval(a={"gold": [2, 1], "c1": [3]}, b={"gold": [2], "c1": [1, 1]}))
+    corpus = load(name, text="text.txt")
+    assert masses(corpus) == {"gold": [(2, 1), (2,)], "c1": [(3,), (1, 1)]}
+    assert [document.units for document in corpus.documents] == [
+        ("one", "two", "three"),
+        ("four", "five"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ([], "s.json: found a list as the file's content; expected an object in braces; "),
+        ({"segmentation_type": "linear"}, "s.json: found no 'items' among 'segmentation_type'; "),
+        ({"items": [1]}, "s.json: found a list as 'items'; expected an object in braces; "),
+        ({"items": {}}, "s.json: found no documents; "),
+        (
+            {"items": {"a": {"c": [3]}}, "segmentation_type": "nested"},
+            "s.json: found the segmentation type 'nested'; expected 'linear'; ",
+        ),
+        (segeval(a=[3]), "s.json, document 'a': found a list as the document's coders; "),
+        (segeval(a={"c": "3"}), "s.json, system 'c', document 'a': found a string as masses; "),
+        (
+            segeval(a={"c": [3]}, b={"c": [1, 0]}),
+            "s.json, system 'c', document 'b': found the segment length 0; ",
+        ),
+        (
+            segeval(a={"c": [3]}, b={"c": [3]}),
+            "s.json, system 'c', document 'b': found a segmentation that covers 3 units; "
+            "expected 2, the number of units in the document; ",
+        ),
+        (
+            segeval(a={"c": [3]}, b={"d": [2]}),
+            "s.json, system 'c', document 'b': found no segmentation (1 of 2 documents lack it); ",
+        ),
+        (
+            segeval(a={"": [3]}, b={"": [2]}),
+            "s.json, system '', document 'a': found a coder without a name; ",
+        ),
+    ],
+)
+def test_segeval_that_is_refused(content, sentence):
+    name = write("s.json", content)
+    assert refusal(name, format="segeval", text="text.txt").startswith(sentence)
+
+
+# segeval tables
+
+
+def test_segeval_tables_are_one_document_each():
+    write("a.tsv", "Coder\tMasses\nc1\t2\t1\nc 2\t3\t\n\ngold\t1\t1\t1\n")
+    write("b.csv", "coder,positions\nc1,1,2\nc 2,7,7\n\ngold,1,1\n")
+    assert masses(load("a.tsv", "b.csv", text="text.txt")) == {
+        "gold": [(1, 1, 1), (2,)],
+        "c1": [(2, 1), (1, 1)],
+        "c 2": [(3,), (2,)],
+    }
+
+
+# Hearst's Stargazer text as segeval publishes it: masses and positions of coders 1 and 3.
+def test_masses_and_positions_agree_on_published_figures():
+    write("m.tsv", "Coder\tMasses\n1\t2\t3\t3\t1\t3\t6\t3\n3\t2\t1\t2\t3\t1\t3\t1\t3\t2\t2\t1")
+    write(
+        "p.csv",
+        "Coder,Positions\n1,1,1,2,2,2,3,3,3,4,5,5,5,6,6,6,6,6,6,7,7,7\n"
+        "3,1,1,2,3,3,4,4,4,5,6,6,6,7,8,8,8,9,9,10,10,11",
+    )
+    write("t.txt", "x\n" * 21)
+    by_mass, by_position = load("m.tsv", text="t.txt"), load("p.csv", text="t.txt")
+    assert masses(by_mass) == masses(by_position)
+    assert masses(by_mass)["1"] == [(2, 3, 3, 1, 3, 6, 3)]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("", "a.tsv, line 1: found no header; expected Coder and Masses, or Coder and Positions; "),
+        ("c1\t2\t1\n", "a.tsv, line 1: found the header 'c1 2 1'; expected Coder and Masses, or "),
+        ("Coder\tMasses\n", "a.tsv: found no documents; "),
+        (
+            "Coder\tMasses\nc\t2\tx\n",
+            "a.tsv, line 2, system 'c', document 'a': found the cell 'x'; expected a whole number",
+        ),
+        ("Coder\tMasses\nc\t2\t-1\n", "a.tsv, line 2, system 'c', document 'a': found the cell '"),
+        ("Coder\tMasses\nc\t2\t٣\n", "a.tsv, line 2, system 'c', document 'a': found the cell '"),
+        ("Coder\tMasses\nc\t2\t\t1\n", "a.tsv, line 2, system 'c', document 'a': found the cell "),
+        ("Coder\tMasses\nc\n", "a.tsv, line 2, system 'c', document 'a': found no masses; "),
+        ("Coder\tPositions\nc\n", "a.tsv, line 2, system 'c', document 'a': found no masses; "),
+        ('Coder\tMasses\n"c\t3\n', "a.tsv, line 2: found a row that cannot be read (unexpected "),
+        (
+            "Coder\tMasses\nc\t3\nc\t3\n",
+            "a.tsv, line 3, system 'c', document 'a': found a second segmentation of this name, "
+            "first at a.tsv, line 2; expected every name once in a document; ",
+        ),
+    ],
+)
+def test_tables_that_are_refused(content, sentence):
+    write("one.txt", "x\ny\nz\n")
+    assert refusal(write("a.tsv", content), text="one.txt").startswith(sentence)
+
+
+# nltk strings
+
+
+def test_nltk_strings_are_gold():
+    corpus = load(write("s.txt", "01\n\n0\n"), text="text.txt")
+    assert masses(corpus) == {"gold": [(2, 1), (2,)]}
+    assert [document.id for document in corpus.documents] == ["1", "2"]
+
+
+def test_nltk_strings_take_the_ids_of_a_corpus_or_their_own():
+    in_order = load(write("s.txt", "01\n0\n"), text="c.jsonl")
+    named = load(write("s.txt", "b\t0\na\t01\n"), text="c.jsonl")
+    assert in_order == named
+    assert [document.id for document in named.documents] == ["a", "b"]
+
+
+def test_nltk_convention():
+    name = write("s.txt", "100\n00\n")
+    assert refusal(name, text="text.txt") == (
+        "s.txt, line 1, system 'gold', document '1': found a boundary string that starts with 1, "
+        "'100', for 3 units; expected one reading, but 1 may end a segment (convention end) or "
+        "start one (convention start); choose with --convention end or --convention start"
+    )
+    end = load(name, text="text.txt", convention="end")
+    start = load(name, text="text.txt", convention="start")
+    assert masses(end)["gold"] == [(1, 2), (2,)]
+    assert masses(start)["gold"] == [(3,), (2,)]
+    assert "expected 2 characters under the convention 'gap'" in refusal(
+        name, text="text.txt", convention="gap"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("0100\n0\n", "s.txt, line 1, system 'gold', document '1': found a boundary string of 4 "),
+        ("01\nb\t0\n", "s.txt, line 2: found a line with an id; expected ids on all lines or on n"),
+        ("a\t01\n0\n", "s.txt, line 2: found a line without an id; expected ids on all lines or"),
+        ("\t01\n", "s.txt, line 1: found a tab without an id before it; expected id, tab, string;"),
+        ("02\n0\n", "s.txt, line 1, system 'gold', document '1': found the string '02'; expected "),
+        ("a\t01\na\t01\n", "text.txt: found 2 blocks of text; expected 1, one for every document"),
+    ],
+)
+def test_strings_that_are_refused(content, sentence):
+    name = write("s.txt", content)
+    assert refusal(name, format="nltk", text="text.txt").startswith(sentence)
+
+
+# text
+
+
+@pytest.mark.parametrize("name", ["s.json", "a.tsv", "s.txt"])
+def test_missing_text_is_asked_for(name):
+    write("s.json", segeval(a={"c": [3]}))
+    write("a.tsv", "Coder\tMasses\nc\t3\n")
+    write("s.txt", "01\n")
+    assert refusal(name) == (
+        f"{name}: found segmentations without text; expected the text they belong to; give it "
+        "with --text: a corpus JSONL, a text file with one unit per line and a blank line between "
+        "documents, or a folder of <id>.txt files"
+    )
+
+
+def test_a_corpus_as_text_keeps_its_own_segmentations():
+    write(
+        "full.jsonl",
+        '{"id": "a", "units": ["1", "", "3"], "gold": [2, 1], "systems": {"s": [3]}}\n'
+        '{"id": "b", "units": ["4", "5"], "gold": [2], "systems": {"s": [2]}}\n',
+    )
+    corpus = load(write("x.json", segeval(b={"c": [1, 1]}, a={"c": [1, 2]})), text="full.jsonl")
+    assert masses(corpus) == {"gold": [(1, 1), (2,)], "s": [(2,), (2,)], "c": [(1, 1), (1, 1)]}
+    assert corpus.n_dropped == 1
+    clash = segeval(a={"s": [3]}, b={"s": [2]})
+    assert refusal(write("x.json", clash), text="full.jsonl").startswith(
+        "x.json, system 's', document 'a': found a second segmentation of this name, first at "
+        "full.jsonl, line 1; expected every name once in a document; "
+    )
+    assert "found a second segmentation of this name" in refusal(
+        write("s.txt", "01\n0\n"), text="full.jsonl"
+    )
+
+
+def test_labels_and_text_must_speak_of_the_same_documents():
+    only_a = write("s.json", segeval(a={"c": [3]}))
+    assert refusal(only_a, text="c.jsonl") == (
+        "c.jsonl, line 2, document 'b': found text without a segmentation; expected one in "
+        "s.json; add it there, or remove the document from the text"
+    )
+    more = write("s.json", segeval(a={"c": [3]}, b={"c": [2]}, z={"c": [2]}))
+    assert refusal(more, text="c.jsonl").startswith(
+        "s.json, document 'z': found a document that the text does not have; expected one of its "
+        "2 ids, such as 'a'; "
+    )
+    assert refusal(more, text="text.txt").startswith(
+        "text.txt: found 2 blocks of text; expected 3, one for every document, separated by blank "
+    )
+    assert refusal(write("s.txt", "01\n"), text="c.jsonl").startswith(
+        "s.txt: found 1 segmentations without ids for 2 documents; expected one for every document"
+    )
+
+
+def test_text_that_holds_none():
+    labels = write("s.json", segeval(a={"c": [3]}))
+    assert refusal(labels, text=labels).startswith("s.json: found a file without text; expected a ")
+    assert refusal(labels, text="absent.txt").startswith("absent.txt: found no file of this name; ")
+
+
+def test_text_folder_counts_blank_lines_inside_as_units():
+    Path("texts").mkdir()
+    write("texts/a.txt", "one\n\nthree\n\n\n")
+    write("texts/b.txt", "four\nfive")
+    write("texts/c.txt", "six")
+    corpus = load(write("s.json", segeval(b={"c": [1, 1]}, a={"c": [1, 2]})), text="texts")
+    assert [document.id for document in corpus.documents] == ["b", "a"]
+    assert masses(corpus) == {"c": [(1, 1), (1, 1)]}
+    assert corpus.n_dropped == 1
+    assert corpus.notes == (
+        "texts: found 1 file that no segmentation belongs to; expected one .txt file for every "
+        "document; they were not read, move them elsewhere to silence this",
+    )
+    assert refusal(write("s.json", segeval(z={"c": [1]})), text="texts") == (
+        "texts, document 'z': found no file 'z.txt' in the folder; expected one for every "
+        "document; add it, one unit per line"
+    )
+
+
+def test_labelled_files_keep_their_place_among_others():
+    write("x.jsonl", '{"id": "x", "units": ["u"]}')
+    write("y.jsonl", '{"id": "y", "units": ["u"]}')
+    write("s.txt", "01\n0\n")
+    corpus = load("x.jsonl", "s.txt", "y.jsonl", text="c.jsonl")
+    assert [document.id for document in corpus.documents] == ["x", "a", "b", "y"]
+
+
+def test_notes_of_labels_and_text_are_kept():
+    Path("s.txt").write_bytes(b"01\r\n0\r\n")
+    Path("text.txt").write_bytes(b"\xef\xbb\xbf" + TEXT.encode())
+    corpus = load("s.txt", text="text.txt")
+    assert [note.split(";")[0] for note in corpus.notes] == [
+        "s.txt, line 1: found a Windows line end (CRLF)",
+        "text.txt, line 1: found a byte-order mark",
+    ]
+    assert corpus.documents[0].units[0] == "one"
+
+
+# round trips
+
+names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8).filter(
+    lambda name: name.strip() == name and not set(name) & set("\r\n\t")
+)
+
+
+@st.composite
+def labelled(draw, *, n_documents: int = 3):
+    systems = draw(st.lists(names.filter(lambda name: name != "gold"), unique=True, max_size=2))
+    ids = draw(st.lists(names, unique=True, min_size=1, max_size=n_documents))
+    documents = []
+    for id in ids:
+        n_gaps = draw(st.integers(0, 5))
+        gaps = st.lists(st.booleans(), min_size=n_gaps, max_size=n_gaps)
+        some = gaps.map(lambda labels: Segmentation.from_labels(labels, "gap"))
+        units = [f"unit {i}" for i in range(n_gaps + 1)]
+        table = {name: draw(some) for name in systems}
+        documents.append(Document.build(id, units, gold=draw(some), systems=table))
+    return Corpus(tuple(documents))
+
+
+def text_of(corpus: Corpus) -> str:
+    Path("text.txt").write_text("\n\n".join("\n".join(doc.units) for doc in corpus.documents))
+    return "text.txt"
+
+
+relaxed = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@given(labelled())
+@relaxed
+def test_segeval_round_trip(corpus):
+    assert save(corpus, "s.json", format="segeval") == [
+        "segeval files hold no text: the units were left out"
+    ]
+    assert load("s.json", text=text_of(corpus)) == corpus
+
+
+@given(labelled(n_documents=1))
+@relaxed
+def test_segeval_table_round_trip(corpus):
+    lost = save(corpus, "t.tsv")
+    assert lost[0] == "segeval-tsv files hold no text: the units were left out"
+    again = load("t.tsv", text=text_of(corpus))
+    assert masses(again) == masses(corpus)
+    assert again.documents[0].id == "t"
+
+
+@given(labelled())
+@relaxed
+def test_nltk_round_trip(corpus):
+    if any(document.id.startswith("\ufeff") for document in corpus.documents):
+        return
+    save(corpus, "s.txt")
+    again = load("s.txt", format="nltk", text=text_of(corpus))
+    assert masses(again) == {"gold": masses(corpus)["gold"]}
+    assert [doc.id for doc in again.documents] == [doc.id for doc in corpus.documents]

@@ -1,0 +1,278 @@
+"""Bytes to lines: encodings, line ends, limits, missing files, and how a format is told."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import tracemalloc
+
+import pytest
+
+from reffree.errors import InputError, UnknownNameError
+from reffree.formats import FORMATS, load, save
+from reffree.formats import source as source_module
+
+LINE = '{"id": "m1", "units": ["ä", "b"], "gold": [1, 1]}'
+
+
+def refusal(*args, **kwargs) -> str:
+    with pytest.raises(InputError) as error:
+        load(*args, **kwargs)
+    return str(error.value)
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def make(content: bytes | str, name: str = "c.jsonl") -> str:
+        data = content.encode() if isinstance(content, str) else content
+        (tmp_path / name).write_bytes(data)
+        return name
+
+    return make
+
+
+def test_plain_file_leaves_no_notes(file):
+    corpus = load(file(f"\n{LINE}\n  \n"))
+    assert corpus.documents[0].units == ("ä", "b")
+    assert corpus.documents[0].place.line == 2
+    assert corpus.notes == ()
+
+
+def test_byte_order_mark_is_noted(file):
+    corpus = load(file(b"\xef\xbb\xbf" + LINE.encode()))
+    assert corpus.documents[0].id == "m1"
+    assert corpus.notes == (
+        "c.jsonl, line 1: found a byte-order mark; expected plain UTF-8; it was ignored, "
+        "save the file without it to silence this",
+    )
+
+
+def test_windows_line_ends_are_noted_once(file):
+    other = LINE.replace("m1", "m2")
+    corpus = load(file(f"{LINE}\r\n{other}\r\n"))
+    assert len(corpus) == 2
+    assert corpus.notes == (
+        "c.jsonl, line 1: found a Windows line end (CRLF); expected LF; all were read as LF, "
+        "save the file with LF to silence this",
+    )
+
+
+def test_windows_line_ends_do_not_enter_the_units(file):
+    corpus = load(file("==========\r\none\r\ntwo\r\n==========\r\nthree\r\n", "d.ref"))
+    assert corpus.documents[0].units == ("one", "two", "three")
+
+
+def test_invalid_utf8_names_line_and_offset(file):
+    bad = LINE.encode().replace("ä".encode(), b"\xe4")
+    assert refusal(file(LINE.encode() + b"\n" + bad)) == (
+        "c.jsonl, line 2: found the byte 0xe4 at offset 24 of the line, which is not UTF-8; "
+        "expected UTF-8; save the file as UTF-8"
+    )
+
+
+def test_offset_counts_the_byte_order_mark(file):
+    assert "0xff at offset 5 of" in refusal(file(b"\xef\xbb\xbf{}\xff"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_is_refused(file, encoding):
+    content = ("\ufeff" + LINE).encode(encoding)
+    assert refusal(file(content)) == (
+        "c.jsonl, line 1: found a UTF-16 byte-order mark; expected UTF-8; save the file as UTF-8"
+    )
+
+
+def test_a_line_of_100_mb_is_refused_without_reading_it_all(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "c.jsonl"
+    with path.open("wb") as handle:
+        handle.write(LINE.encode() + b"\n")
+        handle.truncate(100_000_000)
+    tracemalloc.start()
+    try:
+        sentence = refusal("c.jsonl")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sentence == (
+        "c.jsonl, line 2: found a line of more than 67,108,864 bytes; expected at most that many "
+        "in a line; put one document on a line, or split this document"
+    )
+    assert peak < 2.1 * source_module.MAX_LINE_BYTES  # a buffered read holds its pieces and their sum
+
+
+def test_the_limit_is_exact(file, monkeypatch):
+    monkeypatch.setattr(source_module, "MAX_LINE_BYTES", len(LINE.encode()) + 1)
+    assert len(load(file(f"{LINE}\n"))) == 1
+    assert "found a line of more than" in refusal(file(f" {LINE}\n"))
+
+
+def test_missing_file(file):
+    assert refusal("absent.jsonl") == (
+        "absent.jsonl: found no file of this name; expected a readable file; check the path"
+    )
+    assert refusal("absent") == (
+        "absent: found no file of this name; expected a readable file; check the path"
+    )
+
+
+def test_a_path_that_is_none(file):
+    assert "found a path that cannot be read" in refusal("a\0b.jsonl")
+    assert "found a path that cannot be read (File name too long)" in refusal("x" * 5000)
+
+
+def test_no_permission(file, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    name = file(LINE)
+    monkeypatch.setattr("pathlib.Path.open", refuse)
+    assert refusal(name) == (
+        "c.jsonl: found a file that may not be read; expected a readable file; "
+        "change its permissions"
+    )
+
+
+def test_a_folder_that_cannot_be_listed(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied", str(tmp_path))
+
+    monkeypatch.setattr("os.scandir", refuse)
+    assert "found a file that may not be read" in refusal(tmp_path, format="choi")
+
+
+@pytest.mark.parametrize("content", ["", "\n \n"])
+def test_empty_file(file, content):
+    assert refusal(file(content)) == (
+        "c.jsonl: found no documents; expected at least one; check that the file is not empty"
+    )
+
+
+def test_nothing_to_read():
+    assert refusal() == "found no files; expected at least one; name a file, or - for stdin"
+
+
+def test_stdin(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf" + LINE.encode() + b"\n{"))
+    monkeypatch.setattr(sys, "stdin", stream)
+    assert refusal("-").startswith("<stdin>, line 2: found text that is not JSON (Expecting ")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LINE.encode())))
+    assert load("-").documents[0].place.file == "<stdin>"
+
+
+def test_stdin_in_a_named_format(monkeypatch):
+    text = "==========\na\n==========\nb\nc\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    document = load("-", format="choi").documents[0]
+    assert (document.id, document.gold.masses) == ("stdin", (1, 2))
+
+
+def test_no_stdin(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    assert refusal("-").startswith("<stdin>: found no standard input; ")
+
+
+def test_a_terminal_read_that_fails(monkeypatch):
+    class Broken(io.RawIOBase):
+        def readline(self, size=-1):
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"buffer": Broken()}))
+    assert refusal("-").startswith("<stdin>: found a path that cannot be read (Input/output error)")
+
+
+DIALSEG = {"dial_data": {"d": [{"turns": [{"utterance": "a"}]}]}}
+MEETING = {"meeting_transcripts": [{"speaker": "A", "content": "a"}]}
+SEGEVAL = {"items": {"1": {"c": [1]}}}
+TABLE = {"id": "1", "units": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "unit"),
+    [
+        ("x.jsonl", json.dumps(TABLE), "a"),
+        ("x.ndjson", json.dumps(TABLE), "a"),
+        ("x.jsonl", json.dumps(MEETING), "a"),
+        ("x.json", json.dumps(DIALSEG), "a"),
+        ("x.json", json.dumps(MEETING, indent=1), "a"),
+        ("x.json", json.dumps({"1": [["a", "-1"]]}), "a"),
+        ("x.json", json.dumps(TABLE), "a"),
+        ("x.json", json.dumps([TABLE], indent=1), "a"),
+        ("x.json", json.dumps(TABLE) + "\n" + json.dumps({**TABLE, "id": "2"}), "a"),
+        ("x.json", json.dumps(SEGEVAL), "from text"),
+        ("1.tsv", "Coder\tMasses\nc\t1\n", "from text"),
+        ("1.csv", "Coder,Positions\nc,1\n", "from text"),
+        ("x.ref", "==========\na\n", "a"),
+        ("x.txt", "a\n==========\n", "a"),
+        ("x.dat", "a\n===========\n", "a"),
+        ("x", "a\n==========\n", "a"),
+        ("x.txt", "1\t0\n", "from text"),
+        ("x.txt", "0\n", "from text"),
+    ],
+)
+def test_the_format_is_told_by_extension_and_content(file, name, content, unit):
+    file("from text\n", "text")
+    text = "text" if unit == "from text" else None
+    assert load(file(content, name), text=text).documents[0].units == (unit,)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("x.txt", "just words\n"), ("x.txt", ""), ("x.json", "[]"), ("x.json", "{}"), ("x.json", "3")]
+    + [("x.json", '{"text": "a"}'), ("x.dat", "word\t\n"), ("x.bin", "\0\0")],
+)
+def test_a_format_that_cannot_be_told(file, name, content):
+    assert refusal(file(content, name)) == (
+        f"{name}: found a file of no known format; expected one of jsonl, choi, segeval, "
+        "segeval-tsv, nltk, dialseg, tiage, qmsum; name it with --format"
+    )
+
+
+def test_folders_of_no_known_format(tmp_path):
+    (tmp_path / "a.json").write_text('{"1": 2}')
+    assert "found a folder of no known format; expected one of jsonl" in refusal(tmp_path)
+    assert refusal(tmp_path, format="jsonl").endswith(
+        "found a folder; expected a file, since the format jsonl has no folders; "
+        "name its files one by one"
+    )
+
+
+def test_unknown_names_are_refused(file):
+    name = file(LINE)
+    with pytest.raises(UnknownNameError, match="unknown format 'json1'; did you mean 'jsonl'"):
+        load(name, format="json1")
+    with pytest.raises(UnknownNameError, match="unknown convention 'ends'; did you mean 'end'"):
+        load(name, convention="ends")
+    with pytest.raises(UnknownNameError, match="unknown format 'chio'; did you mean 'choi'"):
+        save(load(name), "out", format="chio")
+
+
+def test_all_formats_are_named():
+    assert FORMATS == (
+        *("jsonl", "choi", "segeval", "segeval-tsv", "nltk", "dialseg", "tiage", "qmsum"),
+    )
+
+
+def test_text_that_nothing_needs(file):
+    assert refusal(file(LINE), text="t.txt") == (
+        "found --text t.txt, but no file that needs it; expected text only with segeval or nltk "
+        "files; leave out --text"
+    )
+
+
+def test_several_files_are_merged_in_order(file):
+    names = [file(LINE.replace("m1", id), f"{id}.jsonl") for id in ("z", "a")]
+    assert [document.id for document in load(*names).documents] == ["z", "a"]
+    assert refusal(names[0], names[0]).startswith(
+        "z.jsonl, line 1, document 'z': found the id a second time, first at z.jsonl, line 1; "
+    )
+
+
+def test_formats_import_nothing_heavy():
+    code = "import sys, reffree.formats; print({'torch', 'numpy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
