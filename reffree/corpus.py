@@ -80,7 +80,9 @@ class Document:
         """Units without text that were left out."""
         return len(self.kept) - len(self.units)
 
-    def align(self, value: Segmentation | Sequence[int], place: Place | None = None) -> Segmentation:
+    def align(
+        self, value: Segmentation | Sequence[int], place: Place | None = None
+    ) -> Segmentation:
         """Check masses over the units as given and carry them over to the units that were kept."""
         place = replace(place or self.place, document=self.id)
         try:

@@ -44,7 +44,9 @@ class Place:
 class InputError(ReffreeError):
     """Bad input: where it is, what was found, what was expected, what to do."""
 
-    def __init__(self, found: str, *, expected: str, remedy: str, place: Place | None = None):
+    def __init__(
+        self, found: str, *, expected: str, remedy: str, place: Place | None = None
+    ) -> None:
         """Compose the sentence ``place: found …; expected …; remedy``."""
         self.place = place or Place()
         self.found, self.expected, self.remedy = found, expected, remedy
@@ -55,7 +57,7 @@ class InputError(ReffreeError):
 class UnknownNameError(ReffreeError):
     """A name that is not registered; suggests the nearest one and lists all."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]):
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         """Compose the sentence, with a suggestion when one is close."""
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=1)

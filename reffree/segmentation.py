@@ -182,6 +182,4 @@ class Segmentation:
     def keep(self, kept: Sequence[bool]) -> Self:
         """Leave out the units marked False; a segment that loses all its units disappears."""
         ids = self.to_segment_ids()
-        return type(self).from_segment_ids(
-            [i for i, keep in zip(ids, kept, strict=True) if keep]
-        )
+        return type(self).from_segment_ids([i for i, keep in zip(ids, kept, strict=True) if keep])

@@ -1,4 +1,4 @@
-"""Documents and corpora: what is dropped is counted, what does not fit is refused with its place."""
+"""Documents and corpora: what is dropped is counted, what does not fit is refused."""
 
 from __future__ import annotations
 

@@ -67,7 +67,11 @@ def hypotheses(draw, n):
     cuts = draw(
         st.lists(st.lists(st.booleans(), min_size=n - 1, max_size=n - 1), min_size=1, max_size=4)
     )
-    every = [[n], [1] * n, *([int(m) for m in np.diff([0, *np.flatnonzero(c) + 1, n])] for c in cuts)]
+    every = [
+        [n],
+        [1] * n,
+        *([int(m) for m in np.diff([0, *np.flatnonzero(c) + 1, n])] for c in cuts),
+    ]
     return draw(st.permutations(every))
 
 

@@ -39,7 +39,7 @@ def test_gap_string_needs_no_convention(segmentation):
 def test_end_string_is_read_without_a_convention_unless_it_starts_with_1(segmentation):
     text = segmentation.to_string("end")
     if text[0] == "1":
-        with pytest.raises(InputError, match="convention end.*convention start"):
+        with pytest.raises(InputError, match=r"convention end.*convention start"):
             Segmentation.from_string(text, segmentation.n_units)
     else:
         assert Segmentation.from_string(text, segmentation.n_units) == segmentation
@@ -72,8 +72,13 @@ def test_keep_leaves_the_boundaries_between_the_units_that_stay(segmentation, da
 
 @pytest.mark.parametrize(
     ("convention", "labels"),
-    [("end", [0, 0, 1, 0, 0]), ("end", [0, 0, 1, 0, 1]), ("start", [0, 0, 0, 1, 0])]
-    + [("start", [1, 0, 0, 1, 0]), ("gap", [0, 0, 1, 0])],
+    [
+        ("end", [0, 0, 1, 0, 0]),
+        ("end", [0, 0, 1, 0, 1]),
+        ("start", [0, 0, 0, 1, 0]),
+        ("start", [1, 0, 0, 1, 0]),
+        ("gap", [0, 0, 1, 0]),
+    ],
 )
 def test_the_documents_own_ends_may_be_marked_or_not(convention, labels):
     assert Segmentation.from_labels(labels, convention).masses == (3, 2)
@@ -107,7 +112,10 @@ def test_masses_that_are_none(masses, sentence):
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: Segmentation.from_boundaries([0, 2], 5), "found the boundary 0; expected an index"),
+        (
+            lambda: Segmentation.from_boundaries([0, 2], 5),
+            "found the boundary 0; expected an index",
+        ),
         (lambda: Segmentation.from_boundaries([5], 5), "found the boundary 5; expected an index"),
         (lambda: Segmentation.from_labels([0, 2]), "found the label 2; expected 0 or 1;"),
         (lambda: Segmentation.from_string("01x", 3), "found the string '01x'; expected only"),

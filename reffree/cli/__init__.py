@@ -67,9 +67,11 @@ def main(args: Sequence[str] | None = None) -> Any:  # noqa: ANN401  (click's ow
         click.echo(f"reffree: error: {error}", err=True)
         sys.exit(2 if isinstance(error, UnknownNameError) else 1)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("reffree: interrupted; what was encoded is cached, run it again to go on.", err=True)
+        click.echo(
+            "reffree: interrupted; what was encoded is cached, run it again to go on.", err=True
+        )
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has gone; leave quietly, also when Python flushes at exit.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         sys.exit(1)

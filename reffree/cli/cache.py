@@ -49,7 +49,7 @@ def list_files(cache_dir: Path | None) -> None:
 @click.option("--all", "everything", is_flag=True, help="Remove every cache file.")
 @folder_option
 def remove_files(names: tuple[str, ...], everything: bool, cache_dir: Path | None) -> None:
-    """Remove cache files by NAME, as ``reffree cache ls`` shows them (a unique beginning will do)."""
+    """Remove cache files by NAME, as shown by reffree cache ls (a unique beginning will do)."""
     from reffree.encoders.cache import cache_files, default_folder, remove
 
     if bool(names) == everything:

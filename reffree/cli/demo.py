@@ -18,14 +18,12 @@ from reffree.cli.options import (
 )
 
 HOW_TO_READ = """\
-How to read it: every score asks whether text on the two sides of a boundary differs more than text
-within a segment does; lower is better, and for all but segrefree 0.5 is what boundaries without any
-relation to the text get.
-Two systems are told apart only where their intervals hardly overlap, and a system that cuts at random
-(even, random) should be clearly worse than the ones you trust: if it is not, the metric says nothing
-on your text.
-The scores never saw the gold boundaries: that gold comes out best, and its damaged copies in the
-order of their damage, is the evidence; now try your own: reffree score corpus.jsonl
+Every score asks whether units on the two sides of a boundary differ more than units within a
+segment do: lower is better, and except for segrefree 0.5 is what meaningless boundaries get.
+No metric saw the gold boundaries, yet gold is best in every column; two systems whose intervals
+overlap (near_miss and even, say) cannot be told apart on twelve short documents.
+On your own text keep a random or an even segmentation in the table: a metric on which they do
+as well as your system says nothing there.
 """
 
 

@@ -91,13 +91,12 @@ def command(
         go_offline()
 
     from reffree.formats import load, read_system
-    from reffree.scoring.metrics import parse_metrics
 
-    parse_metrics(metrics)  # a misspelt metric is told before any work is done
     corpus = load(*corpora, format=input_format, text=text, convention=convention)  # type: ignore[arg-type]
     for name, file in named:
         corpus = read_system(file, name, corpus, convention=convention)  # type: ignore[arg-type]
 
+    # Torch is imported only once the input is known to be good.
     from reffree.encoders.precomputed import from_file
     from reffree.report.score import render
     from reffree.study.score import score

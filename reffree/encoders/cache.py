@@ -124,7 +124,9 @@ class EmbeddingCache:
         """Yield the vectors of those texts that are here."""
         with self._sentences():
             for start in range(0, len(texts), KEYS_PER_QUERY):
-                keys = {_key(t): start + i for i, t in enumerate(texts[start : start + KEYS_PER_QUERY])}
+                keys = {
+                    _key(t): start + i for i, t in enumerate(texts[start : start + KEYS_PER_QUERY])
+                }
                 marks = ",".join("?" * len(keys))
                 found = self._db.execute(
                     f"SELECT k, e, tokens, checksum FROM v WHERE k IN ({marks})", list(keys)
@@ -136,7 +138,9 @@ class EmbeddingCache:
                         [row[2] for row in found],
                     )
 
-    def put(self, texts: Sequence[str], vectors: NDArray[np.float32], tokens: Sequence[int]) -> None:
+    def put(
+        self, texts: Sequence[str], vectors: NDArray[np.float32], tokens: Sequence[int]
+    ) -> None:
         """Add vectors in one transaction; a text that is already here keeps the vector it has."""
         rows = []
         for text, vector, count in zip(texts, vectors, tokens, strict=True):
@@ -184,7 +188,7 @@ class EmbeddingCache:
     def _rebuild(self, found: str) -> CacheError:
         return CacheError(
             f"{self.path}: found {found}; expected an intact embedding cache; rebuild it with "
-            f"reffree cache rm {self.path.stem} (its texts are then encoded again), or pass --no-cache"
+            f"reffree cache rm {self.path.stem} (its texts are encoded again), or pass --no-cache"
         )
 
     @contextmanager

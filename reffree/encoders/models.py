@@ -63,7 +63,9 @@ class ModelFolder:
 def find_model(name: str, *, offline: bool = False) -> ModelFolder:
     """Resolve an alias, a folder or a hub id; says where it looked when there is nothing."""
     if name == DEFAULT_ENCODER:
-        return describe(_packaged_folder(), ALIASES[name], _short(PACKAGE_FILES["model.safetensors"]))
+        return describe(
+            _packaged_folder(), ALIASES[name], _short(PACKAGE_FILES["model.safetensors"])
+        )
     folder = Path(name).expanduser()
     if name not in ALIASES and folder.is_dir():
         return describe(folder, folder.resolve().name, _hash_folder(folder))
@@ -147,8 +149,8 @@ def check_packaged_files(folder: Path) -> None:
         found = _sha256(folder / name) if name in present else "no file"
         if found != expected:
             raise EncoderError(
-                f"{folder / name}: found sha256 {found}; expected {expected}; the package {PACKAGE} "
-                "is not the release reffree trusts: reinstall version 0.1.0"
+                f"{folder / name}: found sha256 {found}; expected {expected}; the package "
+                f"{PACKAGE} is not the release reffree trusts: reinstall version 0.1.0"
             )
     unknown = sorted(present - PACKAGE_FILES.keys() - UNREAD_FILES)
     if unknown:
@@ -160,15 +162,13 @@ def check_packaged_files(folder: Path) -> None:
 
 def _hub_folder(name: str, model: str, *, offline: bool) -> Path:
     """Take the model from the hub's local cache, or download it unless offline."""
-    import huggingface_hub
+    from huggingface_hub import constants, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
-    where = huggingface_hub.constants.HF_HUB_CACHE
+    where = constants.HF_HUB_CACHE
     patterns = [f"*{suffix}" for suffix in sorted(MODEL_SUFFIXES)]
     try:
-        path = huggingface_hub.snapshot_download(
-            model, local_files_only=offline, allow_patterns=patterns
-        )
+        path = snapshot_download(model, local_files_only=offline, allow_patterns=patterns)
     except HFValidationError:
         raise UnknownNameError("encoder, nor a folder of that name:", name, ALIASES) from None
     except LocalEntryNotFoundError:
@@ -186,8 +186,8 @@ def _hub_folder(name: str, model: str, *, offline: bool) -> Path:
     except (HfHubHTTPError, OSError) as error:
         reason = str(error).strip().splitlines()[0]
         raise EncoderError(
-            f"encoder {name!r}: the model hub refused {model!r} ({reason}); expected a public model "
-            f"id or a folder; check the spelling, or use one of {', '.join(ALIASES)}"
+            f"encoder {name!r}: the model hub refused {model!r} ({reason}); expected a public "
+            f"model id or a folder; check the spelling, or use one of {', '.join(ALIASES)}"
         ) from None
     return Path(path)
 

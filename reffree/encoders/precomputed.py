@@ -102,7 +102,8 @@ def _plain(array: ArrayLike) -> ArrayLike:
     """Bring torch tensors, also those of bfloat16 or on a device, to NumPy."""
     if hasattr(array, "detach"):
         tensor = array.detach().cpu()
-        return tensor.float().numpy() if str(tensor.dtype) == "torch.bfloat16" else tensor.numpy()
+        is_bfloat16 = str(tensor.dtype) == "torch.bfloat16"
+        return np.asarray(tensor.float() if is_bfloat16 else tensor)
     return array
 
 
@@ -118,7 +119,8 @@ def _rows(x: NDArray[np.generic], document: Document, file: str | None) -> NDArr
     if len(x) == len(document.units):
         return x
     if len(x) == len(document.kept):
-        return x[np.array(document.kept)]
+        kept: NDArray[np.generic] = x[np.array(document.kept)]
+        return kept
     raise InputError(
         f"embeddings with {len(x)} rows",
         expected=f"{len(document.kept)}, the number of units in the document",

@@ -39,7 +39,7 @@ def write_file(path: Path, text: Iterable[str]) -> None:
 
 
 def write_folder(path: Path, files: Iterable[tuple[str, Iterable[str]]]) -> None:
-    """Write a new folder of files; one that is there must be empty."""
+    """Write a new folder of files by relative path; one that is there must be empty."""
     with _sentences(path):
         target = Path(os.path.realpath(path))
         if target.is_dir() and any(target.iterdir()):
@@ -53,6 +53,7 @@ def write_folder(path: Path, files: Iterable[tuple[str, Iterable[str]]]) -> None
         try:
             temporary.mkdir()
             for name, text in files:
+                (temporary / name).parent.mkdir(parents=True, exist_ok=True)
                 with (temporary / name).open("xb") as handle:
                     _write(handle, text, path / name)
             if target.is_dir():

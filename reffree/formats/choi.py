@@ -19,7 +19,8 @@ from reffree.segmentation import Segmentation
 SUFFIXES = (".ref", ".txt", "")
 SEPARATOR = "=========="
 _SEPARATOR = re.compile(r"={10,}")
-_MAX_NAME = 100
+_PLAIN = re.compile(r"[\w-][\w.-]*")
+_MAX_NAME_BYTES = 200
 
 
 def is_separator(line: str) -> bool:
@@ -108,16 +109,29 @@ def _line(unit: str, place: Place) -> str:
 
 
 def file_names(ids: list[str]) -> list[str]:
-    """Make one file name per id: safe characters only, unique even where case does not count."""
+    """Make one file name per id: safe characters only, unique even where case does not count.
+
+    Ids that are safe as they are choose first, so that no other takes their name.
+    """
+    safe = {id: _safe(id) for id in ids}
+    names: dict[str, str] = {}
     taken: set[str] = set()
-    names = []
-    for id in ids:
-        stem = re.sub(r"[^\w.-]", "_", id)[:_MAX_NAME]
-        stem = f"_{stem[1:]}" if stem.startswith(".") else stem
-        name, n = stem, 1
+    for id in sorted(ids, key=lambda id: safe[id] != id):
+        name, n = safe[id], 1
         while name.casefold() in taken:
             n += 1
-            name = f"{stem}-{n}"
+            name = f"{safe[id]}-{n}"
         taken.add(name.casefold())
-        names.append(f"{name}.ref")
-    return names
+        names[id] = f"{name}.ref"
+    return [names[id] for id in ids]
+
+
+def _safe(id: str) -> str:
+    """Keep an id that is a plain relative path, such as ``3-5/12``; else make one plain name."""
+    *folders, name = id.split("/")
+    plain = all(_PLAIN.fullmatch(part) for part in (*folders, name))
+    clash = any(folder.lower().endswith(".ref") for folder in folders)  # with a file of that name
+    if plain and not clash and len(id.encode()) <= _MAX_NAME_BYTES:
+        return id
+    name = re.sub(r"[^\w.-]|^\.", "_", id)
+    return name.encode()[:_MAX_NAME_BYTES].decode(errors="ignore")

@@ -82,7 +82,7 @@ def _jsonl_labels(source: Source, name: str) -> Iterator[Label]:
 
 
 def _label(document: Document, name: str) -> Label:
-    """Take the one segmentation a document has, over its units as they were given."""
+    """Take the one segmentation a document has, over its units with text."""
     gold = {} if document.gold is None else {GOLD: document.gold}
     choices = {**gold, **document.systems}
     if name in document.systems:
@@ -94,7 +94,7 @@ def _label(document: Document, name: str) -> Label:
             remedy="keep the one that is meant, or name the system after it",
             place=document.place,
         )
-    value = spread(next(iter(choices.values())), document.kept)
+    (value,) = choices.values()
     return Label(document.id, name, value, replace(document.place, document=None))
 
 
@@ -118,9 +118,9 @@ def _fit(
         return label.read(len(document.kept), convention) if document else ()
     if document is None or not isinstance(label.value, Segmentation):
         return label.value
-    # The file had text of its own, perhaps without the units that hold none.
-    over_kept = label.value.n_units == len(document.units)
-    return spread(label.value, document.kept) if over_kept else label.value
+    # The file had text of its own, so this covers the units with text.
+    fits = label.value.n_units == len(document.units)
+    return spread(label.value, document.kept) if fits else label.value
 
 
 def spread(segmentation: Segmentation, kept: Sequence[bool]) -> Segmentation:

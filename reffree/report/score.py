@@ -14,12 +14,13 @@ OutputFormat = Literal["table", "json", "csv", "md", "latex"]
 OUTPUT_FORMATS: tuple[str, ...] = get_args(OutputFormat)
 
 LEGEND = (
-    "Losses: lower is better. * best of its column. "
-    "Below each score its 95 % interval (bootstrap over documents)."
+    "Losses: lower is better; * marks the best of a column. "
+    "Under each score: its 95 % interval over documents."
 )
 CSV_HEADER = (
-    "system,document,metric,value,raw,ci_low,ci_high,documents,undefined,direction,signature"
-).split(",")
+    *("system", "document", "metric", "value", "raw", "ci_low", "ci_high"),
+    *("documents", "undefined", "direction", "signature"),
+)
 
 
 def render(table: ScoreTable, format: OutputFormat, *, color: bool, width: int | None) -> str:
@@ -49,7 +50,7 @@ def systems_grid(table: ScoreTable) -> Grid:
         for name, score in row.metrics.items():
             cells.append(_corpus_cell(score, is_best=row.system in best[name]))
         rows.append(tuple(cells))
-    return Grid(("system", "segments", *table.metrics), tuple(rows))
+    return Grid(("system", "segs", *table.metrics), tuple(rows))
 
 
 def documents_grid(table: ScoreTable) -> Grid:

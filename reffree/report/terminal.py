@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from reffree.report.grid import Cell, Grid
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
 
 PLAIN_WIDTH = 200
 """Columns of output that no terminal shows, so that nothing is folded in files and pipes."""
@@ -29,17 +34,22 @@ def render_terminal(
     )
     for grid in grids:
         console.print(_table(grid))
+    drawn = out.getvalue().splitlines()
+    out.seek(0)
+    out.truncate()
+    # The box draws empty lines above and below; one below is enough.
+    out.write("\n".join(line.rstrip() for line in drawn[1:]) + "\n")
     for i, remark in enumerate(remarks):
         style = "dim" if i == len(remarks) - 1 else ""
         console.print(Text(remark, style=style), soft_wrap=width is None)
     return out.getvalue()
 
 
-def _table(grid: Grid) -> object:
+def _table(grid: Grid) -> Table:
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
     for i, name in enumerate(grid.header):
         is_label = i < grid.n_labels
         justify = "left" if is_label else "right"
@@ -49,7 +59,7 @@ def _table(grid: Grid) -> object:
     return table
 
 
-def _cell(cell: Cell) -> object:
+def _cell(cell: Cell) -> Text:
     from rich.text import Text
 
     text = Text(f"*{cell.text}" if cell.is_best else cell.text)

@@ -59,9 +59,7 @@ class Arp:
         """Pair sums this metric needs."""
         return tuple((self.value, role) for role in ROLES)
 
-    def __call__(
-        self, units: Units, layout: Layout, sums: dict[Request, Tensor]
-    ) -> MetricScores:
+    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> MetricScores:
         """Score every hypothesis."""
         intra, inter = self._moments(units, layout, sums)
         multiple = layout.has_successor & (layout.masses > 1)

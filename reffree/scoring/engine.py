@@ -133,8 +133,8 @@ def _file(
     pieces: list[tuple[Tensor, Tensor, list[Tensor]]],
 ) -> None:
     """Hand a batch's flat results back to the documents they belong to."""
-    raw = torch.cat([piece[0] for piece in pieces]).split(counts)
-    left_out = torch.cat([piece[1] for piece in pieces]).split(counts)
+    raw = torch.split(torch.cat([piece[0] for piece in pieces]), counts)
+    left_out = torch.split(torch.cat([piece[1] for piece in pieces]), counts)
     rows = iter(list(chain.from_iterable(piece[2] for piece in pieces)))
     for i, count, values, left in zip(batch, counts, raw, left_out, strict=True):
         result.documents[i], result.left_out[i] = values, left

@@ -53,7 +53,7 @@ class Units:
         documents: list[Tensor],
         device: torch.device,
         table_elements: int = TABLE_ELEMENTS,
-    ):
+    ) -> None:
         """Pad and copy to float64 on the device; the caller's tensors are not touched."""
         self.table_elements = table_elements
         self.length = torch.tensor([len(document) for document in documents], device=device)  # (b,)
@@ -79,7 +79,7 @@ class Units:
     @cached_property
     def norm(self) -> Tensor:
         """Length of each vector."""
-        return torch.linalg.vector_norm(self.vectors, dim=2)  # (b, n)
+        return _square_norm(self.vectors).sqrt()  # (b, n)
 
     @cached_property
     def directions(self) -> Tensor:
@@ -175,7 +175,8 @@ class Units:
 
 
 def _square_norm(x: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(x, dim=-1).square()
+    norm: Tensor = torch.linalg.vector_norm(x, dim=-1)
+    return norm.square()
 
 
 def _squared_distances(x: Tensor, centred: Tensor, rows: slice, columns: slice) -> Tensor:
@@ -184,7 +185,7 @@ def _squared_distances(x: Tensor, centred: Tensor, rows: slice, columns: slice) 
     scale = _square_norm(left)[:, :, None] + _square_norm(right)[:, None, :]  # (b, r, c)
     squared = torch.baddbmm(scale, left, right.transpose(1, 2), alpha=-2).clamp_(min=0)
     near = (squared < NEAR * scale).nonzero()  # (pairs, 3)
-    for part in near.split(max(1, NEAR_ELEMENTS // x.shape[2])):
+    for part in torch.split(near, max(1, NEAR_ELEMENTS // x.shape[2])):
         document, row, column = part.unbind(1)
         difference = x[document, row + rows.start] - x[document, column + columns.start]
         squared[document, row, column] = difference.square().sum(1)

@@ -2,10 +2,10 @@ r"""SegReFree (Lucas et al. 2023; Ghinassi et al. 2024, eq. 5-7): Davies-Bouldin
 
 .. math:: R_{ij} = (S_i + S_j) / |c_i - c_j|, \quad C_i = \max_{j = i \pm 1} R_{ij}
 
-``S`` is the mean Euclidean distance to the centroid, divided by ``1 - 1/sqrt(m)``; one-unit segments
-take the mean ``S`` of the document's other segments, and a document of one-unit segments only
-scores 10. Range [0, ∞), lower is better. Neighbours with equal centroids are left out and counted;
-undefined for a document without a boundary or without any finite R.
+``S`` is the mean Euclidean distance to the centroid, divided by ``1 - 1/sqrt(m)``; one-unit
+segments take the mean ``S`` of the document's other segments, and a document of nothing but
+one-unit segments scores 10. Range [0, ∞), lower is better. Neighbours with equal centroids are
+left out and counted; undefined for a document without a boundary or without any finite R.
 """
 
 from __future__ import annotations
@@ -37,9 +37,7 @@ class SegReFree:
     )
     requests: ClassVar[tuple[Request, ...]] = (("squared", "own"), ("squared", "next"))
 
-    def __call__(
-        self, units: Units, layout: Layout, sums: dict[Request, Tensor]
-    ) -> MetricScores:
+    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> MetricScores:
         """Score every hypothesis.
 
         With squared distances ``q``: ``|x_i - c|² = Σ_j q_ij / m - V`` and

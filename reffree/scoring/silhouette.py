@@ -38,9 +38,7 @@ class Silhouette:
     )
     average: Literal["segments", "units"] = "segments"
 
-    def __call__(
-        self, units: Units, layout: Layout, sums: dict[Request, Tensor]
-    ) -> MetricScores:
+    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> MetricScores:
         """Score every hypothesis."""
         low, high = layout.span("own")
         own = high - low  # (h, n) 0 in the padding

@@ -17,7 +17,9 @@ class DocumentBootstrap:
     Percentile intervals of the mean; seeded, so the same corpus and seed give the same interval.
     """
 
-    def __init__(self, n_documents: int, rng: np.random.Generator, resamples: int = RESAMPLES):
+    def __init__(
+        self, n_documents: int, rng: np.random.Generator, resamples: int = RESAMPLES
+    ) -> None:
         """Draw how often each document occurs in each resample."""
         uniform = np.full(n_documents, 1 / n_documents)
         step = max(1, RESAMPLED_AT_ONCE // n_documents)

@@ -133,7 +133,6 @@ def score(
         if per_document or per_segment
         else None,
         notes=(*corpus.notes, *_notes(corpus, systems, embedded, unsegmented)),
-        metrics=tuple(raw),
     )
 
 
@@ -146,7 +145,10 @@ def _systems(
     n_documents = len(next(iter(hypotheses.values())))
     bootstrap = DocumentBootstrap(n_documents, rng)
     columns = {
-        name: (np.array([x.tolist() for x in scores.documents]), [x.tolist() for x in scores.left_out])
+        name: (
+            np.array([x.tolist() for x in scores.documents]),
+            [x.tolist() for x in scores.left_out],
+        )
         for name, scores in raw.items()
     }
     rows = []
@@ -248,9 +250,7 @@ def _notes(
         )
     n_gold = sum(document.gold is not None for document in corpus.documents)
     if 0 < n_gold < len(corpus):
-        notes.append(
-            f"Gold was not scored: only {n_gold} of {len(corpus)} documents have it."
-        )
+        notes.append(f"Gold was not scored: only {n_gold} of {len(corpus)} documents have it.")
     for name in systems[0].metrics:
         counts = {row.system: row.metrics[name].documents for row in systems}
         if len(set(counts.values())) > 1:

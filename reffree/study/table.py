@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -98,7 +98,11 @@ class ScoreTable:
     systems: tuple[SystemScores, ...]
     documents: tuple[DocumentScores, ...] | None = None
     notes: tuple[str, ...] = ()
-    metrics: tuple[str, ...] = field(default=())
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the metrics, in the order of the columns."""
+        return tuple(self.systems[0].metrics)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the structure of the JSON output."""

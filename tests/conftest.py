@@ -1,0 +1,60 @@
+"""Shared pieces: the real command in a subprocess, and one cache for the whole run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def cache_dir(tmp_path_factory) -> Path:
+    """Embeddings made once are reused by every test that runs the command."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def environment(cache_dir) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
+    return {**kept, "REFFREE_CACHE_DIR": str(cache_dir), "HF_HUB_OFFLINE": "1"}
+
+
+@pytest.fixture
+def run(environment, tmp_path) -> Run:
+    """Run ``reffree`` as a user does, in an empty folder."""
+
+    def run_command(*args: str, stdin: str | bytes | None = None, **more: str):
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        done = subprocess.run(
+            [sys.executable, "-m", "reffree", *map(str, args)],
+            input=data,
+            capture_output=True,
+            cwd=tmp_path,
+            env={**environment, **more},
+            timeout=300,
+            check=False,
+        )
+        return subprocess.CompletedProcess(
+            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+        )
+
+    return run_command
+
+
+@pytest.fixture
+def write_corpus(tmp_path):
+    """Write documents as corpus JSONL and return the path."""
+
+    def write(documents: list[dict], name: str = "corpus.jsonl") -> Path:
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(document) + "\n" for document in documents))
+        return path
+
+    return write

@@ -1,0 +1,86 @@
+"""The layout is the architecture: arrows point one way, imports stay cheap, the API is pinned."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import reffree
+
+PACKAGE = Path(reffree.__file__).parent
+ROOMS = {
+    "errors": set(),
+    "segmentation": {"errors"},
+    "corpus": {"errors", "segmentation"},
+    "formats": {"errors", "segmentation", "corpus"},
+    "encoders": {"errors", "segmentation", "corpus"},
+    "scoring": {"errors", "segmentation", "corpus"},
+    "study": {"errors", "segmentation", "corpus", "formats", "encoders", "scoring"},
+    "report": {"errors", "segmentation", "corpus", "study"},
+    "cli": {
+        *("errors", "segmentation", "corpus", "formats"),
+        *("encoders", "scoring", "study", "report"),
+    },
+}
+TOP = {"__init__", "__main__"}
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> set[str]:
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+        rooms |= {name.split(".")[1] for name in names if name.startswith("reffree.")}
+    return rooms
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: p.name)
+def test_no_arrow_points_back(path):
+    room = room_of(path)
+    if room in TOP:
+        return
+    wrong = imported_rooms(path) - ROOMS[room] - {room}
+    assert not wrong, f"{path.relative_to(PACKAGE)} imports {sorted(wrong)}"
+
+
+def test_every_module_is_in_a_room():
+    assert {room_of(path) for path in PACKAGE.rglob("*.py")} == {*ROOMS, *TOP}
+
+
+def test_public_names():
+    assert reffree.__all__ == sorted(reffree.__all__)
+    assert len(reffree.__all__) <= 12
+    for name in reffree.__all__:
+        assert getattr(reffree, name).__module__.startswith("reffree.")
+    with pytest.raises(AttributeError, match="no attribute 'scores'"):
+        _ = reffree.scores
+
+
+HEAVY = ("torch", "numpy", "sentence_transformers", "transformers", "scipy", "rich", "pandas")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["score", "--help"], ["demo", "-h"], ["cache", "ls", "--help"]]
+)
+def test_help_imports_nothing_heavy(arguments):
+    code = (
+        "import sys\nfrom reffree.cli import main\n"
+        f"try:\n    main({arguments!r})\nexcept SystemExit: pass\n"
+        f"print('HEAVY', [m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "Usage:" in done.stdout
+    assert done.stdout.splitlines()[-1] == "HEAVY []"

@@ -1,0 +1,468 @@
+"""The real command, in a subprocess, on real files, with the real default encoder."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pty
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from importlib.resources import files
+
+import jsonschema
+import numpy as np
+import pytest
+
+import reffree
+
+METRICS = ["arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree"]
+UNITS = [
+    "Bees fly out in the morning.",
+    "They bring nectar to the hive.",
+    "Honey is made from it.",
+    "The router drops the connection.",
+    "I restarted it twice.",
+    "The light still blinks.",
+]
+
+
+def document(id="m1", units=UNITS, **fields):
+    return {"id": id, "units": list(units), **fields}
+
+
+def six(**fields):
+    return [document(f"m{i}", gold=[3, 3], systems={"late": [4, 2]}, **fields) for i in range(6)]
+
+
+def validated(text):
+    result = json.loads(text, parse_constant=pytest.fail)
+    schema = json.loads((files("reffree") / "report" / "score.schema.json").read_text())
+    jsonschema.validate(result, schema)
+    return result
+
+
+def failed(done, *parts, code=1):
+    assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    for part in parts:
+        assert part in done.stderr, done.stderr
+    return True
+
+
+def test_demo_ranks_gold_first(run):
+    done = run("demo", "-f", "json")
+    assert done.returncode == 0, done.stderr
+    result = validated(done.stdout)
+    systems = {row["system"]: row["metrics"] for row in result["systems"]}
+    assert list(systems) == ["gold", "near_miss", "over", "under", "even", "random"]
+    for metric in METRICS:
+        gold = systems["gold"][metric]
+        others = [s[metric]["value"] for name, s in systems.items() if name != "gold"]
+        assert gold["value"] < min(others)
+        assert gold["ci"][0] <= gold["value"] <= gold["ci"][1]
+    assert result["corpus"] == {
+        "documents": 12,
+        "units": 324,
+        "dropped_units": 0,
+        "distinct_units": 324,
+        "truncated_units": 0,
+    }
+
+
+def test_demo_prints_a_table_and_how_to_read_it(run):
+    done = run("demo", "--offline")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "\x1b" not in done.stdout
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["system", "segs", *METRICS]
+    assert "lower is better" in done.stdout
+    assert "all-MiniLM-L6-v2@sha256:53aa5117" in done.stdout
+    reading = done.stdout.split("\n\n")[-1]
+    assert len(re.findall(r"\.(?:\s|$)", reading)) == 3
+
+
+def test_score_json_equals_the_python_api(run, write_corpus, cache_dir):
+    path = write_corpus(six())
+    done = run("score", path, "-f", "json", "--per-document", "--seed", "5", "--device", "cpu")
+    assert done.returncode == 0, done.stderr
+    table = reffree.score(
+        reffree.load(path), per_document=True, seed=5, cache_dir=cache_dir, device="cpu"
+    )
+    assert validated(done.stdout) == table.to_dict()
+    again = run("score", path, "-f", "json", "--per-document", "--seed", "5", "--device", "cpu")
+    assert again.stdout == done.stdout
+
+
+def test_cached_and_uncached_runs_agree(run, write_corpus):
+    path = write_corpus(six())
+    cached = validated(run("score", path, "-f", "json").stdout)
+    fresh = validated(run("score", path, "-f", "json", "--no-cache", "--batch-tokens", "8").stdout)
+    for a, b in zip(cached["systems"], fresh["systems"], strict=True):
+        for metric in METRICS:
+            assert a["metrics"][metric]["value"] == pytest.approx(
+                b["metrics"][metric]["value"], abs=1e-5
+            )
+
+
+def test_choosing_metrics_systems_and_policy(run, write_corpus, tmp_path):
+    path = write_corpus([document(f"m{i}") for i in range(2)])
+    for name, masses in {"none": [6], "even": [3, 3]}.items():
+        rows = [{"id": f"m{i}", "segmentation": masses} for i in (1, 0)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    arguments = ["--system", "none=none.jsonl", "--system", "even=even.jsonl"]
+    arguments += ["-m", "arp_std:p=1", "-m", "segrefree", "--unsegmented", "worst", "--short"]
+    result = validated(run("score", path, "-f", "json", *arguments).stdout)
+    assert [row["system"] for row in result["systems"]] == ["none", "even"]
+    none, even = result["systems"]
+    assert list(none["metrics"]) == ["arp_std:p=1", "segrefree"]
+    assert (none["unsegmented"], none["metrics"]["arp_std:p=1"]["raw"]) == (2, -1)
+    assert none["metrics"]["segrefree"]["value"] == 10
+    assert even["metrics"]["arp_std:p=1"]["ci"] is None
+    assert result["signature"].startswith("m:arp_std(p=1)+segrefree|e:all-MiniLM-L6-v2@53aa5117|")
+
+
+def test_standard_input(run, write_corpus):
+    path = write_corpus(six())
+    piped = run("score", "-", "-f", "json", stdin=path.read_text())
+    assert piped.returncode == 0, piped.stderr
+    assert piped.stdout == run("score", path, "-f", "json").stdout
+
+
+def test_several_corpora_are_one(run, write_corpus):
+    first, second = write_corpus(six()[:3], "a.jsonl"), write_corpus(six()[3:], "b.jsonl")
+    whole = write_corpus(six())
+    parts = run("score", first, second, "-f", "json")
+    assert parts.stdout == run("score", whole, "-f", "json").stdout
+    assert failed(
+        run("score", first, first),
+        "document 'm0'",
+        "the id a second time",
+        "a.jsonl, line 1",
+    )
+
+
+def test_csv_markdown_and_latex(run, write_corpus, tmp_path):
+    corpus = [dict(row, systems={"late_100%": [4, 2]}) for row in six()]
+    path = write_corpus(corpus)
+    expected = validated(run("score", path, "-f", "json", "--per-document").stdout)
+    rows = list(
+        csv.DictReader(io.StringIO(run("score", path, "-f", "csv", "--per-document").stdout))
+    )
+    assert len(rows) == 2 * 5 + 2 * 5 * 6
+    late = next(r for r in rows if r["system"] == "late_100%" and r["metric"] == "silhouette")
+    cell = expected["systems"][1]["metrics"]["silhouette"]
+    assert float(late["value"]) == cell["value"]
+    assert [float(late["ci_low"]), float(late["ci_high"])] == cell["ci"]
+    assert late["signature"] == expected["signature"]
+    assert {r["document"] for r in rows} == {"", *(f"m{i}" for i in range(6))}
+
+    markdown = run("score", path, "-f", "md").stdout
+    header, rule, gold, *_ = markdown.splitlines()
+    assert header == "| system | segs | " + " | ".join(METRICS) + " |"
+    assert rule.count("|") == header.count("|") == gold.count("|")
+    assert "**" in markdown
+    assert f"`{expected['signature']}`" in markdown
+
+    done = run("score", path, "-f", "latex", "-o", "table.tex")
+    assert done.stdout == ""
+    latex = (tmp_path / "table.tex").read_text()
+    assert latex.startswith("% metrics:")
+    assert r"\begin{tabular}{lrrrrrr}" in latex
+    assert r"late\_100\% & 12 &" in latex
+    assert r"\textbf{" in latex
+    assert latex.count(r"\\") == 3
+
+
+def test_per_document_and_segment_tables(run, write_corpus):
+    path = write_corpus(six()[:2])
+    done = run("score", path, "--per-segment", "-m", "silhouette")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^ *m1 +late +0\.\d{3}\n +0\.\d{3} 0\.\d{3}$", done.stdout, re.M)
+    assert "No interval: fewer than 5 documents with a score." in done.stdout
+    result = validated(run("score", path, "--per-segment", "-f", "json").stdout)
+    assert len(result["documents"][0]["metrics"]["arp_std"]["segments"]) == 2
+
+
+def test_own_vectors(run, write_corpus, tmp_path):
+    path = write_corpus(six())
+    rng = np.random.default_rng(0)
+    arrays = {f"m{i}": rng.normal(size=(6, 4)) for i in range(6)}
+    np.savez(tmp_path / "v.npz", **arrays)
+    result = validated(run("score", path, "--embeddings", "v.npz", "-f", "json").stdout)
+    table = reffree.score(reffree.load(path), embeddings=list(arrays.values()))
+    assert result == table.to_dict()
+    assert failed(
+        run("score", path, "--embeddings", "v.npz", "--encoder", "minilm"), "exclude", code=2
+    )
+
+
+def test_dropped_and_truncated_units_are_counted(run, write_corpus):
+    units = [*UNITS[:3], " ", "word " * 600, *UNITS[3:]]
+    path = write_corpus([document(units=units, gold=[3, 2, 3])])
+    done = run("score", path, "-f", "json", "-m", "arp_cos")
+    result = validated(done.stdout)
+    assert result["corpus"]["dropped_units"] == 1
+    assert result["corpus"]["truncated_units"] == 1
+    assert result["corpus"]["units"] == 7
+    assert "truncated:14.29%" in result["signature"]
+    assert "1 units without text were dropped" in done.stderr
+    assert "1 of 7 units are longer than the encoder's 256 tokens" in done.stderr
+
+
+ERRORS = {
+    "wrong length": (
+        [document(gold=[3, 4])],
+        ["c.jsonl, line 1, system 'gold', document 'm1'", "covers 7 units", "expected 6"],
+    ),
+    "missing document": (
+        [document("a", systems={"s": [6]}), document("b")],
+        ["system 's', document 'b'", "found no segmentation", "expected one for every document"],
+    ),
+    "duplicate": (
+        [document("a", gold=[6]), document("b", gold=[6]), document("a", gold=[6])],
+        ["c.jsonl, line 3, document 'a'", "a second time", "line 1"],
+    ),
+    "empty document": (
+        [document(units=[], gold=[])],
+        ["c.jsonl, line 1, document 'm1'", "found no units", "expected at least one unit"],
+    ),
+    "non-string unit": (
+        [document(units=["a", 7], gold=[2])],
+        ["document 'm1'", "found unit 2 of 2 is 7 (int)", "expected a string"],
+    ),
+    "float mass": ([document(gold=[3.0, 3.0])], ["found the segment length 3.0", "document 'm1'"]),
+    "nothing to score": ([document()], ["no segmentation to score", "--system NAME=FILE"]),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_bad_corpora_get_one_sentence(run, write_corpus, name):
+    documents, parts = ERRORS[name]
+    done = run("score", write_corpus(documents, "c.jsonl"))
+    assert failed(done, *parts)
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stderr.startswith("reffree: error: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        (b'{"id": "a", "units": ["\xff"], "gold": [1]}\n', ["c.jsonl, line 1", "UTF-8"]),
+        (b'{"id": "a"\n', ["c.jsonl, line 1"]),
+        (b"", ["c.jsonl"]),
+        (
+            b'{"id": "a", "units": ["' + b"x" * 100_000_000 + b'"], "gold": [1]}\n',
+            ["c.jsonl", "line 1"],
+        ),
+    ],
+    ids=["invalid UTF-8", "broken JSON", "empty file", "100 MB line"],
+)
+def test_bad_bytes_get_one_sentence(run, tmp_path, content, parts):
+    (tmp_path / "c.jsonl").write_bytes(content)
+    done = run("score", "c.jsonl")
+    assert failed(done, *parts, "expected")
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert len(done.stderr) < 1000
+
+
+def test_byte_order_mark_and_windows_line_ends_are_read_and_said(run, write_corpus):
+    path = write_corpus(six())
+    plain = run("score", path, "-f", "json")
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    done = run("score", path, "-f", "json")
+    assert done.returncode == 0, done.stderr
+    assert validated(done.stdout)["systems"] == validated(plain.stdout)["systems"]
+    assert "byte-order mark" in done.stderr
+    assert "line 1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("rows", "parts"),
+    [
+        (
+            [{"id": "x", "segmentation": [6]}],
+            ["s.jsonl, line 1, system 's', document 'x'", "does not have"],
+        ),
+        ([{"id": "m0", "segmentation": [6]}], ["system 's'", "5 of 6 documents lack it"]),
+        ([{"id": "m0", "segmentation": [6]}] * 2, ["s.jsonl, line 2", "'m0'"]),
+        (
+            [{"id": f"m{i}", "segmentation": [5]} for i in range(6)],
+            ["s.jsonl, line 1", "covers 5 units"],
+        ),
+    ],
+    ids=["unknown", "missing", "duplicate", "wrong length"],
+)
+def test_bad_system_files_get_one_sentence(run, write_corpus, tmp_path, rows, parts):
+    path = write_corpus(six())
+    (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert failed(run("score", path, "--system", "s=s.jsonl"), *parts)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["score"], "Missing argument"),
+        (["score", "c.jsonl", "-m", "arp_pear"], "did you mean 'arp_pair'?"),
+        (["score", "c.jsonl", "-f", "xml"], "'xml' is not one of"),
+        (["score", "c.jsonl", "--unsegmented", "zero"], "'zero' is not one of"),
+        (["score", "c.jsonl", "--system", "broken"], "expected NAME=FILE"),
+        (["score", "c.jsonl", "--batch-tokens", "0"], "--batch-tokens"),
+        (["score", "c.jsonl", "--seed", "-1"], "--seed"),
+        (["scores", "c.jsonl"], "did you mean 'score'?"),
+        (["cache", "rm"], "name the files to remove, or pass --all"),
+    ],
+)
+def test_usage_errors_exit_2(run, write_corpus, arguments, part):
+    write_corpus(six(), "c.jsonl")
+    assert failed(run(*arguments), part, code=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["score", "absent.jsonl"], "absent.jsonl"),
+        (["score", "c.jsonl", "--encoder", "mpnet", "--offline"], "hf download"),
+        (["score", "c.jsonl", "--device", "cuda:77"], "device 'cuda:77'"),
+        (["score", "c.jsonl", "--device", "tpu"], "the device 'tpu'"),
+        (["score", "c.jsonl", "-o", "no/such/folder/x.json"], "x.json"),
+        (["score", "c.jsonl", "-m", "arp_std:p=3"], "p=1 or p=2"),
+    ],
+)
+def test_failures_exit_1(run, write_corpus, arguments, part):
+    write_corpus(six(), "c.jsonl")
+    assert failed(run(*arguments), part, "expected")
+
+
+def test_convert_and_read_without_converting(run, write_corpus, tmp_path):
+    path = write_corpus([document(f"m{i}", gold=[3, 3]) for i in range(6)])
+    done = run("convert", path, "choi")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "choi" / "m0.ref").read_text().count("==========") >= 1
+    assert run("convert", "choi", "back.jsonl").returncode == 0
+    direct = validated(run("score", "choi", "-f", "json").stdout)
+    original = validated(run("score", path, "-f", "json").stdout)
+    assert direct["systems"] == original["systems"]
+    run("convert", path, "labels.txt")
+    labelled = run("score", "labels.txt", "--text", path, "-f", "json")
+    assert labelled.returncode == 1  # the text already has gold: two golds are one too many
+    bare = write_corpus([document(f"m{i}") for i in range(6)], "bare.jsonl")
+    labelled = run("score", "labels.txt", "--text", bare, "-f", "json")
+    assert validated(labelled.stdout)["systems"] == original["systems"]
+
+
+def test_cache_commands(run, write_corpus, tmp_path):
+    path = write_corpus(six())
+    here = {"REFFREE_CACHE_DIR": str(tmp_path / "here")}
+    assert run("score", path, **here).returncode == 0
+    listed = run("cache", "ls", **here).stdout
+    assert (
+        "sentence-transformers/all-MiniLM-L6-v2@sha256:53aa51172d142c89  6 vectors of 384" in listed
+    )
+    name = listed.split()[0]
+    assert run("cache", "verify", **here).stdout == f"{name}  ok  6 vectors\n"
+    (file,) = (tmp_path / "here").rglob("*.sqlite")
+    db = sqlite3.connect(file)
+    db.execute("UPDATE v SET tokens = tokens + 1 WHERE rowid = 1")
+    db.commit()
+    db.close()
+    bad = run("cache", "verify", **here)
+    assert bad.returncode == 1
+    assert "DAMAGED" in bad.stdout
+    assert failed(run("score", path, **here), "checksum", f"reffree cache rm {name}")
+    assert failed(run("cache", "rm", "nothing", **here), "unknown cache file 'nothing'", code=2)
+    assert "removed 1 cache files" in run("cache", "rm", name[:8], **here).stdout
+    assert run("cache", "ls", **here).stdout == ""
+    assert run("score", path, **here).returncode == 0
+
+
+def in_terminal(arguments, environment, cwd, columns=100):
+    """Run in a pseudo-terminal, as a person does; returns everything the terminal saw."""
+    main, child = pty.openpty()
+    process = subprocess.Popen(
+        [
+            "sh",
+            "-c",
+            f'stty cols {columns}; exec "$@"',
+            "sh",
+            sys.executable,
+            "-m",
+            "reffree",
+            *arguments,
+        ],
+        stdin=child,
+        stdout=child,
+        stderr=child,
+        cwd=cwd,
+        env={**environment, "TERM": "xterm-256color"},
+    )
+    os.close(child)
+    seen = b""
+    while True:
+        try:
+            part = os.read(main, 65536)
+        except OSError:  # the terminal closes with its last process
+            break
+        if not part:
+            break
+        seen += part
+    os.close(main)
+    assert process.wait(timeout=60) == 0
+    return seen.decode()
+
+
+def test_terminal_shows_colour_and_progress_and_honours_no_color(
+    write_corpus, environment, tmp_path
+):
+    path = str(write_corpus(six()))
+    seen = in_terminal(["score", path, "--no-cache"], environment, tmp_path)
+    assert "Encoding" in seen
+    assert "\x1b[1;32m*0." in seen
+    plain = in_terminal(["score", path], {**environment, "NO_COLOR": "1"}, tmp_path)
+    assert "*0." in plain
+    assert "\x1b[1;32m" not in plain
+
+
+def test_interrupted_encoding_resumes_from_the_cache(write_corpus, environment, tmp_path):
+    texts = [
+        f"Sentence {i} says that item {i} of the list is {i * 7} metres long." for i in range(1500)
+    ]
+    path = write_corpus([document("long", units=texts, gold=[500, 1000])])
+    arguments = [sys.executable, "-m", "reffree", "score", str(path), "--batch-tokens", "512"]
+    here = {**environment, "REFFREE_CACHE_DIR": str(tmp_path / "cache")}
+    process = subprocess.Popen(arguments, env=here, stderr=subprocess.PIPE, text=True)
+
+    def rows():
+        found = list((tmp_path / "cache").rglob("*.sqlite"))
+        if not found:
+            return 0
+        db = sqlite3.connect(found[0], timeout=30)
+        try:
+            return db.execute("SELECT count(*) FROM v").fetchone()[0]
+        except sqlite3.OperationalError:  # not laid out yet
+            return 0
+        finally:
+            db.close()
+
+    deadline = time.monotonic() + 120
+    while not rows() and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "interrupted; what was encoded is cached" in errors
+    assert "Traceback" not in errors
+    saved = rows()
+    assert 0 < saved < 1500
+    again = subprocess.run(arguments, env=here, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    assert "1500 units" in again.stdout
+    assert rows() == 1500

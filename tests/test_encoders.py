@@ -1,0 +1,326 @@
+"""Models found, trusted, loaded and run: the packaged one and tiny checkpoints of others."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from reffree.corpus import Corpus, Document
+from reffree.encoders.batching import plan_batches
+from reffree.encoders.device import choose_device, scoring_device
+from reffree.encoders.embed import embed
+from reffree.encoders.models import (
+    PACKAGE_FILES,
+    _packaged_folder,
+    check_packaged_files,
+    find_model,
+)
+from reffree.encoders.precomputed import from_arrays, from_file
+from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
+from reffree.errors import EncoderError, InputError, UnknownNameError
+from tests.checkpoints import WORDS, save_checkpoint
+
+CPU = torch.device("cpu")
+SENTENCES = [
+    "The budget is two thousand over.",
+    "Bees dance to show where the flowers are.",
+    "Yes.",
+    "The conservator starts in March, and the office moves to the second floor in April.",
+    "Bees find their way home by the sun.",
+]
+
+
+def encode(encoder, texts):
+    vectors, tokens = {}, {}
+    for encoded in encoder.stream(texts):
+        vectors |= dict(zip(encoded.positions, encoded.vectors, strict=True))
+        tokens |= dict(zip(encoded.positions, encoded.tokens, strict=True))
+    assert sorted(vectors) == list(range(len(texts)))
+    return np.stack([vectors[i] for i in range(len(texts))]), [tokens[i] for i in range(len(texts))]
+
+
+@pytest.fixture(scope="module")
+def minilm():
+    return SentenceTransformerEncoder(find_model("minilm"), CPU)
+
+
+def test_default_encoder_is_the_official_minilm(minilm):
+    spec = minilm.spec
+    assert (spec.pooling, spec.normalisation, spec.max_length) == ("mean", "l2", 256)
+    assert spec.revision == "sha256:53aa51172d142c89"
+    vectors, tokens = encode(minilm, SENTENCES)
+    assert vectors.shape == (5, 384)
+    assert vectors.dtype == np.float32
+    assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    assert tokens[2] == 4  # [CLS] yes . [SEP]
+    similar, other = vectors[1] @ vectors[4], vectors[1] @ vectors[0]
+    assert similar > 0.4 > 0.2 > other
+
+
+def test_vectors_equal_sentence_transformers_own(minilm):
+    from sentence_transformers import SentenceTransformer
+
+    folder = str(find_model("minilm").path)
+    expected = SentenceTransformer(folder, device="cpu").encode(SENTENCES, show_progress_bar=False)
+    assert_allclose(encode(minilm, SENTENCES)[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 20, 10_000])
+def test_batch_plan_changes_nothing(minilm, batch_tokens):
+    texts = [*SENTENCES, "word " * 400]
+    alone = np.concatenate([encode(minilm, [text])[0] for text in texts])
+    encoder = SentenceTransformerEncoder(find_model("minilm"), CPU, batch_tokens)
+    together, tokens = encode(encoder, texts)
+    assert_allclose(together, alone, atol=1e-5)
+    assert tokens[-1] == 402
+
+
+def tampered(tmp_path, change):
+    folder = tmp_path / "model"
+    shutil.copytree(_packaged_folder(), folder)
+    change(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", sorted(PACKAGE_FILES))
+def test_a_changed_file_of_the_package_is_refused(tmp_path, name):
+    def change(folder: Path) -> None:
+        data = bytearray((folder / name).read_bytes())
+        data[len(data) // 2] ^= 1
+        (folder / name).write_bytes(data)
+
+    folder = tampered(tmp_path, change)
+    with pytest.raises(EncoderError, match=r"found sha256 .* expected .* reinstall version 0.1.0"):
+        check_packaged_files(folder)
+
+
+def test_missing_and_added_files_of_the_package_are_refused(tmp_path):
+    folder = tampered(tmp_path, lambda f: (f / "adapter_config.json").write_text("{}"))
+    with pytest.raises(EncoderError, match=r"adapter_config.json: found a file that does not"):
+        check_packaged_files(folder)
+    (folder / "adapter_config.json").unlink()
+    check_packaged_files(folder)
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(EncoderError, match=r"tokenizer.json: found sha256 no file"):
+        check_packaged_files(folder)
+
+
+TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4)]
+
+
+@pytest.mark.parametrize("architecture", ["roberta", "mpnet", "falcon", "llama"])
+def test_plain_transformers_are_mean_pooled(tmp_path, architecture):
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = save_checkpoint(architecture, tmp_path / architecture)
+    model = find_model(str(folder))
+    assert (model.spec.pooling, model.spec.normalisation) == ("mean", "none")
+    assert model.spec.max_length == 32
+    vectors, tokens = encode(SentenceTransformerEncoder(model, CPU, batch_tokens=64), TEXTS)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    plain = AutoModel.from_pretrained(folder).eval()
+    for text, vector in zip(TEXTS, vectors, strict=True):
+        ids = tokenizer(text, return_tensors="pt", truncation=True, max_length=32)["input_ids"]
+        with torch.no_grad():
+            expected = plain(ids).last_hidden_state.mean(1)[0]
+        assert_allclose(vector, expected, atol=1e-5)
+    specials = 2 if architecture in ("roberta", "mpnet") else 0
+    assert tokens == [len(text.split()) + specials for text in TEXTS]
+
+
+def test_a_chat_template_stays_away_from_plain_text(tmp_path):
+    plain = find_model(str(save_checkpoint("llama", tmp_path / "plain")))
+    chatty = find_model(str(save_checkpoint("llama", tmp_path / "chat", chat=True)))
+    expected, _ = encode(SentenceTransformerEncoder(plain, CPU), TEXTS)
+    assert_allclose(encode(SentenceTransformerEncoder(chatty, CPU), TEXTS)[0], expected, atol=1e-6)
+
+
+def test_a_folder_is_known_by_its_content(tmp_path):
+    first = find_model(str(save_checkpoint("mpnet", tmp_path / "a"))).spec
+    copied = shutil.copytree(tmp_path / "a", tmp_path / "elsewhere" / "a")
+    assert find_model(str(copied)).spec == first
+    config = json.loads((copied / "config.json").read_text())
+    (copied / "config.json").write_text(json.dumps({**config, "layer_norm_eps": 0.1}))
+    assert find_model(str(copied)).spec.fingerprint != first.fingerprint
+
+
+def test_broken_models_get_a_sentence(tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(EncoderError, match=r"found no .safetensors weights"):
+        find_model(str(empty))
+    folder = save_checkpoint("mpnet", tmp_path / "m")
+    (folder / "config.json").write_text("{")
+    with pytest.raises(EncoderError, match=r"config.json: found broken JSON"):
+        find_model(str(folder))
+    (folder / "config.json").write_text('{"model_type": "no-such"}')
+    encoder = SentenceTransformerEncoder(find_model(str(folder)), CPU)
+    with pytest.raises(EncoderError, match=r"try another --encoder"):
+        list(encoder.stream(["text"]))
+
+
+@pytest.mark.parametrize("name", ["mpnet", "falcon-7b", "someone/some-model"])
+def test_offline_makes_no_connection_and_says_where_it_looked(monkeypatch, tmp_path, name):
+    def forbidden(*args, **kwargs):
+        raise AssertionError("a connection was attempted")
+
+    monkeypatch.setattr(socket.socket, "connect", forbidden)
+    monkeypatch.setattr(socket, "getaddrinfo", forbidden)
+    with pytest.raises(EncoderError) as error:
+        find_model(name, offline=True)
+    message = str(error.value)
+    assert "(offline)" in message
+    assert "hf download" in message
+    assert "Names that need no download: minilm" in message
+
+
+def test_a_name_that_cannot_be_a_model():
+    with pytest.raises(UnknownNameError, match="did you mean 'minilm'"):
+        find_model("mini lm", offline=True)
+
+
+class ScarceMemory(SentenceTransformerEncoder):
+    """The device takes two texts at a time."""
+
+    def _encode(self, texts):
+        if len(texts) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+        return super()._encode(texts)
+
+
+def test_out_of_memory_halves_the_batches(tmp_path):
+    model = find_model(str(save_checkpoint("roberta", tmp_path / "m")))
+    texts = TEXTS * 3
+    expected, _ = encode(SentenceTransformerEncoder(model, CPU), texts)
+    scarce = ScarceMemory(model, CPU, batch_tokens=4096)
+    assert_allclose(encode(scarce, texts)[0], expected, atol=1e-5)
+    assert scarce.batch_tokens < 4096
+
+
+def test_other_failures_of_the_model_get_a_sentence(tmp_path):
+    class Broken(SentenceTransformerEncoder):
+        def _encode(self, texts):
+            raise RuntimeError("kernel image is not available\nlong trace")
+
+    model = find_model(str(save_checkpoint("roberta", tmp_path / "m")))
+    with pytest.raises(EncoderError, match=r"kernel image is not available; expected") as error:
+        list(Broken(model, CPU).stream(["a"]))
+    assert "long trace" not in str(error.value)
+
+
+def test_not_a_number_is_never_a_vector(tmp_path):
+    folder = save_checkpoint("roberta", tmp_path / "m")
+    encoder = SentenceTransformerEncoder(find_model(str(folder)), CPU)
+    with torch.no_grad():
+        encoder._model[0].model.embeddings.LayerNorm.weight.fill_(torch.nan)
+    with pytest.raises(EncoderError, match="found NaN or infinity in the vector of 'the budget'"):
+        list(encoder.stream(["the budget"]))
+
+
+@given(st.lists(st.integers(0, 300), max_size=60), st.integers(1, 500))
+def test_batches_hold_every_text_once_within_the_budget(lengths, budget):
+    batches = plan_batches(lengths, budget)
+    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) == 1 or max(lengths[i] for i in batch) * len(batch) <= budget
+
+
+def corpus():
+    return Corpus(
+        (
+            Document.build("a", ["the bees", "  ", "the bees", "a lens " * 20], gold=[2, 2]),
+            Document.build("b", ["honey", "the bees"], gold=[1, 1]),
+        )
+    )
+
+
+class Counting:
+    """Passes everything on and remembers what it was asked."""
+
+    def __init__(self, inner):
+        self.inner, self.spec, self.texts = inner, inner.spec, []
+
+    def stream(self, texts):
+        self.texts += texts
+        return self.inner.stream(texts)
+
+
+def test_distinct_texts_are_encoded_once_and_truncation_is_counted(tmp_path):
+    model = find_model(str(save_checkpoint("roberta", tmp_path / "m")))
+    encoder = Counting(SentenceTransformerEncoder(model, CPU))
+    done = []
+    embedded = embed(corpus(), encoder, "cpu", progress=done.append)
+    assert sorted(encoder.texts) == ["a lens " * 20, "honey", "the bees"]
+    assert [len(x) for x in embedded.vectors] == [3, 2]
+    assert_array_equal(embedded.vectors[0][0], embedded.vectors[0][1])
+    assert_array_equal(embedded.vectors[0][0], embedded.vectors[1][1])
+    assert (embedded.n_distinct, embedded.n_truncated, sum(done)) == (3, 1, 3)
+
+
+def test_arrays_may_cover_dropped_units_or_not():
+    whole = [np.arange(8.0).reshape(4, 2), np.ones((2, 2))]
+    kept = [whole[0][[0, 2, 3]], whole[1]]
+    for given_arrays in (whole, kept, [torch.tensor(x) for x in whole]):
+        assert_array_equal(from_arrays(corpus(), given_arrays).vectors[0], kept[0])
+    assert from_arrays(corpus(), whole).spec == from_arrays(corpus(), kept).spec
+    half = from_arrays(corpus(), [torch.tensor(x).bfloat16() for x in whole])
+    assert_array_equal(half.vectors[0], kept[0])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ([np.ones((4, 2))], "found 1 arrays of embeddings; expected 2"),
+        ([np.ones((5, 2)), np.ones((2, 2))], "document 'a': found embeddings with 5 rows"),
+        ([np.ones((4, 2)), np.ones((2, 3))], "found embeddings of 2 and 3 dimensions"),
+        ([np.ones(4), np.ones((2, 3))], "found embeddings of shape (4,)"),
+        ([[["x"]] * 4, np.ones((2, 3))], "type <U1"),
+    ],
+)
+def test_arrays_that_do_not_fit_get_a_sentence(arrays, message):
+    with pytest.raises(InputError) as error:
+        from_arrays(corpus(), arrays)
+    assert message in str(error.value)
+
+
+def test_arrays_from_files(tmp_path):
+    a, b = np.arange(8.0).reshape(4, 2), np.ones((2, 2))
+    np.savez(tmp_path / "v.npz", a=a, b=b)
+    np.save(tmp_path / "v.npy", np.concatenate([a, b]))
+    named, stacked = (from_file(corpus(), tmp_path / f"v.{kind}") for kind in ("npz", "npy"))
+    for x, y in zip(named.vectors, stacked.vectors, strict=True):
+        assert_array_equal(x, y)
+    np.savez(tmp_path / "few.npz", a=a)
+    np.save(tmp_path / "few.npy", a)
+    np.save(tmp_path / "objects.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    (tmp_path / "text.npy").write_text("no array")
+    for name, message in {
+        "few.npz": "no array for document 'b' (1 are missing)",
+        "few.npy": "found an array of shape (4, 2); expected 6 rows",
+        "objects.npy": "without pickled objects",
+        "text.npy": "a file that cannot be read",
+        "absent.npy": "a file that cannot be read",
+    }.items():
+        with pytest.raises(InputError) as error:
+            from_file(corpus(), tmp_path / name)
+        assert message in str(error.value), name
+        assert name in str(error.value)
+
+
+def test_devices():
+    assert choose_device("cpu") == CPU
+    assert scoring_device(torch.device("mps")) == CPU
+    with pytest.raises(InputError, match="the device 'gpu'"):
+        choose_device("gpu")
+    count = torch.cuda.device_count()
+    with pytest.raises(EncoderError, match=f"found {count} CUDA devices"):
+        choose_device(f"cuda:{count}")

@@ -1,0 +1,228 @@
+"""One more system: every document once, in any order, from any format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reffree.corpus import Corpus, Document
+from reffree.errors import InputError, UnknownNameError
+from reffree.formats import load, read_system, save
+from reffree.formats.system import spread
+from reffree.segmentation import Segmentation
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+CORPUS = Corpus(
+    (
+        Document.build("a", ["1", "2", "", "4"], gold=[2, 2]),
+        Document.build("b", ["1", "2", "3"], gold=[3]),
+    ),
+    ("earlier note",),
+)
+LINES = '{"id": "b", "segmentation": [1, 2]}\n\n{"id": "a", "segmentation": [3, 1]}\n'
+WANTED = (Segmentation((2, 1)), Segmentation((1, 2)))
+
+
+def write(content: object, name: str = "s.jsonl") -> str:
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text(content if isinstance(content, str) else json.dumps(content))
+    return name
+
+
+def refusal(*args, **kwargs) -> str:
+    with pytest.raises(InputError) as error:
+        read_system(*args, **kwargs)
+    return str(error.value)
+
+
+FULL = [
+    {"id": "a", "units": ["1", "2", "", "4"], "gold": [3, 1]},
+    {"id": "b", "units": ["1", "2", "3"], "systems": {"x": [1, 2]}},
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("s.jsonl", LINES),
+        ("s.jsonl", '{"id": "a", "segmentation": "001"}\n{"id": "b", "segmentation": "10"}\n'),
+        ("s.json", [{"id": "a", "segmentation": [3, 1]}, {"id": "b", "segmentation": [1, 2]}]),
+        ("s.json", {"items": {"a": {"s": [3, 1], "t": [4]}, "b": {"s": [1, 2], "t": [3]}}}),
+        ("s.json", {"items": {"a": {"only": [3, 1]}, "b": {"only": [1, 2]}}}),
+        ("s.txt", "001\n10\n"),
+        ("s.txt", "b\t10\na\t001\n"),
+        ("s.jsonl", json.dumps(FULL[0]) + "\n" + json.dumps(FULL[1])),
+    ],
+)
+def test_every_format(name, content):
+    made = read_system(write(content, name), "s", CORPUS)
+    assert made.hypotheses["s"] == WANTED
+    assert made.notes == ("earlier note",)
+    assert CORPUS.documents[0].systems == {}
+
+
+def test_choi_folder_of_the_same_documents_without_their_empty_units():
+    write("==========\n1\n2\n==========\n4\n", "out/a.ref")
+    write("1\n==========\n2\n3\n", "out/b.txt")
+    assert read_system("out", "s", CORPUS).hypotheses["s"] == WANTED
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("any.ref", "1\n==========\n2\n3\n"), ("any.tsv", "Coder\tMasses\nc\t1\t2\n")],
+)
+def test_one_document_needs_no_name(name, content):
+    single = Corpus(CORPUS.documents[1:])
+    assert read_system(write(content, name), "s", single).hypotheses["s"] == WANTED[1:]
+
+
+def test_what_was_saved_from_a_corpus_is_read_as_its_system():
+    save(CORPUS, "saved.jsonl")
+    made = read_system("saved.jsonl", "copy", CORPUS)
+    assert made.hypotheses["copy"] == made.hypotheses["gold"]
+
+
+def test_the_line_ends_of_a_system_file_are_noted():
+    Path("s.jsonl").write_bytes(LINES.replace("\n", "\r\n").encode())
+    notes = read_system("s.jsonl", "s", CORPUS).notes
+    assert [note.split(";")[0] for note in notes] == [
+        "earlier note",
+        "s.jsonl, line 1: found a Windows line end (CRLF)",
+    ]
+
+
+@pytest.mark.parametrize("convention", ["end", "start"])
+def test_strings_take_a_convention(convention):
+    line = '{"id": "a", "segmentation": "1001"}\n{"id": "b", "segmentation": "010"}\n'
+    name = write(line)
+    assert refusal(name, "s", CORPUS).startswith(
+        "s.jsonl, line 1, system 's', document 'a': found a boundary string that starts with 1, "
+    )
+    made = read_system(name, "s", CORPUS, convention=convention).hypotheses["s"]
+    wanted = {"end": ((1, 2), (2, 1)), "start": ((2, 1), (1, 2))}
+    assert tuple(one.masses for one in made) == wanted[convention]
+
+
+B_ONLY = '{"id": "b", "segmentation": [3]}\n'
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (
+            LINES + B_ONLY,
+            "s.jsonl, line 4, system 's', document 'b': found the document a second time, first "
+            "at s.jsonl, line 1; expected every document once; remove one of the two",
+        ),
+        (
+            B_ONLY,
+            "s.jsonl, system 's', document 'a': found no segmentation (1 of 2 documents lack it); "
+            "expected one for every document of the corpus; ",
+        ),
+        ("", "s.jsonl, system 's', document 'a': found no segmentation (2 of 2 documents lack it)"),
+        (
+            LINES + '{"id": "z", "segmentation": [3]}',
+            "s.jsonl, line 4, system 's', document 'z': found a document that the corpus does not "
+            "have; expected one of its 2 ids, such as 'a'; ",
+        ),
+        (
+            LINES + '{"id": "z", "segmentation": "01"}',
+            "s.jsonl, line 4, system 's', document 'z': found a document that the corpus does not",
+        ),
+        (
+            '{"id": "a", "segmentation": [3]}\n' + B_ONLY,
+            "s.jsonl, line 1, system 's', document 'a': found a segmentation that covers 3 units; "
+            "expected 4, the number of units in the document; ",
+        ),
+        (
+            '{"id": "a", "segmentation": "01"}\n' + B_ONLY,
+            "s.jsonl, line 1, system 's', document 'a': found a boundary string of 2 characters "
+            "for 4 units; expected 4 characters (one per unit) or 3 (one per gap); ",
+        ),
+        (
+            '{"id": "a", "segmentation": [3, 0, 1]}\n' + B_ONLY,
+            "s.jsonl, line 1, system 's', document 'a': found the segment length 0; ",
+        ),
+        (
+            '{"id": "a", "segmentation": 4}\n' + B_ONLY,
+            "s.jsonl, line 1, system 's', document 'a': found the segmentation 4; expected a list ",
+        ),
+        (
+            '{"id": "a", "masses": [4]}',
+            "s.jsonl, line 1: found the unknown key 'masses'; expected ",
+        ),
+        (
+            '{"id": "a", "segmentations": [4]}',
+            "s.jsonl, line 1: found the unknown key 'segmentations'; expected only 'id', "
+            "'segmentation'; did you mean 'segmentation'?",
+        ),
+        ('{"id": "a"}', "s.jsonl, line 1: found no 'segmentation' among 'id'; "),
+        ('{"segmentation": [4]}', "s.jsonl, line 1: found no 'id' among 'segmentation'; "),
+        ('{"id": 1, "segmentation": [4]}', "s.jsonl, line 1: found the document id 1; expected a "),
+        ("7", "s.jsonl, line 1: found a number as a document; "),
+        (
+            json.dumps({**FULL[0], "systems": {"x": [4], "y": [4]}}),
+            "s.jsonl, line 1, document 'a': found the segmentations gold, x, y; expected only one, "
+            "or one called 's'; ",
+        ),
+        ('{"id": "a", "units": ["x"]}', "s.jsonl, line 1, document 'a': found no segmentation; "),
+    ],
+)
+def test_lines_that_are_refused(content, sentence):
+    assert refusal(write(content), "s", CORPUS).startswith(sentence)
+
+
+def test_several_coders_are_listed():
+    name = write({"items": {"a": {"x": [4], "y": [4]}, "b": {"x": [3]}}}, "s.json")
+    assert refusal(name, "s", CORPUS) == (
+        "s.json: found the coders x, y; expected one called 's', or a single one; "
+        "name the system after the coder that is meant"
+    )
+
+
+def test_too_few_strings():
+    assert refusal(write("001\n", "s.txt"), "s", CORPUS).startswith(
+        "s.txt: found 1 segmentations without ids for 2 documents; "
+    )
+
+
+def test_names_that_cannot_be():
+    name = write(LINES)
+    assert "found the system name ; expected a non-empty string" in refusal(name, "", CORPUS)
+    assert "found a system called 'gold'" in refusal(name, "gold", CORPUS)
+    made = read_system(name, "s", CORPUS)
+    assert "system 's': found the system a second time" in refusal(name, "s", made)
+    with pytest.raises(UnknownNameError, match="unknown format 'x'"):
+        read_system(name, "s", CORPUS, format="x")
+
+
+def test_missing_system_file():
+    assert refusal("absent.jsonl", "s", CORPUS).startswith("absent.jsonl: found no file of this ")
+
+
+def test_a_corpus_line_names_its_own_system():
+    line = {**FULL[0], "systems": {"s": [3, 1]}, "gold": [4]}
+    name = write(json.dumps(line) + "\n" + '{"id": "b", "segmentation": [1, 2]}')
+    assert read_system(name, "s", CORPUS).hypotheses["s"] == WANTED
+
+
+@given(st.lists(st.booleans(), min_size=1).filter(any), st.data())
+def test_spread_undoes_keep(kept, data):
+    ids = sorted(data.draw(st.lists(st.integers(0, 4), min_size=sum(kept), max_size=sum(kept))))
+    segmentation = Segmentation.from_segment_ids(ids)
+    assert spread(segmentation, kept).keep(kept) == segmentation
+    assert spread(segmentation, kept).n_units == len(kept)
+
+
+def test_system_files_are_no_corpus():
+    with pytest.raises(InputError, match="give this file with --system NAME=FILE"):
+        load(write(LINES))
