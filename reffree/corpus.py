@@ -73,7 +73,16 @@ class Document:
             _check_system_name(name, place): document.align(value, replace(place, system=name))
             for name, value in (systems or {}).items()
         }
-        return replace(document, gold=checked_gold, systems=checked)
+        # A system called "gold" is the gold segmentation under another key.
+        named = checked.pop(GOLD, checked_gold)
+        if checked_gold is not None and named != checked_gold:
+            raise InputError(
+                f"a gold segmentation and another system called {GOLD!r}",
+                expected="one gold segmentation",
+                remedy="rename the system",
+                place=place,
+            )
+        return replace(document, gold=named, systems=checked)
 
     @property
     def n_dropped(self) -> int:
@@ -83,7 +92,10 @@ class Document:
     def align(
         self, value: Segmentation | Sequence[int], place: Place | None = None
     ) -> Segmentation:
-        """Check masses over the units as given and carry them over to the units that were kept."""
+        """Check masses over the units as given and carry them over to the units that were kept.
+
+        Masses that cover the kept units already, as of a segmenter that saw only those, stay.
+        """
         place = replace(place or self.place, document=self.id)
         try:
             segmentation = value if isinstance(value, Segmentation) else Segmentation(_tuple(value))
@@ -91,15 +103,16 @@ class Document:
             raise InputError(
                 error.found, expected=error.expected, remedy=error.remedy, place=place
             ) from None
-        n_given = len(self.kept)
-        if segmentation.n_units != n_given:
-            raise InputError(
-                f"a segmentation that covers {segmentation.n_units} units",
-                expected=f"{n_given}, the number of units in the document",
-                remedy="run the segmenter again on this version of the corpus",
-                place=place,
-            )
-        return segmentation if self.n_dropped == 0 else segmentation.keep(self.kept)
+        if segmentation.n_units == len(self.units):
+            return segmentation
+        if segmentation.n_units == len(self.kept):
+            return segmentation.keep(self.kept)
+        raise InputError(
+            f"a segmentation that covers {segmentation.n_units} units",
+            expected=f"{len(self.kept)}, the number of units in the document",
+            remedy="run the segmenter again on this version of the corpus",
+            place=place,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +190,10 @@ class Corpus:
         places: Mapping[str, Place] | None = None,
         place: Place | None = None,
     ) -> Corpus:
-        """Add a system from document id → segmentation; every document once, none unknown."""
+        """Add a system from document id → segmentation; every document once, none unknown.
+
+        Under the name ``gold`` it becomes the documents' gold.
+        """
         place = replace(place or Place(), system=name)
         known = {document.id for document in self.documents}
         _check_system_name(name, place)
@@ -191,7 +207,7 @@ class Corpus:
                 )
         documents = []
         for document in self.documents:
-            if name in document.systems:
+            if name in document.systems or (name == GOLD and document.gold is not None):
                 raise InputError(
                     "the system a second time",
                     expected="every system name once",
@@ -208,7 +224,10 @@ class Corpus:
                 )
             at = replace((places or {}).get(document.id, place), system=name)
             aligned = document.align(segmentations[document.id], at)
-            documents.append(replace(document, systems={**document.systems, name: aligned}))
+            if name == GOLD:
+                documents.append(replace(document, gold=aligned))
+            else:
+                documents.append(replace(document, systems={**document.systems, name: aligned}))
         return replace(self, documents=tuple(documents))
 
     @classmethod
@@ -268,13 +287,6 @@ def _check_speakers(speakers: object, n_units: int, place: Place) -> tuple[str, 
 
 
 def _check_system_name(name: object, place: Place) -> str:
-    if name == GOLD:  # `Corpus.hypotheses` would show one of the two only
-        raise InputError(
-            f"a system called {GOLD!r}",
-            expected="another name, since this one is the gold segmentation's",
-            remedy="rename the system, or give it as the documents' gold",
-            place=place,
-        )
     if isinstance(name, str) and name.strip():
         return name
     raise InputError(

@@ -16,9 +16,10 @@ from transformers import (
     RobertaConfig,
 )
 
-WORDS = (
-    "the a budget server bees honey winter queue login bill dance run knee shoe light lens".split()
-)
+WORDS = [
+    *("the", "a", "budget", "server", "bees", "honey", "winter", "queue"),
+    *("login", "bill", "dance", "run", "knee", "shoe", "light", "lens"),
+]
 SPECIAL = ["<pad>", "<s>", "</s>", "<unk>"]
 CHAT_TEMPLATE = "{% for m in messages %}<s> winter winter {{ m['content'] }} </s>{% endfor %}"
 SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}

@@ -84,12 +84,31 @@ AT = "c.jsonl, line 3, document 'm1': found "
             "list of segment lengths; ",
         ),
         ({"systems": {" ": [2]}}, AT + "the system name  ; expected a non-empty string; "),
-        ({"systems": {"gold": [2]}}, AT + "a system called 'gold'; expected another name"),
     ],
 )
 def test_documents_that_are_refused(fields, sentence):
     given_fields = {"id": "m1", "units": ["a", "b"], "place": PLACE, **fields}
     assert refusal(lambda: Document.build(**given_fields)).startswith(sentence)
+
+
+def test_a_system_called_gold_is_the_gold():
+    under_systems = Document.build("a", ["x", "y"], systems={"gold": [1, 1], "s": [2]})
+    both = Document.build("a", ["x", "y"], gold=[1, 1], systems={"gold": [1, 1], "s": [2]})
+    assert under_systems == both
+    assert list(Corpus((both,)).hypotheses) == ["gold", "s"]
+    added = corpus().with_system("gold", {"m1": [4], "m2": [1, 3]})
+    assert [document.gold for document in added.documents] == [
+        Segmentation((4,)),
+        Segmentation((1, 3)),
+    ]
+    two = refusal(lambda: Document.build("a", ["x", "y"], gold=[2], systems={"gold": [1, 1]}))
+    assert "found a gold segmentation and another system called 'gold'" in two
+
+
+def test_masses_may_cover_the_units_with_text_only():
+    made = Document.build("a", ["x", " ", "y", "z"], gold=[2, 2])
+    assert made.align([1, 2]) == made.gold == Segmentation((1, 2))
+    assert "covers 2 units; expected 4" in refusal(lambda: made.align([1, 1]))
 
 
 def test_no_documents():
@@ -154,13 +173,13 @@ def test_with_system_reindexes_over_dropped_units():
             "expected 4, the number of units in the document; ",
         ),
         ("old", {"m1": [4], "m2": [4]}, "s.jsonl, system 'old': found the system a second time; "),
-        ("gold", {"m1": [4], "m2": [4]}, "s.jsonl, system 'gold': found a system called 'gold'; "),
+        ("gold", {"m1": [4], "m2": [4]}, "s.jsonl, system 'gold': found the system a second time"),
         ("", {"m1": [4], "m2": [4]}, "s.jsonl, system '': found the system name ; "),
     ],
 )
 def test_systems_that_are_refused(name, segmentations, sentence):
     places = {"m2": Place("s.jsonl", 8), "m3": Place("s.jsonl", 9)}
-    made = corpus(systems={"old": [2, 2]})
+    made = corpus(systems={"old": [2, 2]}, gold=[2, 2])
     call = lambda: made.with_system(name, segmentations, places, Place("s.jsonl"))  # noqa: E731
     assert refusal(call).startswith(sentence)
 

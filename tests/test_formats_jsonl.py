@@ -99,7 +99,6 @@ def with_field(key: str, value: object) -> str:
         (with_field("gold", "01"), "c.jsonl, line 1, system 'gold', document 'm': found the seg"),
         (with_field("systems", [2]), AT + "a list as 'systems'; expected an object in braces; "),
         (with_field("systems", []), AT + "a list as 'systems'; expected an object in braces; "),
-        (with_field("systems", {"gold": [2]}), AT + "a system called 'gold'; "),
         (with_field("systems", {"s": [1]}), "c.jsonl, line 1, system 's', document 'm': found a "),
         (with_field("meta", "x"), AT + "a string as 'meta'; expected an object in braces; "),
         (with_field("meta", {"golds": {}}), AT + "the key 'golds' inside 'meta'; "),

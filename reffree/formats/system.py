@@ -116,18 +116,4 @@ def _fit(
     """Read a label for its document; `Corpus.with_system` refuses unknown ids and wrong lengths."""
     if isinstance(label.value, str):
         return label.read(len(document.kept), convention) if document else ()
-    if document is None or not isinstance(label.value, Segmentation):
-        return label.value
-    # The file had text of its own, so this covers the units with text.
-    fits = label.value.n_units == len(document.units)
-    return spread(label.value, document.kept) if fits else label.value
-
-
-def spread(segmentation: Segmentation, kept: Sequence[bool]) -> Segmentation:
-    """Undo `Segmentation.keep`: a unit without text joins the segment before it."""
-    ids = iter(segmentation.to_segment_ids())
-    current, spread_ids = 0, []
-    for keep in kept:
-        current = next(ids) if keep else current
-        spread_ids.append(current)
-    return Segmentation.from_segment_ids(spread_ids)
+    return label.value
