@@ -139,6 +139,17 @@ def test_document_order_changes_no_score():
             assert row["metrics"][metric]["value"] == other["metrics"][metric]["value"]
 
 
+def test_systems_scored_on_different_documents_are_not_compared():
+    corpus, arrays = make(
+        first=lambda n: [n] if n % 2 else [3, n - 3], second=lambda n: [3, n - 3] if n % 2 else [n]
+    )
+    table = reffree.score(corpus, embeddings=arrays, metrics=["arp_cos"], unsegmented="skip")
+    counts = [row.metrics["arp_cos"].documents for row in table.systems]
+    assert sum(counts[1:]) == counts[0] == 8
+    assert table.best("arp_cos") == frozenset()
+    assert table.incomparable == {"arp_cos"}
+
+
 def test_bootstrap_equals_a_plain_loop():
     values = np.random.default_rng(0).normal(size=9)
     values[[2, 7]] = np.nan
@@ -219,19 +230,19 @@ def test_incomplete_gold_is_not_scored_and_said():
     assert "Gold was not scored: only 1 of 2 documents have it." in table.notes
 
 
-def score_of(value, documents=9):
-    return CorpusScore(value, value, None, None, documents, 0, 0)
+def score_of(value):
+    return CorpusScore(value, value, None, None, 9, 0, 0)
 
 
-def table_of(**values):
+def table_of(incomparable=frozenset(), **values):
     rows = [SystemScores(name, 1, 0, {"m": score}) for name, score in values.items()]
-    return ScoreTable("s", {}, tuple(rows))
+    return ScoreTable("s", {}, tuple(rows), incomparable=incomparable)
 
 
 def test_best_systems():
     assert table_of(a=score_of(0.4), b=score_of(0.3), c=score_of(0.3)).best("m") == {"b", "c"}
     assert table_of(a=score_of(0.4)).best("m") == frozenset()
-    assert table_of(a=score_of(0.4), b=score_of(0.3, documents=5)).best("m") == frozenset()
+    assert table_of({"m"}, a=score_of(0.4), b=score_of(0.3)).best("m") == frozenset()
     assert table_of(a=score_of(None), b=score_of(None)).best("m") == frozenset()
 
 

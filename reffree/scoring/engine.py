@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
@@ -16,6 +16,7 @@ from reffree.errors import InputError, Place
 from reffree.scoring.layout import Layout
 from reffree.scoring.metrics import Metric, parse_metrics, spelling
 from reffree.scoring.pairs import TABLE_ELEMENTS, Units
+from reffree.scoring.result import MetricScores
 from reffree.segmentation import Segmentation
 
 if TYPE_CHECKING:
@@ -35,11 +36,12 @@ BATCH_ELEMENTS = 1 << 21
 
 @dataclass(frozen=True, slots=True)
 class RawScores:
-    """One metric over all hypotheses of all documents, document by document."""
+    """One metric over all hypotheses of all documents, one tensor per document."""
 
-    documents: list[Tensor]  # per document (its hypotheses,), NaN where undefined
-    segments: list[list[Tensor]]  # per document and hypothesis (its segments,)
-    left_out: list[Tensor]  # per document (its hypotheses,)
+    documents: list[Tensor]  # (hypotheses,) NaN where undefined
+    weights: list[Tensor]  # (hypotheses,) what the document counts for in the corpus mean
+    left_out: list[Tensor]  # (hypotheses,) infinite parts that were left out
+    segments: list[Tensor]  # (hypotheses, segments) NaN in the padding; empty unless asked for
 
 
 def score_document(
@@ -82,6 +84,7 @@ def score_documents(
     metrics: Sequence[Metric],
     *,
     unsegmented: Unsegmented = "neutral",
+    keep_segments: bool = False,
     device: torch.device | None = None,
     names: Sequence[str] | None = None,
     progress: Callable[[int], None] = lambda done: None,
@@ -94,35 +97,28 @@ def score_documents(
         for given, document, name in zip(hypotheses, documents, labels, strict=True)
     ]
     results = {
-        spelling(metric): RawScores(
-            [torch.empty(0)] * len(documents),
-            [[] for _ in documents],
-            [torch.empty(0)] * len(documents),
-        )
+        spelling(metric): RawScores(*([torch.empty(0)] * len(documents) for _ in range(4)))
         for metric in metrics
     }
     for batch in _batches(documents):
         target = device or documents[batch[0]].device
         units = Units([documents[i] for i in batch], target)
         flat = [(slot, m) for slot, i in enumerate(batch) for m in masses[i]]
-        parts: dict[str, list[tuple[Tensor, Tensor, list[Tensor]]]] = {name: [] for name in results}
+        parts: dict[str, list[MetricScores]] = {name: [] for name in results}
         step = max(1, HYPOTHESIS_ELEMENTS // units.n_units)
         for start in range(0, len(flat), step):
-            chunk = flat[start : start + step]
-            layout = Layout.pack(
-                [slot for slot, _ in chunk], [m for _, m in chunk], units.n_units, target
-            )
+            slots, chunk = zip(*flat[start : start + step], strict=True)
+            layout = Layout.pack(slots, chunk, units.n_units, target)
             sums = units.row_sums(layout, chain.from_iterable(m.requests for m in metrics))
             for metric in metrics:
-                score = metric(units, layout, sums)
-                raw = _settle_unsegmented(score.documents, layout, metric, unsegmented)
-                lengths = [len(m) for _, m in chunk]
-                rows = [row[:n] for row, n in zip(score.segments, lengths, strict=True)]
-                parts[spelling(metric)].append((raw, score.left_out, rows))
+                scores = _settle_unsegmented(
+                    metric(units, layout, sums), layout, metric, unsegmented
+                )
+                parts[spelling(metric)].append(scores)
             progress(len(chunk))
         counts = [len(masses[i]) for i in batch]
         for name, pieces in parts.items():
-            _file(results[name], batch, counts, pieces)
+            _file(results[name], batch, counts, pieces, keep_segments=keep_segments)
     return results
 
 
@@ -130,24 +126,38 @@ def _file(
     result: RawScores,
     batch: list[int],
     counts: list[int],
-    pieces: list[tuple[Tensor, Tensor, list[Tensor]]],
+    pieces: list[MetricScores],
+    *,
+    keep_segments: bool,
 ) -> None:
     """Hand a batch's flat results back to the documents they belong to."""
-    raw = torch.split(torch.cat([piece[0] for piece in pieces]), counts)
-    left_out = torch.split(torch.cat([piece[1] for piece in pieces]), counts)
-    rows = iter(list(chain.from_iterable(piece[2] for piece in pieces)))
-    for i, count, values, left in zip(batch, counts, raw, left_out, strict=True):
-        result.documents[i], result.left_out[i] = values, left
-        result.segments[i] = [next(rows) for _ in range(count)]
+    for target, name in (
+        (result.documents, "documents"),
+        (result.weights, "weights"),
+        (result.left_out, "left_out"),
+    ):
+        flat = torch.cat([getattr(piece, name) for piece in pieces])
+        for i, values in zip(batch, torch.split(flat, counts), strict=True):
+            target[i] = values
+    if keep_segments:
+        width = max(piece.segments.shape[1] for piece in pieces)
+        padded = [
+            torch.nn.functional.pad(x, (0, width - x.shape[1]), value=torch.nan)
+            for x in (piece.segments for piece in pieces)
+        ]
+        for i, rows in zip(batch, torch.split(torch.cat(padded), counts), strict=True):
+            result.segments[i] = rows
 
 
 def _settle_unsegmented(
-    raw: Tensor, layout: Layout, metric: Metric, unsegmented: Unsegmented
-) -> Tensor:
+    scores: MetricScores, layout: Layout, metric: Metric, unsegmented: Unsegmented
+) -> MetricScores:
     """Give hypotheses without a boundary what the policy says; undefined under ``skip``."""
     orientation = metric.orientation
     value = {"neutral": orientation.neutral, "skip": None, "worst": orientation.worst}[unsegmented]
-    return torch.where(layout.n_segments == 1, torch.nan if value is None else value, raw)
+    settled = torch.nan if value is None else value
+    raw = torch.where(layout.n_segments == 1, settled, scores.documents)
+    return replace(scores, documents=raw)
 
 
 def _batches(documents: list[Tensor]) -> Iterator[list[int]]:

@@ -12,16 +12,18 @@ from torch import Tensor
 class Orientation:
     """How a raw score becomes a loss, and what documents without a boundary score."""
 
-    higher_is_better: bool
+    offset: float
+    slope: float
     neutral: float | None
     worst: float
 
     def loss(self, raw: float) -> float:
-        """Lower is better: ``(1 - raw) / 2`` for similarities (eq. 12), ``raw`` otherwise."""
-        return (1 - raw) / 2 if self.higher_is_better else raw
+        """Lower is better: ``offset + slope · raw``."""
+        return self.offset + self.slope * raw
 
 
-SIMILARITY = Orientation(higher_is_better=True, neutral=0.0, worst=-1.0)
+SIMILARITY = Orientation(offset=0.5, slope=-0.5, neutral=0.0, worst=-1.0)
+"""From -1 (worst) to 1 (best): the loss is ``(1 - raw) / 2`` (ARP paper, eq. 12)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class MetricScores:
     segments: Tensor  # (h, s) NaN where a segment has no score
     documents: Tensor  # (h,) NaN where a document has none
     left_out: Tensor  # (h,) parts left out of a document's score because they are infinite
+    weights: Tensor  # (h,) what a document counts for in the corpus mean
 
     @classmethod
     def from_segments(cls, segments: Tensor, is_defined: Tensor) -> MetricScores:
@@ -38,7 +41,7 @@ class MetricScores:
         segments = torch.where(is_defined, segments, torch.nan)
         documents = masked_mean(segments.nan_to_num(0.0), is_defined)
         documents = torch.where(is_defined.any(1), documents, torch.nan)
-        return cls(segments, documents, torch.zeros_like(documents))
+        return cls(segments, documents, torch.zeros_like(documents), torch.ones_like(documents))
 
 
 def masked_mean(values: Tensor, mask: Tensor) -> Tensor:

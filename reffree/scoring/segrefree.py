@@ -33,7 +33,7 @@ class SegReFree:
 
     name: ClassVar[str] = "segrefree"
     orientation: ClassVar[Orientation] = Orientation(
-        higher_is_better=False, neutral=None, worst=ALL_SINGLE
+        offset=0.0, slope=1.0, neutral=None, worst=ALL_SINGLE
     )
     requests: ClassVar[tuple[Request, ...]] = (("squared", "own"), ("squared", "next"))
 

@@ -28,17 +28,20 @@ class DocumentBootstrap:
             rng.multinomial(n_documents, uniform, size=size).astype(np.int32) for size in sizes
         ]
 
-    def interval(self, values: NDArray[np.float64]) -> tuple[float, float] | None:
-        """95 % interval of the mean over documents, NaN left out.
+    def interval(
+        self, values: NDArray[np.float64], weights: NDArray[np.float64] | None = None
+    ) -> tuple[float, float] | None:
+        """95 % interval of the (weighted) mean over documents, NaN left out.
 
         None with fewer than `MIN_DOCUMENTS` defined documents, where it would mean nothing.
         """
         defined = ~np.isnan(values)
         if defined.sum() < MIN_DOCUMENTS:
             return None
-        filled = np.where(defined, values, 0.0)
-        totals = np.concatenate([counts @ filled for counts in self._counts])
-        sizes = np.concatenate([counts @ defined.astype(np.int64) for counts in self._counts])
+        weight = np.where(defined, 1.0 if weights is None else weights, 0.0)
+        weighted = np.where(defined, values, 0.0) * weight
+        totals = np.concatenate([counts @ weighted for counts in self._counts])
+        sizes = np.concatenate([counts @ weight for counts in self._counts])
         means = totals[sizes > 0] / sizes[sizes > 0]
         tail = (1 - CONFIDENCE) / 2
         low, high = np.quantile(means, [tail, 1 - tail])

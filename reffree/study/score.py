@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from reffree.corpus import Corpus
 from reffree.encoders.device import choose_device, scoring_device
@@ -25,6 +24,8 @@ from reffree.study.table import CorpusScore, DocumentScores, PartScore, ScoreTab
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 """Called with a stage and its size; yields a function that is told how many were just done."""
+
+Floats = NDArray[np.float64]
 
 
 def no_progress(stage: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
@@ -106,6 +107,7 @@ def score(
             list(zip(*hypotheses.values(), strict=True)),
             parsed,
             unsegmented=unsegmented,
+            keep_segments=per_segment,
             device=scoring_device(chosen),
             names=[document.id for document in corpus.documents],
             progress=advance,
@@ -119,6 +121,7 @@ def score(
         seed=seed,
     )
     systems = _systems(hypotheses, raw, parsed, np.random.default_rng(seed))
+    incomparable = _incomparable(raw)
     return ScoreTable(
         signature=signature.short() if short_signature else str(signature),
         corpus={
@@ -132,7 +135,8 @@ def score(
         documents=_documents(corpus, hypotheses, raw, parsed, unsegmented, per_segment)
         if per_document or per_segment
         else None,
-        notes=(*corpus.notes, *_notes(corpus, systems, embedded, unsegmented)),
+        notes=(*corpus.notes, *_notes(corpus, systems, embedded, unsegmented, incomparable)),
+        incomparable=incomparable,
     )
 
 
@@ -144,20 +148,16 @@ def _systems(
 ) -> tuple[SystemScores, ...]:
     n_documents = len(next(iter(hypotheses.values())))
     bootstrap = DocumentBootstrap(n_documents, rng)
-    columns = {
-        name: (
-            np.array([x.tolist() for x in scores.documents]),
-            [x.tolist() for x in scores.left_out],
-        )
-        for name, scores in raw.items()
-    }
     rows = []
     for i, (system, segmentations) in enumerate(hypotheses.items()):
         cells = {}
         for metric in metrics:
-            values, left_out = columns[spelling(metric)]
-            left = int(sum(counts[i] for counts in left_out))
-            cells[spelling(metric)] = _corpus_score(values[:, i], left, metric, bootstrap)
+            scores = raw[spelling(metric)]
+            values, weights, left_out = (
+                np.array([float(x[i]) for x in column])
+                for column in (scores.documents, scores.weights, scores.left_out)
+            )
+            cells[spelling(metric)] = _corpus_score(values, weights, left_out, metric, bootstrap)
         rows.append(
             SystemScores(
                 system=system,
@@ -170,15 +170,12 @@ def _systems(
 
 
 def _corpus_score(
-    raw: np.ndarray[Any, np.dtype[np.float64]],
-    left_out: int,
-    metric: Metric,
-    bootstrap: DocumentBootstrap,
+    raw: Floats, weights: Floats, left_out: Floats, metric: Metric, bootstrap: DocumentBootstrap
 ) -> CorpusScore:
-    defined = raw[~np.isnan(raw)]
-    mean = float(defined.mean()) if defined.size else None
+    defined = ~np.isnan(raw)
+    mean = float(np.average(raw[defined], weights=weights[defined])) if defined.any() else None
     loss = metric.orientation.loss
-    interval = bootstrap.interval(raw)
+    interval = bootstrap.interval(raw, weights)
     reason = f"fewer than {MIN_DOCUMENTS} documents with a score" if interval is None else None
     low, high = sorted(map(loss, interval)) if interval else (0.0, 0.0)
     return CorpusScore(
@@ -186,9 +183,18 @@ def _corpus_score(
         raw=mean,
         ci=(low, high) if interval else None,
         ci_reason=reason,
-        documents=int(defined.size),
-        undefined=int(raw.size - defined.size),
-        left_out=left_out,
+        documents=int(defined.sum()),
+        undefined=int((~defined).sum()),
+        left_out=int(left_out.sum()),
+    )
+
+
+def _incomparable(raw: dict[str, RawScores]) -> frozenset[str]:
+    """Metrics that are defined on different documents for different systems."""
+    return frozenset(
+        name
+        for name, scores in raw.items()
+        if any(0 < int(x.isnan().sum()) < len(x) for x in scores.documents)
     )
 
 
@@ -218,13 +224,17 @@ def _documents(
                         else "the centroids of all neighbouring segments are equal"
                     )
                 segments = (
-                    tuple(_part(metric, x) for x in raw[name].segments[d][h].tolist())
+                    tuple(_part(metric, x) for x in _segments(raw[name], d, h, segmentations[d]))
                     if per_segment
                     else None
                 )
                 parts[name] = PartScore(part.value, part.raw, reason, segments)
             rows.append(DocumentScores(document.id, system, parts))
     return tuple(rows)
+
+
+def _segments(raw: RawScores, d: int, h: int, segmentation: Segmentation) -> list[float]:
+    return [float(x) for x in raw.segments[d][h][: len(segmentation)]]
 
 
 def _part(metric: Metric, raw: float) -> PartScore:
@@ -236,6 +246,7 @@ def _notes(
     systems: Sequence[SystemScores],
     embedded: Embeddings,
     unsegmented: Unsegmented,
+    incomparable: frozenset[str],
 ) -> list[str]:
     """Say what a reader must know before trusting the numbers."""
     notes = []
@@ -252,9 +263,8 @@ def _notes(
     if 0 < n_gold < len(corpus):
         notes.append(f"Gold was not scored: only {n_gold} of {len(corpus)} documents have it.")
     for name in systems[0].metrics:
-        counts = {row.system: row.metrics[name].documents for row in systems}
-        if len(set(counts.values())) > 1:
-            listed = ", ".join(f"{system} {count}" for system, count in counts.items())
+        if name in incomparable:
+            listed = ", ".join(f"{row.system} {row.metrics[name].documents}" for row in systems)
             notes.append(
                 f"{name}: the systems were scored on different documents ({listed}) and must not "
                 "be compared."

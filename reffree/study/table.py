@@ -98,6 +98,7 @@ class ScoreTable:
     systems: tuple[SystemScores, ...]
     documents: tuple[DocumentScores, ...] | None = None
     notes: tuple[str, ...] = ()
+    incomparable: frozenset[str] = frozenset()  # metrics defined on other documents per system
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -134,15 +135,14 @@ class ScoreTable:
     def best(self, metric: str) -> frozenset[str]:
         """Return the systems with the best value, ties included.
 
-        None where there is nothing to compare: one system, or systems scored on different numbers
-        of documents.
+        None where there is nothing to compare: one system, or systems scored on different
+        documents.
         """
-        scores = {row.system: row.metrics[metric] for row in self.systems}
-        values = {s: rounded(c.value) for s, c in scores.items() if c.value is not None}
-        if len(scores) < 2 or not values or len({c.documents for c in scores.values()}) > 1:
+        values = {row.system: rounded(row.metrics[metric].value) for row in self.systems}
+        defined = [value for value in values.values() if value is not None]
+        if len(values) < 2 or not defined or metric in self.incomparable:
             return frozenset()
-        best = min(v for v in values.values() if v is not None)
-        return frozenset(system for system, value in values.items() if value == best)
+        return frozenset(system for system, value in values.items() if value == min(defined))
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per system and metric (needs pandas)."""
