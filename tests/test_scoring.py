@@ -16,6 +16,7 @@ from sklearn.metrics import silhouette_samples
 
 from reffree.errors import InputError, UnknownNameError
 from reffree.scoring.engine import score_document, score_documents
+from reffree.scoring.inputs import mass_matrix
 from reffree.scoring.layout import Layout
 from reffree.scoring.metrics import METRICS, parse_metric, parse_metrics, spelling
 from reffree.scoring.pairs import Units
@@ -263,7 +264,8 @@ def test_blocks_of_rows_equal_the_whole_table():
     x[10:14] = x[9]
     x[30] = 0
     masses = [random_masses(rng, 60, k) for k in (2, 3, 10, 30, 60)] + [[60]]
-    layout = Layout.pack([0] * len(masses), masses, 60, torch.device("cpu"))
+    matrix = mass_matrix(masses, 60, "d")
+    layout = Layout.pack(np.zeros(len(masses), dtype=np.int64), matrix, 60, torch.device("cpu"))
     metrics = parse_metrics(None)
     requests = [request for metric in metrics for request in metric.requests]
     whole = Units([x], torch.device("cpu")).row_sums(layout, requests)

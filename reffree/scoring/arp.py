@@ -52,6 +52,7 @@ class Arp:
     name: ClassVar[str]
     value: ClassVar[PairValue]
     orientation: ClassVar[Orientation] = SIMILARITY
+    undefined: ClassVar[str] = "no boundary"
     p: float = field(default=1.0, init=False)
 
     @property

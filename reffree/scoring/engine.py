@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import psutil
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from reffree.errors import InputError, Place
+from reffree.scoring.inputs import Hypotheses, Masses, check_embeddings, mass_matrix
 from reffree.scoring.layout import Layout
 from reffree.scoring.metrics import Metric, parse_metrics, spelling
 from reffree.scoring.pairs import TABLE_ELEMENTS, Units
 from reffree.scoring.result import MetricScores
-from reffree.segmentation import Segmentation
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = Tensor | NDArray[np.generic]
+    from reffree.scoring.inputs import Array
 
 Unsegmented = Literal["neutral", "skip", "worst"]
-Hypotheses = Sequence[Segmentation | Sequence[int]]
+Progress = Callable[[int], None]
 
 HYPOTHESIS_ELEMENTS = 1 << 20
-"""Hypotheses × units scored at a time; some thirty float64 arrays of this size are alive."""
+"""Hypotheses × units scored at a time by torch, memory permitting."""
+
+HYPOTHESIS_BYTES = 256
+"""Bytes per hypothesis and unit that are alive at the peak: some thirty float64 arrays."""
 
 BATCH_ELEMENTS = 1 << 21
 """Units × dimensions of the documents packed together (16 MiB)."""
+
+COMPILED_HYPOTHESES = 1 << 16
+"""Hypotheses scored at a time by the compiled loop."""
+
+COMPILED_FROM = 50_000
+"""Hypotheses × units of a document from which the compiled loop is worth starting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +57,18 @@ def score_document(
     metrics: Sequence[str] | None = None,
     *,
     unsegmented: Unsegmented = "neutral",
+    memory: int | None = None,
 ) -> dict[str, Tensor]:
     """Raw scores of many segmentations of one document, for training and search loops.
 
     Args:
         embeddings: one row per unit, any floating dtype, on any device; it is not changed, and no
             gradient flows through the scores.
-        hypotheses: one list of masses (or `Segmentation`) each.
+        hypotheses: one list of masses (or `Segmentation`) each, or an integer matrix of masses
+            with a row per hypothesis, padded with zeros.
         metrics: names as for ``reffree score -m``; all by default.
         unsegmented: what a hypothesis without a boundary scores.
+        memory: bytes to stay within; a quarter of what is free by default.
 
     Returns:
         Metric → float64 tensor, one raw score per hypothesis on the embeddings' device; NaN where
@@ -70,11 +80,9 @@ def score_document(
     >>> [round(score, 6) for score in scores["arp_pair"].tolist()]
     [0.966064, -0.675615]
     """
-    parsed = parse_metrics(metrics)
-    if not hypotheses:
-        device = embeddings.device if isinstance(embeddings, Tensor) else None
-        return {spelling(m): torch.empty(0, dtype=torch.float64, device=device) for m in parsed}
-    scores = score_documents([embeddings], [hypotheses], parsed, unsegmented=unsegmented)
+    scores = score_documents(
+        [embeddings], [hypotheses], parse_metrics(metrics), unsegmented=unsegmented, memory=memory
+    )
     return {name: raw.documents[0] for name, raw in scores.items()}
 
 
@@ -87,39 +95,128 @@ def score_documents(
     keep_segments: bool = False,
     device: torch.device | None = None,
     names: Sequence[str] | None = None,
-    progress: Callable[[int], None] = lambda done: None,
+    memory: int | None = None,
+    progress: Progress = lambda done: None,
 ) -> dict[str, RawScores]:
-    """Score every hypothesis of every document; ``progress`` is told how many were just done."""
+    """Score every hypothesis of every document; ``progress`` is told how many were just done.
+
+    Documents with many hypotheses go through the compiled loop on CPUs, everything else through
+    torch, on any device, in batches of documents of similar length.
+    """
     labels = names or [str(i) for i in range(len(embeddings))]
     documents = [check_embeddings(x, name) for x, name in zip(embeddings, labels, strict=True)]
-    masses = [
-        check_hypotheses(given, len(document), name)
-        for given, document, name in zip(hypotheses, documents, labels, strict=True)
-    ]
+    budget = memory or psutil.virtual_memory().available // 4
+    task = _Task(documents, hypotheses, labels, metrics, unsegmented, keep_segments, device, budget)
     results = {
         spelling(metric): RawScores(*([torch.empty(0)] * len(documents) for _ in range(4)))
         for metric in metrics
     }
-    for batch in _batches(documents):
-        target = device or documents[batch[0]].device
-        units = Units([documents[i] for i in batch], target)
-        flat = [(slot, m) for slot, i in enumerate(batch) for m in masses[i]]
-        parts: dict[str, list[MetricScores]] = {name: [] for name in results}
-        step = max(1, HYPOTHESIS_ELEMENTS // units.n_units)
-        for start in range(0, len(flat), step):
-            slots, chunk = zip(*flat[start : start + step], strict=True)
-            layout = Layout.pack(slots, chunk, units.n_units, target)
-            sums = units.row_sums(layout, chain.from_iterable(m.requests for m in metrics))
-            for metric in metrics:
-                scores = _settle_unsegmented(
-                    metric(units, layout, sums), layout, metric, unsegmented
-                )
-                parts[spelling(metric)].append(scores)
-            progress(len(chunk))
-        counts = [len(masses[i]) for i in batch]
-        for name, pieces in parts.items():
+    many = [i for i in range(len(documents)) if task.is_compilable(i)]
+    for i in many:
+        for name, scores in task.run_compiled(i, progress).items():
+            _file(results[name], [i], [len(hypotheses[i])], [scores], keep_segments=False)
+    rest = [i for i in range(len(documents)) if i not in set(many)]
+    for batch in _batches(documents, rest):
+        counts = [len(hypotheses[i]) for i in batch]
+        for name, pieces in task.run_torch(batch, progress).items():
             _file(results[name], batch, counts, pieces, keep_segments=keep_segments)
     return results
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is to be scored, and within what memory."""
+
+    documents: list[Tensor]
+    hypotheses: Sequence[Hypotheses]
+    names: Sequence[str]
+    metrics: Sequence[Metric]
+    unsegmented: Unsegmented
+    keep_segments: bool
+    device: torch.device | None
+    memory: int
+
+    def device_of(self, i: int) -> torch.device:
+        return self.device or self.documents[i].device
+
+    def masses(self, i: int, start: int, stop: int) -> Masses:
+        part = self.hypotheses[i][start:stop]
+        return mass_matrix(part, len(self.documents[i]), self.names[i], first=start)
+
+    def is_compilable(self, i: int) -> bool:
+        """Whether the compiled loop can and should score this document's hypotheses."""
+        n, count = len(self.documents[i]), len(self.hypotheses[i])
+        if self.device_of(i).type != "cpu" or self.keep_segments or count * n < COMPILED_FROM:
+            return False
+        from reffree.scoring import compiled
+
+        is_known = all(spelling(metric) in compiled.COLUMNS for metric in self.metrics)
+        return is_known and compiled.table_bytes(n) <= self.memory // 2
+
+    def run_compiled(self, i: int, progress: Progress) -> dict[str, MetricScores]:
+        from reffree.scoring import compiled
+
+        units = Units([self.documents[i]], torch.device("cpu"))
+        tables = compiled.build_tables(units)
+        raw, left_out, n_segments = [], [], []
+        for start in range(0, len(self.hypotheses[i]), COMPILED_HYPOTHESES):
+            masses = self.masses(i, start, start + COMPILED_HYPOTHESES)
+            distinct, place = np.unique(masses, axis=0, return_inverse=True)
+            scores, left = compiled.score_masses(tables, distinct, torch.get_num_threads())
+            raw.append(scores[place])
+            left_out.append(left[place])
+            n_segments.append((masses > 0).sum(1))
+            progress(len(masses))
+        columns = torch.from_numpy(np.concatenate(raw))
+        left_out_pairs = torch.from_numpy(np.concatenate(left_out)).double()
+        is_single = torch.from_numpy(np.concatenate(n_segments)) == 1
+        results = {}
+        for metric in self.metrics:
+            name = spelling(metric)
+            values = columns[:, compiled.COLUMNS.index(name)].clone()
+            counted = left_out_pairs if metric.name == "segrefree" else torch.zeros_like(values)
+            made = MetricScores(values[:, None], values, counted, torch.ones_like(values))
+            results[name] = _settle_unsegmented(made, is_single, metric, self.unsegmented)
+        return results
+
+    def run_torch(self, batch: list[int], progress: Progress) -> dict[str, list[MetricScores]]:
+        device = self.device_of(batch[0])
+        table_elements = min(TABLE_ELEMENTS, max(1, self.memory // 256))
+        units = Units([self.documents[i] for i in batch], device, table_elements)
+        fitting = self.memory // (2 * HYPOTHESIS_BYTES)
+        step = max(1, min(HYPOTHESIS_ELEMENTS, fitting) // units.n_units)
+        parts: dict[str, list[MetricScores]] = {spelling(metric): [] for metric in self.metrics}
+        for slots, masses in self._chunks(batch, step):
+            layout = Layout.pack(slots, masses, units.n_units, device)
+            requests = chain.from_iterable(metric.requests for metric in self.metrics)
+            sums = units.row_sums(layout, requests)
+            is_single = layout.n_segments == 1
+            for metric in self.metrics:
+                scores = metric(units, layout, sums)
+                settled = _settle_unsegmented(scores, is_single, metric, self.unsegmented)
+                parts[spelling(metric)].append(settled)
+            progress(len(slots))
+        return parts
+
+    def _chunks(self, batch: list[int], step: int) -> Iterator[tuple[NDArray[np.int64], Masses]]:
+        """At most ``step`` hypotheses at a time, in the order of documents and hypotheses."""
+        pending: list[tuple[int, Masses]] = []
+        for slot, i in enumerate(batch):
+            for start in range(0, len(self.hypotheses[i]), step):
+                masses = self.masses(i, start, start + step)
+                if sum(len(m) for _, m in pending) + len(masses) > step and pending:
+                    yield _stack(pending)
+                    pending = []
+                pending.append((slot, masses))
+        if pending:
+            yield _stack(pending)
+
+
+def _stack(parts: list[tuple[int, Masses]]) -> tuple[NDArray[np.int64], Masses]:
+    width = max(masses.shape[1] for _, masses in parts)
+    slots = np.concatenate([np.full(len(masses), slot, dtype=np.int64) for slot, masses in parts])
+    padded = [np.pad(masses, ((0, 0), (0, width - masses.shape[1]))) for _, masses in parts]
+    return slots, np.concatenate(padded)
 
 
 def _file(
@@ -136,10 +233,11 @@ def _file(
         (result.weights, "weights"),
         (result.left_out, "left_out"),
     ):
-        flat = torch.cat([getattr(piece, name) for piece in pieces])
+        empty = [torch.empty(0, dtype=torch.float64)]
+        flat = torch.cat([getattr(piece, name) for piece in pieces] or empty)
         for i, values in zip(batch, torch.split(flat, counts), strict=True):
             target[i] = values
-    if keep_segments:
+    if keep_segments and pieces:
         width = max(piece.segments.shape[1] for piece in pieces)
         padded = [
             torch.nn.functional.pad(x, (0, width - x.shape[1]), value=torch.nan)
@@ -150,20 +248,19 @@ def _file(
 
 
 def _settle_unsegmented(
-    scores: MetricScores, layout: Layout, metric: Metric, unsegmented: Unsegmented
+    scores: MetricScores, is_single: Tensor, metric: Metric, unsegmented: Unsegmented
 ) -> MetricScores:
     """Give hypotheses without a boundary what the policy says; undefined under ``skip``."""
     orientation = metric.orientation
     value = {"neutral": orientation.neutral, "skip": None, "worst": orientation.worst}[unsegmented]
     settled = torch.nan if value is None else value
-    raw = torch.where(layout.n_segments == 1, settled, scores.documents)
-    return replace(scores, documents=raw)
+    return replace(scores, documents=torch.where(is_single, settled, scores.documents))
 
 
-def _batches(documents: list[Tensor]) -> Iterator[list[int]]:
+def _batches(documents: list[Tensor], chosen: list[int]) -> Iterator[list[int]]:
     """Group documents of similar length whose pair tables fit together."""
     batch: list[int] = []
-    for i in sorted(range(len(documents)), key=lambda i: (len(documents[i]), i)):
+    for i in sorted(chosen, key=lambda i: (len(documents[i]), i)):
         n, d = documents[i].shape
         size = len(batch) + 1
         same = not batch or (d, documents[batch[0]].device) == (
@@ -176,67 +273,3 @@ def _batches(documents: list[Tensor]) -> Iterator[list[int]]:
         batch.append(i)
     if batch:
         yield batch
-
-
-def check_embeddings(embeddings: Array, name: str) -> Tensor:
-    """Refuse anything but a finite matrix with a row per unit."""
-    x = torch.as_tensor(embeddings)
-    if x.ndim != 2 or 0 in x.shape:
-        raise InputError(
-            f"embeddings of shape {tuple(x.shape)}",
-            expected="a matrix with one row per unit and at least one column",
-            remedy="stack the units' vectors",
-            place=Place(document=name),
-        )
-    if x.is_complex():
-        raise InputError(
-            f"embeddings of type {x.dtype}",
-            expected="real numbers",
-            remedy="convert them to float32",
-            place=Place(document=name),
-        )
-    finite = torch.isfinite(x).all(1)
-    if not bool(finite.all()):
-        unit = int((~finite).nonzero()[0])
-        raise InputError(
-            f"NaN or infinity in the vector of unit {unit + 1}",
-            expected="finite numbers",
-            remedy="encode the unit again (half precision overflows on some models)",
-            place=Place(document=name),
-        )
-    return x
-
-
-def check_hypotheses(given: Hypotheses, n_units: int, name: str) -> list[Sequence[int]]:
-    """Refuse hypotheses whose masses are not positive integers that sum to the units."""
-    if not given:
-        raise InputError(
-            "no hypotheses",
-            expected="at least one segmentation",
-            remedy="give a list of masses such as [[3, 4]]",
-            place=Place(document=name),
-        )
-    masses: list[Sequence[int]] = []
-    for i, hypothesis in enumerate(given):
-        given_masses = hypothesis.masses if isinstance(hypothesis, Segmentation) else hypothesis
-        try:
-            checked = tuple(map(operator.index, given_masses))
-        except TypeError:
-            found = "masses that are not whole numbers"
-        else:
-            if checked and min(checked) >= 1 and sum(checked) == n_units:
-                masses.append(checked)
-                continue
-            is_positive = bool(checked) and min(checked) >= 1
-            found = (
-                f"masses that sum to {sum(checked)}"
-                if is_positive
-                else "a mass below 1 or none at all"
-            )
-        raise InputError(
-            f"hypothesis {i + 1} with {found}",
-            expected=f"positive masses that sum to {n_units}, the number of units",
-            remedy="run the segmenter again on these units",
-            place=Place(document=name),
-        )
-    return masses

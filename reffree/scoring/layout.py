@@ -6,14 +6,13 @@ Letters, here and in the whole room: ``b`` documents, ``h`` hypotheses, ``n`` un
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 SpanName = Literal["own", "previous", "next", "intra", "inter_left", "inter_right"]
@@ -38,20 +37,17 @@ class Layout:
     @classmethod
     def pack(
         cls,
-        document: Sequence[int],
-        masses: Sequence[Sequence[int]],
+        document: NDArray[np.int64],
+        masses: NDArray[np.int64],
         n_units: int,
         device: torch.device,
     ) -> Layout:
-        """Turn lists of masses into padded edges."""
-        counts = np.fromiter(map(len, masses), dtype=np.int64, count=len(masses))
-        flat = np.fromiter(chain.from_iterable(masses), dtype=np.int64, count=int(counts.sum()))
-        padded = np.zeros((len(masses), int(counts.max()) + 1), dtype=np.int64)
-        padded[:, 1:][np.arange(counts.max()) < counts[:, None]] = flat
+        """Turn masses, padded with zeros at the end of each row, into edges."""
+        edges = np.pad(masses, ((0, 0), (1, 0))).cumsum(1)
         return cls(
-            document=torch.tensor(document, device=device),
-            edges=torch.from_numpy(padded.cumsum(1)).to(device),
-            n_segments=torch.from_numpy(counts).to(device),
+            document=torch.from_numpy(document).to(device),
+            edges=torch.from_numpy(edges).to(device),
+            n_segments=torch.from_numpy((masses > 0).sum(1)).to(device),
             n_units=n_units,
         )
 

@@ -31,6 +31,11 @@ class Metric(Protocol):
         ...
 
     @property
+    def undefined(self) -> str:
+        """Why a document with a boundary may have no score."""
+        ...
+
+    @property
     def requests(self) -> tuple[Request, ...]:
         """Pair sums needed."""
         ...

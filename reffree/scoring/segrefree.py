@@ -35,6 +35,7 @@ class SegReFree:
     orientation: ClassVar[Orientation] = Orientation(
         offset=0.0, slope=1.0, neutral=None, worst=ALL_SINGLE
     )
+    undefined: ClassVar[str] = "the centroids of all neighbouring segments are equal"
     requests: ClassVar[tuple[Request, ...]] = (("squared", "own"), ("squared", "next"))
 
     def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> MetricScores:

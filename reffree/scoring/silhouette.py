@@ -31,6 +31,7 @@ class Silhouette:
 
     name: ClassVar[str] = "silhouette"
     orientation: ClassVar[Orientation] = SIMILARITY
+    undefined: ClassVar[str] = "no boundary"
     requests: ClassVar[tuple[Request, ...]] = (
         ("distance", "own"),
         ("distance", "previous"),

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from reffree.corpus import Corpus
 from reffree.encoders.device import choose_device, scoring_device
@@ -15,17 +15,15 @@ from reffree.encoders.embed import Embeddings, distinct_texts, embed
 from reffree.encoders.open import open_encoder
 from reffree.encoders.precomputed import from_arrays
 from reffree.errors import InputError
-from reffree.scoring.engine import RawScores, Unsegmented, score_documents
-from reffree.scoring.metrics import Metric, parse_metrics, spelling
-from reffree.segmentation import Segmentation
-from reffree.study.bootstrap import MIN_DOCUMENTS, DocumentBootstrap
+from reffree.scoring.engine import Unsegmented, score_documents
+from reffree.scoring.metrics import parse_metrics
+from reffree.study.aggregate import Scored
+from reffree.study.null import NullTests, against_null
 from reffree.study.signature import Signature
-from reffree.study.table import CorpusScore, DocumentScores, PartScore, ScoreTable, SystemScores
+from reffree.study.table import ScoreTable, SystemScores
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 """Called with a stage and its size; yields a function that is told how many were just done."""
-
-Floats = NDArray[np.float64]
 
 
 def no_progress(stage: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
@@ -42,6 +40,7 @@ def score(
     per_document: bool = False,
     per_segment: bool = False,
     unsegmented: Unsegmented = "neutral",
+    null: int = 0,
     seed: int = 0,
     short_signature: bool = False,
     device: str = "auto",
@@ -49,6 +48,7 @@ def score(
     offline: bool = False,
     cache: bool = True,
     cache_dir: Path | str | None = None,
+    memory: int | None = None,
     progress: Progress = no_progress,
 ) -> ScoreTable:
     """Score all systems of a corpus, and its gold where every document has it.
@@ -62,13 +62,16 @@ def score(
         per_segment: also return every segment's scores (implies ``per_document``).
         unsegmented: what a document without a boundary scores: ``neutral`` (raw 0; SegReFree
             skips it), ``skip`` (undefined), ``worst`` (raw -1, SegReFree 10).
-        seed: of the bootstrap.
+        null: random arrangements of the same segment lengths to hold every score against, giving
+            z and p per document and per system; 0 for none.
+        seed: of the bootstrap, of the null and of shuffles.
         short_signature: abbreviate the signature.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
         batch_tokens: tokens per encoder batch; chosen by device if not given.
         offline: never connect to a model hub.
         cache: keep vectors on disk.
         cache_dir: where, if not in the user's cache folder.
+        memory: bytes that scoring may use; a quarter of what is free by default.
         progress: called as stages start.
     """
     parsed = parse_metrics(metrics)
@@ -101,17 +104,35 @@ def score(
         texts = distinct_texts(corpus)
         with progress("Encoding", len(texts)) as advance:
             embedded = embed(corpus, opened, str(chosen), texts, advance)
+    ids = [document.id for document in corpus.documents]
     with progress("Scoring", len(hypotheses) * len(corpus)) as advance:
         raw = score_documents(
             embedded.vectors,
             list(zip(*hypotheses.values(), strict=True)),
             parsed,
-            unsegmented=unsegmented,
             keep_segments=per_segment,
+            unsegmented=unsegmented,
             device=scoring_device(chosen),
-            names=[document.id for document in corpus.documents],
+            names=ids,
+            memory=memory,
             progress=advance,
         )
+    nulls = NullTests({}, {})
+    if null:
+        with progress("Null", len(hypotheses) * len(corpus) * null) as advance:
+            nulls = against_null(
+                embedded.vectors,
+                ids,
+                hypotheses,
+                raw,
+                parsed,
+                draws=null,
+                seed=seed,
+                unsegmented=unsegmented,
+                device=scoring_device(chosen),
+                memory=memory,
+                progress=advance,
+            )
     signature = Signature.of(
         parsed,
         embedded.spec,
@@ -119,9 +140,10 @@ def score(
         unsegmented=unsegmented,
         device=embedded.device,
         seed=seed,
+        null=null,
     )
-    systems = _systems(hypotheses, raw, parsed, np.random.default_rng(seed))
-    incomparable = _incomparable(raw)
+    scored = Scored(hypotheses, raw, parsed, nulls, unsegmented)
+    systems = scored.systems(np.random.default_rng(seed))
     return ScoreTable(
         signature=signature.short() if short_signature else str(signature),
         corpus={
@@ -132,121 +154,19 @@ def score(
             "truncated_units": embedded.n_truncated,
         },
         systems=systems,
-        documents=_documents(corpus, hypotheses, raw, parsed, unsegmented, per_segment)
+        documents=scored.documents(ids, per_segment=per_segment)
         if per_document or per_segment
         else None,
-        notes=(*corpus.notes, *_notes(corpus, systems, embedded, unsegmented, incomparable)),
-        incomparable=incomparable,
+        notes=(*corpus.notes, *_notes(corpus, systems, embedded, scored)),
+        incomparable=scored.incomparable,
     )
-
-
-def _systems(
-    hypotheses: dict[str, tuple[Segmentation, ...]],
-    raw: dict[str, RawScores],
-    metrics: Sequence[Metric],
-    rng: np.random.Generator,
-) -> tuple[SystemScores, ...]:
-    n_documents = len(next(iter(hypotheses.values())))
-    bootstrap = DocumentBootstrap(n_documents, rng)
-    rows = []
-    for i, (system, segmentations) in enumerate(hypotheses.items()):
-        cells = {}
-        for metric in metrics:
-            scores = raw[spelling(metric)]
-            values, weights, left_out = (
-                np.array([float(x[i]) for x in column])
-                for column in (scores.documents, scores.weights, scores.left_out)
-            )
-            cells[spelling(metric)] = _corpus_score(values, weights, left_out, metric, bootstrap)
-        rows.append(
-            SystemScores(
-                system=system,
-                segments=sum(map(len, segmentations)),
-                unsegmented=sum(len(segmentation) == 1 for segmentation in segmentations),
-                metrics=cells,
-            )
-        )
-    return tuple(rows)
-
-
-def _corpus_score(
-    raw: Floats, weights: Floats, left_out: Floats, metric: Metric, bootstrap: DocumentBootstrap
-) -> CorpusScore:
-    defined = ~np.isnan(raw)
-    mean = float(np.average(raw[defined], weights=weights[defined])) if defined.any() else None
-    loss = metric.orientation.loss
-    interval = bootstrap.interval(raw, weights)
-    reason = f"fewer than {MIN_DOCUMENTS} documents with a score" if interval is None else None
-    low, high = sorted(map(loss, interval)) if interval else (0.0, 0.0)
-    return CorpusScore(
-        value=None if mean is None else loss(mean),
-        raw=mean,
-        ci=(low, high) if interval else None,
-        ci_reason=reason,
-        documents=int(defined.sum()),
-        undefined=int((~defined).sum()),
-        left_out=int(left_out.sum()),
-    )
-
-
-def _incomparable(raw: dict[str, RawScores]) -> frozenset[str]:
-    """Metrics that are defined on different documents for different systems."""
-    return frozenset(
-        name
-        for name, scores in raw.items()
-        if any(0 < int(x.isnan().sum()) < len(x) for x in scores.documents)
-    )
-
-
-def _documents(
-    corpus: Corpus,
-    hypotheses: dict[str, tuple[Segmentation, ...]],
-    raw: dict[str, RawScores],
-    metrics: Sequence[Metric],
-    unsegmented: Unsegmented,
-    per_segment: bool,
-) -> tuple[DocumentScores, ...]:
-    scores = {
-        spelling(metric): (metric, [x.tolist() for x in raw[spelling(metric)].documents])
-        for metric in metrics
-    }
-    rows = []
-    for d, document in enumerate(corpus.documents):
-        for h, (system, segmentations) in enumerate(hypotheses.items()):
-            parts = {}
-            for name, (metric, values) in scores.items():
-                part = _part(metric, values[d][h])
-                reason = None
-                if part.value is None:
-                    reason = (
-                        f"no boundary (unsegmented={unsegmented})"
-                        if len(segmentations[d]) == 1
-                        else "the centroids of all neighbouring segments are equal"
-                    )
-                segments = (
-                    tuple(_part(metric, x) for x in _segments(raw[name], d, h, segmentations[d]))
-                    if per_segment
-                    else None
-                )
-                parts[name] = PartScore(part.value, part.raw, reason, segments)
-            rows.append(DocumentScores(document.id, system, parts))
-    return tuple(rows)
-
-
-def _segments(raw: RawScores, d: int, h: int, segmentation: Segmentation) -> list[float]:
-    return [float(x) for x in raw.segments[d][h][: len(segmentation)]]
-
-
-def _part(metric: Metric, raw: float) -> PartScore:
-    return PartScore(None, None) if raw != raw else PartScore(metric.orientation.loss(raw), raw)
 
 
 def _notes(
     corpus: Corpus,
     systems: Sequence[SystemScores],
     embedded: Embeddings,
-    unsegmented: Unsegmented,
-    incomparable: frozenset[str],
+    scored: Scored,
 ) -> list[str]:
     """Say what a reader must know before trusting the numbers."""
     notes = []
@@ -263,7 +183,7 @@ def _notes(
     if 0 < n_gold < len(corpus):
         notes.append(f"Gold was not scored: only {n_gold} of {len(corpus)} documents have it.")
     for name in systems[0].metrics:
-        if name in incomparable:
+        if name in scored.incomparable:
             listed = ", ".join(f"{row.system} {row.metrics[name].documents}" for row in systems)
             notes.append(
                 f"{name}: the systems were scored on different documents ({listed}) and must not "
@@ -272,5 +192,5 @@ def _notes(
     single = [row for row in systems if row.unsegmented]
     if single:
         listed = ", ".join(f"{row.system} {row.unsegmented}" for row in single)
-        notes.append(f"Documents without a boundary ({unsegmented}): {listed}.")
+        notes.append(f"Documents without a boundary ({scored.unsegmented}): {listed}.")
     return notes

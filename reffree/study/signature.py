@@ -20,6 +20,7 @@ SHORT_KEYS = {
     "truncated": "t",
     "unsegmented": "u",
     "aggregation": "a",
+    "null": "c",
     "seed": "s",
     "reffree": "v",
 }
@@ -42,8 +43,10 @@ class Signature:
         unsegmented: str,
         device: str,
         seed: int,
+        null: int,
     ) -> Signature:
         """Collect everything that went into a table of scores."""
+        chance = {"null": f"permuted-lengths({null})"} if null else {}
         return cls(
             {
                 "metrics": "+".join(map(_with_settings, metrics)),
@@ -58,6 +61,7 @@ class Signature:
                 "unsegmented": unsegmented,
                 "aggregation": "mean(segments)>mean(documents)",
                 "interval": f"bootstrap(documents,{RESAMPLES},{CONFIDENCE:.0%})",
+                **chance,
                 "seed": str(seed),
                 "reffree": version("reffree"),
             }
@@ -71,7 +75,7 @@ class Signature:
         short = {**self.fields, "aggregation": "mean"}
         name, _, revision = short["encoder"].rpartition("@")
         short["encoder"] = f"{name.rsplit('/', 1)[-1]}@{revision.rsplit(':', 1)[-1][:8]}"
-        return "|".join(f"{letter}:{short[key]}" for key, letter in SHORT_KEYS.items())
+        return "|".join(f"{SHORT_KEYS[key]}:{short[key]}" for key in short if key in SHORT_KEYS)
 
 
 def _with_settings(metric: Metric) -> str:

@@ -20,6 +20,27 @@ def rounded(value: float | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
+class NullTest:
+    """A loss against those of random arrangements of the same segment lengths."""
+
+    draws: int
+    mean: float
+    sd: float
+    z: float | None  # none where all draws are equal
+    p: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "draws": self.draws,
+            "mean": rounded(self.mean),
+            "sd": rounded(self.sd),
+            "z": rounded(self.z),
+            "p": rounded(self.p),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class CorpusScore:
     """One metric of one system over the corpus."""
 
@@ -30,6 +51,7 @@ class CorpusScore:
     documents: int  # with a score
     undefined: int  # without one
     left_out: int  # infinite parts left out of documents' scores
+    null: NullTest | None = None
     direction: Direction = "lower"
 
     def to_dict(self) -> dict[str, Any]:
@@ -46,6 +68,8 @@ class CorpusScore:
             result["ci_reason"] = self.ci_reason
         if self.left_out:
             result["left_out"] = self.left_out
+        if self.null is not None:
+            result["null"] = self.null.to_dict()
         return result
 
 
@@ -56,13 +80,19 @@ class PartScore:
     value: float | None
     raw: float | None
     reason: str | None = None  # why it is undefined
+    weight: float | None = None  # in the corpus mean, where documents do not count equally
     segments: tuple[PartScore, ...] | None = None
+    null: NullTest | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         result: dict[str, Any] = {"value": rounded(self.value), "raw": rounded(self.raw)}
         if self.reason is not None:
             result["reason"] = self.reason
+        if self.weight is not None:
+            result["weight"] = rounded(self.weight)
+        if self.null is not None:
+            result["null"] = self.null.to_dict()
         if self.segments is not None:
             result["segments"] = [
                 {"value": rounded(s.value), "raw": rounded(s.raw)} for s in self.segments

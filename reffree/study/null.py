@@ -1,0 +1,141 @@
+"""Scores against chance: the same segment lengths in random order.
+
+A raw reference-free score depends on how many segments there are and how long they are. The null
+of a hypothesis is the same document cut into the same lengths in random order; to be as good as
+such arrangements or better is a significance test that needs no gold labels. Documents combine
+by averaging: draw ``j`` of the corpus is the mean over documents of their draws ``j``, so the corpus
+p-value is itself that of a permutation test, in which documents are permuted independently.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from reffree.scoring.engine import RawScores, Unsegmented, score_documents
+from reffree.scoring.inputs import Masses
+from reffree.scoring.metrics import Metric, spelling
+from reffree.segmentation import Segmentation
+from reffree.study.table import NullTest
+from reffree.study.weights import corpus_mean, values_and_weights
+
+Floats = NDArray[np.float64]
+
+HYPOTHESES_AT_ONCE = 200_000
+TIE = 1e-9
+"""Losses nearer than this are equal: arrangements that differ in nothing differ by rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class NullTests:
+    """Every system and metric against its null."""
+
+    corpus: dict[tuple[str, str], NullTest | None]  # (system, metric)
+    documents: dict[tuple[int, str, str], NullTest | None]  # (document, system, metric)
+
+
+def against_null(
+    vectors: Sequence[NDArray[np.generic]],
+    ids: Sequence[str],
+    hypotheses: dict[str, tuple[Segmentation, ...]],
+    observed: dict[str, RawScores],
+    metrics: Sequence[Metric],
+    *,
+    draws: int,
+    seed: int,
+    unsegmented: Unsegmented,
+    device: torch.device,
+    memory: int | None,
+    progress: Callable[[int], None],
+) -> NullTests:
+    """Draw ``draws`` arrangements of every hypothesis, score them and compare."""
+    systems = list(hypotheses)
+    shape = (len(systems), len(metrics), draws)
+    totals, sizes = np.zeros(shape), np.zeros(shape)
+    known = {
+        (s, m): values_and_weights(observed[spelling(metric)], s)
+        for s in range(len(systems))
+        for m, metric in enumerate(metrics)
+    }
+    documents: dict[tuple[int, str, str], NullTest | None] = {}
+    for group in _groups(len(ids), len(systems) * draws):
+        matrices = [
+            _stack([_arrangements(hypotheses[s][d].masses, draws, ids[d], seed) for s in systems])
+            for d in group
+        ]
+        scores = score_documents(
+            [vectors[d] for d in group],
+            matrices,
+            metrics,
+            unsegmented=unsegmented,
+            device=device,
+            names=[ids[d] for d in group],
+            memory=memory,
+            progress=progress,
+        )
+        for m, metric in enumerate(metrics):
+            name = spelling(metric)
+            for position, d in enumerate(group):
+                null = scores[name].documents[position].cpu().numpy().reshape(len(systems), draws)
+                for s, system in enumerate(systems):
+                    raw, weight = (float(column[d]) for column in known[s, m])
+                    documents[d, system, name] = compare_with_null(raw, null[s], metric)
+                    if not np.isnan(raw):
+                        defined = ~np.isnan(null[s])
+                        totals[s, m] += weight * np.where(defined, null[s], 0.0)
+                        sizes[s, m] += weight * defined
+    with np.errstate(invalid="ignore"):
+        means = totals / sizes
+    corpus = {}
+    for s, system in enumerate(systems):
+        for m, metric in enumerate(metrics):
+            mean = corpus_mean(*known[s, m])
+            value = np.nan if mean is None else mean
+            corpus[system, spelling(metric)] = compare_with_null(value, means[s, m], metric)
+    return NullTests(corpus, documents)
+
+
+def compare_with_null(raw: float, null: Floats, metric: Metric) -> NullTest | None:
+    """``z = (loss - mean)/sd``, ``p = (1 + #{null loss ≤ loss}) / (1 + draws)``.
+
+    None where the score or every draw is undefined; no z where all draws are equal.
+    """
+    null = null[~np.isnan(null)]
+    if np.isnan(raw) or not null.size:
+        return None
+    loss = metric.orientation.loss(raw)
+    losses = metric.orientation.offset + metric.orientation.slope * null
+    mean, sd = float(losses.mean()), float(losses.std())
+    tolerance = TIE * max(1.0, abs(loss))
+    as_good = int((losses <= loss + tolerance).sum())
+    return NullTest(
+        draws=int(null.size),
+        mean=mean,
+        sd=sd if sd > tolerance else 0.0,
+        z=(loss - mean) / sd if sd > tolerance else None,
+        p=(1 + as_good) / (1 + null.size),
+    )
+
+
+def _arrangements(masses: tuple[int, ...], draws: int, id: str, seed: int) -> Masses:
+    """Random orders of the same masses; they depend on the document, the lengths and the seed."""
+    lengths = sorted(masses)
+    digest = hashlib.blake2b(f"{seed}\0{id}\0{lengths}".encode(), digest_size=16).digest()
+    rng = np.random.default_rng(int.from_bytes(digest, "big"))
+    return rng.permuted(np.tile(np.array(lengths, dtype=np.int64), (draws, 1)), axis=1)
+
+
+def _stack(matrices: Sequence[Masses]) -> Masses:
+    width = max(matrix.shape[1] for matrix in matrices)
+    return np.concatenate([np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in matrices])
+
+
+def _groups(n_documents: int, per_document: int) -> Iterator[list[int]]:
+    size = max(1, HYPOTHESES_AT_ONCE // per_document)
+    for start in range(0, n_documents, size):
+        yield list(range(start, min(start + size, n_documents)))
