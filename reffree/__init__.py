@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from reffree.formats import load, save
     from reffree.scoring.engine import score_document
     from reffree.segmentation import Segmentation
+    from reffree.study.compare import compare
     from reffree.study.score import score
     from reffree.study.table import ScoreTable
 
@@ -27,6 +28,7 @@ __all__ = [
     "ReffreeError",
     "ScoreTable",
     "Segmentation",
+    "compare",
     "load",
     "save",
     "score",
@@ -39,6 +41,7 @@ _HOMES = {
     "ReffreeError": "reffree.errors",
     "ScoreTable": "reffree.study.table",
     "Segmentation": "reffree.segmentation",
+    "compare": "reffree.study.compare",
     "load": "reffree.formats",
     "save": "reffree.formats",
     "score": "reffree.study.score",
@@ -46,8 +49,15 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    """List the public names, also those not imported yet."""
+    return [*__all__, "__version__"]
+
+
 def __getattr__(name: str) -> Any:  # noqa: ANN401  (any exported value)
     """Import on first use: ``import reffree`` and ``reffree --help`` load no torch."""
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("reffree")
     if name not in _HOMES:
         raise AttributeError(f"module 'reffree' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reffree.errors import InputError, Place, shorten
+from reffree.errors import InputError, Place, counted, shorten
 from reffree.segmentation import Segmentation
 
 GOLD = "gold"
@@ -39,11 +40,11 @@ class Document:
     ) -> Document:
         """Check everything, drop units without text and reindex the segmentations to match."""
         place = place or Place()
-        if not isinstance(id, str) or not id:
+        if not is_name(id):
             raise InputError(
-                f"the document id {shorten(id)}",
-                expected="a non-empty string",
-                remedy='give every document its own "id"',
+                f"the document id {shorten(repr(id))}",
+                expected="a non-empty string without control characters",
+                remedy='give every document an "id" of its own, in quotes',
                 place=place,
             )
         place = replace(place, document=id)
@@ -51,7 +52,7 @@ class Document:
         kept = tuple(bool(unit.strip()) for unit in units)
         if not any(kept):
             raise InputError(
-                "no units" if not units else f"{len(units)} units without any text",
+                f"{counted(len(units), 'unit')} without any text" if units else "no units",
                 expected="at least one unit with text",
                 remedy="remove the document or restore its text",
                 place=place,
@@ -84,6 +85,11 @@ class Document:
             )
         return replace(document, gold=named, systems=checked)
 
+    def __post_init__(self) -> None:
+        """Without word of what was dropped, every unit was kept."""
+        if not self.kept:
+            object.__setattr__(self, "kept", (True,) * len(self.units))
+
     @property
     def n_dropped(self) -> int:
         """Units without text that were left out."""
@@ -108,7 +114,7 @@ class Document:
         if segmentation.n_units == len(self.kept):
             return segmentation.keep(self.kept)
         raise InputError(
-            f"a segmentation that covers {segmentation.n_units} units",
+            f"a segmentation that covers {counted(segmentation.n_units, 'unit')}",
             expected=f"{len(self.kept)}, the number of units in the document",
             remedy="run the segmenter again on this version of the corpus",
             place=place,
@@ -158,6 +164,14 @@ class Corpus:
         """Return the number of documents."""
         return len(self.documents)
 
+    def __iter__(self) -> Iterator[Document]:
+        """Go through the documents in order."""
+        return iter(self.documents)
+
+    def __getitem__(self, index: int) -> Document:
+        """Return the document at a position."""
+        return self.documents[index]
+
     @property
     def n_units(self) -> int:
         """Units kept over all documents."""
@@ -201,7 +215,8 @@ class Corpus:
             if id not in known:
                 raise InputError(
                     "a document that the corpus does not have",
-                    expected=f"one of its {len(known)} ids, such as {self.documents[0].id!r}",
+                    expected=f"one of its {counted(len(known), 'id')}, "
+                    f"such as {self.documents[0].id!r}",
                     remedy="check that system file and corpus belong together",
                     place=replace((places or {}).get(id, place), system=name, document=id),
                 )
@@ -266,6 +281,13 @@ def _check_units(units: object, place: Place) -> tuple[str, ...]:
                 remedy="write the unit as text in quotes",
                 place=place,
             )
+        if not unit.isascii() and any("\ud800" <= character <= "\udfff" for character in unit):
+            raise InputError(
+                f"half a character in unit {i + 1} of {len(units)}",
+                expected="text that UTF-8 can hold",
+                remedy="replace the lone surrogate",
+                place=place,
+            )
     return tuple(units)
 
 
@@ -273,7 +295,7 @@ def _check_speakers(speakers: object, n_units: int, place: Place) -> tuple[str, 
     if isinstance(speakers, (str, bytes)) or not isinstance(speakers, Sequence):
         found = f"{type(speakers).__name__} as speakers"
     elif len(speakers) != n_units:
-        found = f"{len(speakers)} speakers"
+        found = counted(len(speakers), "speaker")
     elif not all(isinstance(speaker, str) for speaker in speakers):
         found = "a speaker that is not a string"
     else:
@@ -287,11 +309,18 @@ def _check_speakers(speakers: object, n_units: int, place: Place) -> tuple[str, 
 
 
 def _check_system_name(name: object, place: Place) -> str:
-    if isinstance(name, str) and name.strip():
+    if isinstance(name, str) and is_name(name):
         return name
     raise InputError(
-        f"the system name {shorten(name)}",
-        expected="a non-empty string",
-        remedy="name the system",
+        f"the system name {shorten(repr(name))}",
+        expected="a non-empty string without control characters",
+        remedy="rename the system",
         place=place,
     )
+
+
+def is_name(value: object) -> bool:
+    """Whether a value can stand in a table: text, and nothing that moves the cursor."""
+    if not isinstance(value, str) or not value.strip():
+        return False
+    return not any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in value)

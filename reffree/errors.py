@@ -2,6 +2,7 @@
 
 ReffreeError
 ├── InputError        a file or value the user gave cannot be used (exit code 1)
+│   └── OptionError   an option has a value that does not exist (exit code 2)
 ├── UnknownNameError  a name that no registry knows (exit code 2)
 └── EncoderError      a model cannot be found, loaded or trusted (exit code 1)
     └── CacheError    the embedding cache cannot be used (exit code 1)
@@ -54,6 +55,10 @@ class InputError(ReffreeError):
         super().__init__(f"{where}found {found}; expected {expected}; {remedy}")
 
 
+class OptionError(InputError):
+    """An option's value is not one of those that exist."""
+
+
 class UnknownNameError(ReffreeError):
     """A name that is not registered; suggests the nearest one and lists all."""
 
@@ -61,8 +66,9 @@ class UnknownNameError(ReffreeError):
         """Compose the sentence, with a suggestion when one is close."""
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ";"
-        super().__init__(f"unknown {kind} {name!r}{hint} Known: {', '.join(names)}.")
+        known_names = f"known: {', '.join(names)}" if names else "there is none"
+        hint = f"did you mean {near[0]!r}? ({known_names})" if near else known_names
+        super().__init__(f"unknown {kind} {name!r}; {hint}")
 
 
 class EncoderError(ReffreeError):
@@ -71,6 +77,15 @@ class EncoderError(ReffreeError):
 
 class CacheError(EncoderError):
     """The embedding cache cannot be used as it is."""
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is one.
+
+    >>> counted(1, "document"), counted(1200, "unit")
+    ('1 document', '1,200 units')
+    """
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def shorten(value: object, limit: int = 60) -> str:

@@ -38,9 +38,9 @@ class Segmentation:
         for mass in masses:
             if isinstance(mass, bool) or not isinstance(mass, Integral) or mass < 1:
                 raise InputError(
-                    f"the segment length {shorten(mass)}",
+                    f"the segment length {shorten(repr(mass))}",
                     expected="a positive integer",
-                    remedy="write each segment as its number of units; empty segments do not exist",
+                    remedy=_mass_remedy(masses),
                 )
         object.__setattr__(self, "masses", tuple(map(int, masses)))
 
@@ -183,3 +183,10 @@ class Segmentation:
         """Leave out the units marked False; a segment that loses all its units disappears."""
         ids = self.to_segment_ids()
         return type(self).from_segment_ids([i for i, keep in zip(ids, kept, strict=True) if keep])
+
+
+def _mass_remedy(masses: Sequence[object]) -> str:
+    if all(type(mass) is int and mass in (0, 1) for mass in masses):
+        lengths = list(Segmentation.from_labels([int(bool(mass)) for mass in masses]).masses)
+        return f"these look like 0/1 labels: write segment lengths, here {shorten(str(lengths))}"
+    return "write each segment as its number of units; empty segments do not exist"

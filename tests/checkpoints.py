@@ -64,12 +64,14 @@ def tokenizer(architecture: str, *, chat: bool = False) -> PreTrainedTokenizerFa
     return wrapped
 
 
-def save_checkpoint(architecture: str, folder: Path, *, chat: bool = False) -> Path:
+def save_checkpoint(
+    architecture: str, folder: Path, *, chat: bool = False, dtype: torch.dtype = torch.float32
+) -> Path:
     torch.manual_seed(0)
     model = AutoModel.from_config(config(architecture))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(std=0.5)
-    model.save_pretrained(folder)
+    model.to(dtype).save_pretrained(folder)
     tokenizer(architecture, chat=chat).save_pretrained(folder)
     return folder

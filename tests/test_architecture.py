@@ -14,15 +14,16 @@ import reffree
 PACKAGE = Path(reffree.__file__).parent
 ROOMS = {
     "errors": set(),
+    "atomic": {"errors"},
     "segmentation": {"errors"},
     "corpus": {"errors", "segmentation"},
-    "formats": {"errors", "segmentation", "corpus"},
+    "formats": {"errors", "atomic", "segmentation", "corpus"},
     "encoders": {"errors", "segmentation", "corpus"},
     "scoring": {"errors", "segmentation", "corpus"},
     "study": {"errors", "segmentation", "corpus", "formats", "encoders", "scoring"},
     "report": {"errors", "segmentation", "corpus", "study"},
     "cli": {
-        *("errors", "segmentation", "corpus", "formats"),
+        *("errors", "atomic", "segmentation", "corpus", "formats"),
         *("encoders", "scoring", "study", "report"),
     },
 }
@@ -71,7 +72,8 @@ HEAVY = ("torch", "numpy", "sentence_transformers", "transformers", "scipy", "ri
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["score", "--help"], ["demo", "-h"], ["cache", "ls", "--help"]]
+    "arguments",
+    [["--help"], ["score", "--help"], ["demo", "-h"], ["cache", "ls", "--help"], ["compare", "-h"]],
 )
 def test_help_imports_nothing_heavy(arguments):
     code = (

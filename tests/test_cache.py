@@ -82,7 +82,6 @@ def test_second_run_computes_nothing(tmp_path):
     second, inner = open_cached(tmp_path)
     got, again = collect(second, TEXTS)
     assert inner.seen == []
-    assert second.n_computed == 0
     assert_array_equal(got, expected)
     assert_array_equal(got, np.stack([vector(t) for t in TEXTS]))
     assert again == tokens == [len(t) for t in TEXTS]
@@ -126,6 +125,64 @@ from tests.test_cache import TEXTS, open_cached, collect
 encoder, _ = open_cached(Path(sys.argv[1]))
 collect(encoder, TEXTS[int(sys.argv[2]):int(sys.argv[3])])
 """
+
+
+OPENER = """
+import sys, time
+from pathlib import Path
+from tests.test_cache import SPEC, EmbeddingCache, cache_path
+Path(sys.argv[1], f"ready{sys.argv[2]}").touch()
+while not Path(sys.argv[1], "go").exists():
+    pass
+EmbeddingCache(cache_path(Path(sys.argv[1]), SPEC), SPEC)
+"""
+
+
+def test_processes_may_create_a_file_at_the_same_moment(tmp_path, pytestconfig):
+    openers = [
+        subprocess.Popen(
+            [sys.executable, "-c", OPENER, str(tmp_path), str(i)],
+            cwd=pytestconfig.rootpath,
+            stderr=subprocess.PIPE,
+        )
+        for i in range(6)
+    ]
+    while len(list(tmp_path.glob("ready*"))) < 6:
+        assert all(opener.poll() is None for opener in openers)
+    (tmp_path / "go").touch()
+    for opener in openers:
+        _, errors = opener.communicate(timeout=120)
+        assert opener.returncode == 0, errors.decode()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE meta SET value = '{' WHERE name = 'name'",
+        "DROP TABLE meta",
+        "DROP TABLE v",
+        "UPDATE v SET tokens = 'many'",
+        "UPDATE v SET e = 'text'",
+    ],
+)
+def test_damaged_tables_offer_a_rebuild(tmp_path, damage):
+    db = sqlite3.connect(filled(tmp_path))
+    db.execute(damage)
+    db.commit()
+    db.close()
+    with pytest.raises(CacheError, match="reffree cache rm tiny-model"):
+        collect(open_cached(tmp_path)[0], TEXTS[:20])
+
+
+def test_a_checksum_covers_text_and_tokens(tmp_path):
+    db = sqlite3.connect(filled(tmp_path))
+    first, second = db.execute("SELECT k, e FROM v LIMIT 2").fetchall()
+    db.execute("DELETE FROM v WHERE k = ?", [second[0]])
+    db.execute("UPDATE v SET k = ? WHERE k = ?", [second[0], first[0]])
+    db.commit()
+    db.close()
+    with pytest.raises(CacheError, match="checksum"):
+        collect(open_cached(tmp_path)[0], TEXTS[:20])
 
 
 def test_processes_share_a_file(tmp_path, pytestconfig):

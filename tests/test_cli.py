@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from importlib.resources import files
+from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -174,7 +175,8 @@ def test_csv_markdown_and_latex(run, write_corpus, tmp_path):
     done = run("score", path, "-f", "latex", "-o", "table.tex")
     assert done.stdout == ""
     latex = (tmp_path / "table.tex").read_text()
-    assert latex.startswith("% metrics:")
+    assert latex.startswith("% Losses: lower is better; bold marks the best of a column.")
+    assert f"% {expected['signature']}" in latex
     assert r"\begin{tabular}{lrrrrrr}" in latex
     assert r"late\_100\% & 12 &" in latex
     assert r"\textbf{" in latex
@@ -186,9 +188,62 @@ def test_per_document_and_segment_tables(run, write_corpus):
     done = run("score", path, "--per-segment", "-m", "silhouette")
     assert done.returncode == 0, done.stderr
     assert re.search(r"^ *m1 +late +0\.\d{3}\n +0\.\d{3} 0\.\d{3}$", done.stdout, re.M)
-    assert "No interval: fewer than 5 documents with a score." in done.stdout
+    assert "No interval: too few documents with a score." in done.stdout
+    table = run("score", path, "--per-segment", "-m", "silhouette", "-f", "csv").stdout
+    segments = [r for r in csv.DictReader(io.StringIO(table)) if r["segment"]]
+    assert [r["segment"] for r in segments[:4]] == ["1", "2", "1", "2"]
     result = validated(run("score", path, "--per-segment", "-f", "json").stdout)
     assert len(result["documents"][0]["metrics"]["arp_std"]["segments"]) == 2
+
+
+def test_null_and_explanations(run, write_corpus):
+    path = write_corpus(six())
+    done = run("score", path, "--null", "50", "--explain", "-f", "json", "--memory", "200M")
+    assert done.returncode == 0, done.stderr
+    result = validated(done.stdout)
+    test = result["systems"][0]["metrics"]["arp_cos"]["null"]
+    assert test["draws"] == 50
+    assert test["p"] == 1  # two equal lengths have one order
+    late = next(part for part in result["documents"] if part["system"] == "late")
+    (boundary,) = late["explanations"]["arp_cos"]["boundaries"]
+    assert (boundary["at"], boundary["best_shift"]) == (4, -1)
+    assert boundary["shift_gain"] > 0
+    text = run("score", path, "--explain", "-m", "arp_cos").stdout
+    drawn = text.split("m0 · late · arp_cos")[1].split("m1 · gold")[0].splitlines()
+    assert "1 unit earlier would gain" in drawn[5]
+    assert UNITS[4] in drawn[6]
+
+
+def test_output_files(run, write_corpus, tmp_path):
+    path = write_corpus(six())
+    assert run("score", path, "-m", "arp_cos", "-o", "scores.json").stdout == ""
+    validated((tmp_path / "scores.json").read_text())
+    (tmp_path / "target.csv").write_text("old")
+    (tmp_path / "link.csv").symlink_to("target.csv")
+    run("score", path, "-m", "arp_cos", "-o", "link.csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "target.csv").read_text().startswith("system,document,segment,metric")
+    assert "system" in run("score", path, "-m", "arp_cos", "-o", "-").stdout
+    narrow = run("score", path, "-m", "arp_cos", PYTHONIOENCODING="cp1252")
+    assert narrow.returncode == 0, narrow.stderr
+    assert "─" in narrow.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")
+def test_a_full_disk_gets_a_sentence(environment, write_corpus):
+    path = write_corpus(six())
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "reffree", "score", str(path), "-m", "arp_cos"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=environment,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "standard output: found an output that cannot be written (No space left" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_own_vectors(run, write_corpus, tmp_path):
@@ -213,8 +268,8 @@ def test_dropped_and_truncated_units_are_counted(run, write_corpus):
     assert result["corpus"]["truncated_units"] == 1
     assert result["corpus"]["units"] == 7
     assert "truncated:14.29%" in result["signature"]
-    assert "1 units without text were dropped" in done.stderr
-    assert "1 of 7 units are longer than the encoder's 256 tokens" in done.stderr
+    assert "1 unit without text dropped" in done.stderr
+    assert "1 of 7 units cut off at the encoder's 256 tokens" in done.stderr
 
 
 ERRORS = {
@@ -316,6 +371,12 @@ def test_bad_system_files_get_one_sentence(run, write_corpus, tmp_path, rows, pa
         (["score", "c.jsonl", "--system", "broken"], "expected NAME=FILE"),
         (["score", "c.jsonl", "--batch-tokens", "0"], "--batch-tokens"),
         (["score", "c.jsonl", "--seed", "-1"], "--seed"),
+        (["score", "c.jsonl", "-m", "arp_std:p=3"], "p=1 or p=2"),
+        (["score", "c.jsonl", "-m", "arp_cos,arp_pair"], "-m arp_cos -m arp_pair"),
+        (["score", "c.jsonl", "--device", "tpu"], "the device 'tpu'"),
+        (["score", "c.jsonl", "--memory", "much"], "such as 2G"),
+        (["score", "c.jsonl", "--null", "0"], "--null"),
+        (["score", "c.jsonl", "-o", "c.jsonl"], "this is an input"),
         (["scores", "c.jsonl"], "did you mean 'score'?"),
         (["cache", "rm"], "name the files to remove, or pass --all"),
     ],
@@ -331,9 +392,8 @@ def test_usage_errors_exit_2(run, write_corpus, arguments, part):
         (["score", "absent.jsonl"], "absent.jsonl"),
         (["score", "c.jsonl", "--encoder", "mpnet", "--offline"], "hf download"),
         (["score", "c.jsonl", "--device", "cuda:77"], "device 'cuda:77'"),
-        (["score", "c.jsonl", "--device", "tpu"], "the device 'tpu'"),
         (["score", "c.jsonl", "-o", "no/such/folder/x.json"], "x.json"),
-        (["score", "c.jsonl", "-m", "arp_std:p=3"], "p=1 or p=2"),
+        (["score", "c.jsonl", "--encoder", ""], "found no folder of that name"),
     ],
 )
 def test_failures_exit_1(run, write_corpus, arguments, part):
@@ -352,7 +412,7 @@ def test_convert_and_read_without_converting(run, write_corpus, tmp_path):
     assert direct["systems"] == original["systems"]
     run("convert", path, "labels.txt")
     labelled = run("score", "labels.txt", "--text", path, "-f", "json")
-    assert labelled.returncode == 1  # the text already has gold: two golds are one too many
+    assert labelled.returncode == 0, labelled.stderr  # the same gold twice is one gold
     bare = write_corpus([document(f"m{i}") for i in range(6)], "bare.jsonl")
     labelled = run("score", "labels.txt", "--text", bare, "-f", "json")
     assert validated(labelled.stdout)["systems"] == original["systems"]
@@ -458,11 +518,11 @@ def test_interrupted_encoding_resumes_from_the_cache(write_corpus, environment, 
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert "interrupted; what was encoded is cached" in errors
+    assert "interrupted; run it again to go on" in errors
     assert "Traceback" not in errors
     saved = rows()
     assert 0 < saved < 1500
     again = subprocess.run(arguments, env=here, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
-    assert "1500 units" in again.stdout
+    assert "1,500 units" in again.stdout
     assert rows() == 1500

@@ -59,14 +59,14 @@ AT = "c.jsonl, line 3, document 'm1': found "
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"id": ""}, "c.jsonl, line 3: found the document id ; expected a non-empty string; "),
-        ({"id": 7}, "c.jsonl, line 3: found the document id 7; expected a non-empty string; "),
+        ({"id": ""}, "c.jsonl, line 3: found the document id ''; expected a non-empty string"),
+        ({"id": 7}, "c.jsonl, line 3: found the document id 7; expected a non-empty string"),
         ({"units": []}, AT + "no units; expected at least one unit with text; "),
         ({"units": ["", " "]}, AT + "2 units without any text; expected at least one unit with"),
         ({"units": "text"}, AT + "str as units; expected a list of strings; "),
         ({"units": ["a", 7]}, AT + "unit 2 of 2 is 7 (int); expected a string; "),
         ({"units": ["a", None]}, AT + "unit 2 of 2 is None (NoneType); expected a string; "),
-        ({"speakers": ["A"]}, AT + "1 speakers; expected 2 strings, one for every unit; "),
+        ({"speakers": ["A"]}, AT + "1 speaker; expected 2 strings, one for every unit; "),
         ({"speakers": "AB"}, AT + "str as speakers; "),
         ({"speakers": ["A", 1]}, AT + "a speaker that is not a string; "),
         (
@@ -83,7 +83,7 @@ AT = "c.jsonl, line 3, document 'm1': found "
             "c.jsonl, line 3, system 's', document 'm1': found the segmentation 01; expected a "
             "list of segment lengths; ",
         ),
-        ({"systems": {" ": [2]}}, AT + "the system name  ; expected a non-empty string; "),
+        ({"systems": {" ": [2]}}, AT + "the system name ' '; expected a non-empty string"),
     ],
 )
 def test_documents_that_are_refused(fields, sentence):
@@ -174,7 +174,7 @@ def test_with_system_reindexes_over_dropped_units():
         ),
         ("old", {"m1": [4], "m2": [4]}, "s.jsonl, system 'old': found the system a second time; "),
         ("gold", {"m1": [4], "m2": [4]}, "s.jsonl, system 'gold': found the system a second time"),
-        ("", {"m1": [4], "m2": [4]}, "s.jsonl, system '': found the system name ; "),
+        ("", {"m1": [4], "m2": [4]}, "s.jsonl, system '': found the system name ''; "),
     ],
 )
 def test_systems_that_are_refused(name, segmentations, sentence):

@@ -168,6 +168,107 @@ def test_broken_models_get_a_sentence(tmp_path):
         list(encoder.stream(["text"]))
 
 
+def test_a_model_that_brings_code_is_refused(tmp_path):
+    """Both routes to code in a model folder: auto_map, and modules of one's own."""
+    marker = tmp_path / "ran"
+    code = f"open({str(marker)!r}, 'w').close()\nclass Evil: pass\n"
+    folder = save_checkpoint("roberta", tmp_path / "auto")
+    (folder / "evil.py").write_text(code)
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"model_type": "evil", "auto_map": {"AutoModel": "evil.Evil", "AutoConfig": "evil.E"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(EncoderError, match="found auto_map, which runs code"):
+        find_model(str(folder))
+    folder = save_checkpoint("roberta", tmp_path / "module")
+    (folder / "evil.py").write_text(code)
+    modules = [{"idx": 0, "name": "0", "path": "", "type": "evil.Evil"}]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(EncoderError, match="try another --encoder"):
+        list(SentenceTransformerEncoder(find_model(str(folder)), CPU).stream(["text"]))
+    assert not marker.exists()
+
+
+def test_the_loader_itself_trusts_no_code(tmp_path, monkeypatch):
+    """Even past the check of the files, transformers is told not to run any."""
+    marker = tmp_path / "ran"
+    folder = save_checkpoint("roberta", tmp_path / "m")
+    model = find_model(str(folder))
+    (folder / "evil.py").write_text(f"open({str(marker)!r}, 'w').close()\nclass Evil: pass\n")
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"model_type": "evil", "auto_map": {"AutoModel": "evil.Evil", "AutoConfig": "evil.E"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    monkeypatch.setattr("builtins.input", lambda prompt="": "y")
+    with pytest.raises(EncoderError):
+        list(SentenceTransformerEncoder(model, CPU).stream(["text"]))
+    assert not marker.exists()
+
+
+def test_pickled_weights_and_missing_tokenizers_are_refused(tmp_path):
+    folder = save_checkpoint("roberta", tmp_path / "m")
+    dense = folder / "2_Dense"
+    dense.mkdir()
+    torch.save({"linear.weight": torch.eye(2)}, dense / "pytorch_model.bin")
+    with pytest.raises(EncoderError, match=r"found weights that may hold code; expected .safetens"):
+        find_model(str(folder))
+    shutil.rmtree(dense)
+    for path in folder.glob("tok*"):
+        path.unlink()
+    with pytest.raises(EncoderError, match="found no tokenizer"):
+        find_model(str(folder))
+
+
+def test_every_file_of_a_folder_is_in_the_fingerprint(tmp_path):
+    folder = save_checkpoint("roberta", tmp_path / "m")
+    before = find_model(str(folder)).spec.fingerprint
+    (folder / "extra.weird").write_text("1")
+    changed = find_model(str(folder)).spec.fingerprint
+    (folder / "extra.weird").write_text("2")
+    assert len({before, changed, find_model(str(folder)).spec.fingerprint}) == 3
+    (folder / "extra.weird").unlink()
+    (folder / "README.md").write_text("only for people")
+    assert find_model(str(folder)).spec.fingerprint == before
+
+
+def test_half_precision_checkpoints_are_computed_as_stated(tmp_path):
+    folder = save_checkpoint("roberta", tmp_path / "m", dtype=torch.bfloat16)
+    encoder = SentenceTransformerEncoder(find_model(str(folder)), CPU)
+    assert encoder.spec.dtype == "float32"
+    encode(encoder, ["the budget"])
+    assert {p.dtype for p in encoder._model.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("modules.json", '{"a": 1}'),
+        ("modules.json", '[{"path": ""}]'),
+        ("config.json", "[]"),
+        ("sentence_bert_config.json", "[]"),
+        ("model.safetensors", "short"),
+    ],
+)
+def test_damaged_model_files_get_a_sentence(tmp_path, file, content):
+    folder = save_checkpoint("roberta", tmp_path / "m")
+    (folder / file).write_text(content)
+    with pytest.raises(EncoderError) as error:
+        list(SentenceTransformerEncoder(find_model(str(folder)), CPU).stream(["text"]))
+    assert "expected" in str(error.value)
+
+
+def test_exactly_the_maximum_length_is_not_truncated(tmp_path):
+    folder = save_checkpoint("roberta", tmp_path / "m")  # reads 32 tokens, two of them special
+    texts = [" ".join(["bees"] * 30), " ".join(["bees"] * 31)]
+    document = Document.build("a", texts, gold=[1, 1])
+    encoder = SentenceTransformerEncoder(find_model(str(folder)), CPU)
+    assert embed(Corpus((document,)), encoder, "cpu").n_truncated == 1
+
+
+@pytest.mark.parametrize("name", ["", "  ", "/no/such/folder", "./nothing", "x" * 5000])
+def test_names_that_lead_nowhere_get_a_sentence(name):
+    with pytest.raises((EncoderError, UnknownNameError)):
+        find_model(name, offline=True)
+
+
 @pytest.mark.parametrize("name", ["mpnet", "falcon-7b", "someone/some-model"])
 def test_offline_makes_no_connection_and_says_where_it_looked(monkeypatch, tmp_path, name):
     def forbidden(*args, **kwargs):
@@ -300,15 +401,17 @@ def test_arrays_from_files(tmp_path):
     for x, y in zip(named.vectors, stacked.vectors, strict=True):
         assert_array_equal(x, y)
     np.savez(tmp_path / "few.npz", a=a)
+    np.savez(tmp_path / "more.npz", a=a, b=b, z=b)
     np.save(tmp_path / "few.npy", a)
     np.save(tmp_path / "objects.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     (tmp_path / "text.npy").write_text("no array")
     for name, message in {
-        "few.npz": "no array for document 'b' (1 are missing)",
+        "few.npz": "no array for document 'b' (1 missing)",
         "few.npy": "found an array of shape (4, 2); expected 6 rows",
         "objects.npy": "without pickled objects",
-        "text.npy": "a file that cannot be read",
-        "absent.npy": "a file that cannot be read",
+        "text.npy": "a file that is no array of numbers; expected a .npy or .npz file",
+        "absent.npy": "a file that cannot be opened (No such file or directory)",
+        "more.npz": "an array for 'z', which the corpus does not have",
     }.items():
         with pytest.raises(InputError) as error:
             from_file(corpus(), tmp_path / name)

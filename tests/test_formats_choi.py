@@ -61,7 +61,7 @@ def test_a_file_without_separators_or_text_is_refused(tmp_path, monkeypatch):
 
 
 def test_folders_are_searched_in_sorted_order(tmp_path):
-    for name in ("b.ref", "a/2.txt", "a/1", ".hidden.ref", ".git/x.ref"):
+    for name in ("b.txt", "a/2.txt", "a/1", ".hidden.ref", ".git/x.ref"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"{BAR}\ntext\n")
@@ -82,24 +82,53 @@ def test_other_files_are_counted_and_notes_of_each_file_kept(tmp_path):
         "followed, give that folder by itself",
         "/a.ref, line 1: found a Windows line end (CRLF); expected LF; all were read as LF, save "
         "the file with LF to silence this",
-        ": found 2 files of another kind; expected Choi files (.ref, .txt or without extension); "
+        ": found 2 files of another kind; expected Choi files (.ref); "
         "they were not read, move them elsewhere to silence this",
     ]
 
 
-def test_a_readme_in_the_folder_is_named(tmp_path):
-    (tmp_path / "a.ref").write_text(f"{BAR}\ntext\n")
+def test_beside_ref_files_nothing_else_is_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.REF").write_text(f"{BAR}\ntext\n")
+    (tmp_path / "README").write_text("About\n")
+    corpus = load(".")
+    assert [document.id for document in corpus.documents] == ["a"]
+    assert corpus.notes == (
+        ".: found 1 file of another kind; expected Choi files (.ref); it was not read, move it "
+        "elsewhere to silence this",
+    )
+
+
+def test_a_readme_beside_other_files_is_named(tmp_path):
+    (tmp_path / "a.txt").write_text(f"{BAR}\ntext\n")
+    (tmp_path / "b.md").write_text("About\n")
+    assert "expected Choi files (.txt or without extension); it was not" in load(tmp_path).notes[0]
     (tmp_path / "README").write_text("About\n")
     assert refusal(lambda: load(tmp_path)).startswith(f"{tmp_path}/README: found no line of ten")
 
 
+def test_what_many_files_of_a_folder_have_is_one_note(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in "abc":
+        mark = b"" if name == "c" else b"\xef\xbb\xbf"
+        (tmp_path / f"{name}.ref").write_bytes(mark + b"==========\r\ntext\r\n")
+    assert load(".").notes == (
+        ".: found byte-order marks in 2 of 3 files; expected plain UTF-8; they were ignored, save "
+        "the files without them to silence this",
+        ".: found Windows line ends (CRLF) in 3 of 3 files; expected LF; they were read as LF, "
+        "save the files with LF to silence this",
+    )
+
+
 def test_empty_and_ambiguous_folders(tmp_path):
-    assert "found a folder of no known format" in refusal(lambda: load(tmp_path))
-    assert "found no documents" in refusal(lambda: load(tmp_path, format="choi"))
-    for name in ("a.ref", "a.txt"):
+    assert refusal(lambda: load(tmp_path)).startswith(f"{tmp_path}: found an empty folder; ")
+    assert refusal(lambda: load(tmp_path, format="choi")).endswith(
+        "found no documents; expected at least one; check that the folder is not empty"
+    )
+    for name in ("a", "a.txt"):
         (tmp_path / name).write_text(f"{BAR}\ntext\n")
     assert refusal(lambda: load(tmp_path)).startswith(
-        f"{tmp_path}/a.txt, document 'a': found the id a second time, first at {tmp_path}/a.ref; "
+        f"{tmp_path}/a.txt, document 'a': found the id a second time, first at {tmp_path}/a; "
     )
 
 

@@ -58,6 +58,8 @@ def test_empty_optional_fields_are_absent(tmp_path):
 
 
 AT = "c.jsonl, line 1, document 'm': found "
+UNITS = "expected the field 'units', the document's sentences or utterances as a list of strings; "
+ONLY = "expected only 'id', 'units', 'gold', 'systems', 'speakers', 'meta'"
 
 
 def with_field(key: str, value: object) -> str:
@@ -72,16 +74,43 @@ def with_field(key: str, value: object) -> str:
         ("[1]", "c.jsonl, line 1: found a list as a document; expected an object in braces; "),
         ("null", "c.jsonl, line 1: found null as a document; "),
         ("true", "c.jsonl, line 1: found true as a document; "),
-        ("{}", "c.jsonl, line 1: found an empty object; expected the field 'units'; add it"),
-        ('{"id": "m"}', AT + "no 'units' among 'id'; expected the field 'units'; add it"),
-        ('{"units": ["a"]}', "c.jsonl, line 1: found no 'id' among 'units'; expected the field"),
-        ('{"id": 3, "units": ["a"]}', "c.jsonl, line 1: found the document id 3; "),
+        ("{}", f"c.jsonl, line 1: found an empty object; {UNITS}add it"),
+        ('{"id": "m"}', f"{AT}no 'units' among 'id'; {UNITS}add it"),
         (
-            '{"id": "m", "unit": ["a"]}',
-            AT + "the unknown key 'unit'; expected only 'id', 'units', 'gold', 'systems', "
-            "'speakers', 'meta', 'golds'; did you mean 'units'?",
+            '{"id": "m", "text": "One. Two."}',
+            f"{AT}no 'units' among 'id', 'text'; {UNITS}split 'text' into such a list and call it "
+            "'units'",
         ),
-        (with_field("color", 1), AT + "the unknown key 'color'; expected only 'id', "),
+        (
+            '{"id": "m", "title": "T", "sentences": ["One.", "Two."]}',
+            f"{AT}no 'units' among 'id', 'title', 'sentences'; {UNITS}rename 'sentences' to "
+            "'units'",
+        ),
+        (
+            '{"doc": "m", "units": ["a"]}',
+            "c.jsonl, line 1: found no 'id' among 'doc', 'units'; expected the field 'id', the "
+            "document's name; add it, or rename 'doc' to 'id'",
+        ),
+        ('{"units": ["a"]}', "c.jsonl, line 1: found no 'id' among 'units'; expected the field"),
+        (
+            '{"id": 3, "units": ["a"]}',
+            "c.jsonl, line 1: found the document id 3; expected a non-empty string; write the id "
+            'in quotes: "3"',
+        ),
+        ('{"id": "m", "unit": ["a"]}', f"{AT}no 'units' among 'id', 'unit'; {UNITS}rename 'unit' "),
+        ('{"id": "m", "Units": [1]}', f"{AT}no 'units' among 'id', 'Units'; {UNITS}rename 'Units'"),
+        (with_field("color", 1), f"{AT}the unknown key 'color'; {ONLY}; move it into 'meta'"),
+        (with_field("unit", 1), f"{AT}the unknown key 'unit'; {ONLY}; move it into 'meta'"),
+        (with_field("system", {}), f"{AT}the unknown key 'system'; {ONLY}; did you mean 'systems'"),
+        (
+            with_field("tiling", [1, 1]),
+            f"{AT}the unknown key 'tiling'; {ONLY}; move it into 'systems' if it is a "
+            "segmentation, else into 'meta'",
+        ),
+        (
+            '{"id": "m", "units": ["a"], "golds": {}, "color": 1}',
+            f"{AT}the unknown key 'color'; {ONLY}, 'golds'; move it into 'meta'",
+        ),
         (
             '{"id": "m", "segmentation": [1, 1]}',
             AT + "a segmentation without units; expected a corpus, whose documents have 'units'; "
@@ -89,7 +118,7 @@ def with_field(key: str, value: object) -> str:
         ),
         ('{"id": "m", "units": ["a", 5]}', AT + "unit 2 of 2 is 5 (int); expected a string; "),
         ('{"id": "m", "units": []}', AT + "no units; expected at least one unit with text; "),
-        ('{"id": "m", "units": [" "]}', AT + "1 units without any text; "),
+        ('{"id": "m", "units": [" "]}', AT + "1 unit without any text; "),
         ('{"id": "m", "units": {"a": 1}}', AT + "dict as units; expected a list of strings; "),
         (
             with_field("gold", [3]),
@@ -107,7 +136,7 @@ def with_field(key: str, value: object) -> str:
             with_field("golds", {"ann": [5]}),
             "c.jsonl, line 1, system 'ann', document 'm': found a segmentation that covers 5 ",
         ),
-        (with_field("speakers", ["A"]), AT + "1 speakers; expected 2 strings, one for every unit"),
+        (with_field("speakers", ["A"]), AT + "1 speaker; expected 2 strings, one for every unit"),
         (
             '{"id": "m", "units": ["a"], "id": "n"}',
             "c.jsonl, line 1: found the key 'id' twice in one object; expected valid JSON; ",
@@ -131,6 +160,50 @@ def with_field(key: str, value: object) -> str:
 )
 def test_lines_that_are_refused(refusal, line, sentence):
     assert refusal(line).startswith(sentence)
+
+
+NOT_JSON = "c.jsonl, line 1: found text that is not JSON "
+ONE_A_LINE = (
+    "expected valid JSON; put every document on one line, since a .jsonl file has one whole "
+    "document per line"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            json.dumps({"id": "m", "units": ["a"]}, indent=2),
+            f"{NOT_JSON}(Expecting property name enclosed in double quotes at character 2); "
+            f"{ONE_A_LINE}",
+        ),
+        ('{"id": "m",\n "units": ["a"]}', f"{ONE_A_LINE}"),
+        (
+            "[\n" + json.dumps(FULL) + "\n]",
+            f"{NOT_JSON}(Expecting value at character 2); {ONE_A_LINE}",
+        ),
+        (
+            '{"id": "m", "units": ["a\nb"]}',
+            f"{NOT_JSON}(Unterminated string starting at character 23); {ONE_A_LINE}",
+        ),
+        (
+            json.dumps([FULL]),
+            "c.jsonl, line 1: found a list as a document; expected an object in braces; write "
+            "every document on a line of its own, without brackets around them, or name the file "
+            ".json",
+        ),
+        (
+            '{"id": "m", "units": ["a", ]}',
+            "c.jsonl, line 1: found a needless comma at character 26; expected valid JSON; remove "
+            "the comma",
+        ),
+        ('{"id": "m", "units": ["a"],}', "found a needless comma at character 27; expected valid "),
+        ('{"id": "m", "units": ["a"]},\n', "found a needless comma at character 28; expected val"),
+        ('{"id": "m" x}', "repair it, or name the right format with --format"),
+    ],
+)
+def test_json_of_another_layout(refusal, text, sentence):
+    assert sentence in refusal(text)
 
 
 def test_duplicate_documents_name_both_lines(refusal):
@@ -160,12 +233,20 @@ def test_json_lists_name_the_line_of_a_mistake(tmp_path, monkeypatch):
     with pytest.raises(InputError) as error:
         load("c.json")
     assert str(error.value).startswith("c.json, line 3: found text that is not JSON (Expecting ','")
+    (tmp_path / "c.json").write_text('[\n {"id": "m", "units": ["a"]},\n\n]\n')
+    with pytest.raises(
+        InputError, match=r"^c\.json, line 2: found a needless comma at character 29"
+    ):
+        load("c.json")
     (tmp_path / "c.json").write_text('[\n {"id": "m", "units": ["a"]}, 7]')
     with pytest.raises(InputError, match=r"^c\.json: found a number as document 2; expected an "):
         load("c.json")
 
 
 text = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12).filter(str.strip)
+printable = st.text(
+    st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=12
+)
 plain_json = st.recursive(
     st.none()
     | st.booleans()
@@ -182,9 +263,9 @@ plain_json = st.recursive(
 
 @st.composite
 def corpora(draw):
-    names = draw(st.lists(text.filter(lambda name: name != "gold"), unique=True, max_size=2))
+    names = draw(st.lists(printable.filter(lambda name: name != "gold"), unique=True, max_size=2))
     documents = []
-    for id in draw(st.lists(text, unique=True, min_size=1, max_size=3)):
+    for id in draw(st.lists(printable, unique=True, min_size=1, max_size=3)):
         units = draw(st.lists(text, min_size=1, max_size=6))
         masses = st.lists(st.booleans(), min_size=len(units) - 1, max_size=len(units) - 1).map(
             lambda gaps: Segmentation.from_labels(gaps, "gap")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from reffree.corpus import Corpus, Document
-from reffree.errors import InputError
+from reffree.errors import InputError, Place
 from reffree.formats import load, save
+from reffree.segmentation import Segmentation
 
 UNITS = ["one", "", "two\nlines", "three"]
 
@@ -161,15 +163,22 @@ def test_segeval_needs_a_segmentation():
             "o.json",
             None,
             "o.json: found the extension .json, which does not tell the format; expected one of "
-            ".jsonl, .tsv, .ref, .txt, or a format by name; add --format dialseg or --format "
-            "segeval",
+            ".jsonl, .tsv, .ref, .txt, or a format by name; add --to dialseg or --to segeval "
+            "(from Python: format=)",
         ),
-        ("o.xyz", None, "o.xyz: found the extension .xyz, which does not tell the format; "),
+        (
+            "o.xyz",
+            None,
+            "o.xyz: found the extension .xyz, which does not tell the format; expected one of "
+            ".jsonl, .tsv, .ref, .txt, or a format by name; add --to with one of jsonl, choi, "
+            "segeval, segeval-tsv, nltk, dialseg (from Python: format=)",
+        ),
         (
             "o.json",
             "qmsum",
             "o.json: found the format qmsum, which is only read; expected one of jsonl, choi, "
-            "segeval, segeval-tsv, nltk, dialseg; choose one of them with --format",
+            "segeval, segeval-tsv, nltk, dialseg; choose one of them with --to (from "
+            "Python: format=)",
         ),
         (
             "o.tsv",
@@ -298,11 +307,13 @@ def test_single_documents_are_named_by_their_file():
     ],
 )
 def test_text_that_a_format_cannot_hold(id, unit, path, sentence):
-    made = Corpus((Document.build(id, [unit], gold=[1]),))
+    checked = Document.build("m", ["x"], gold=[1])
+    made = Corpus((replace(checked, id=id, units=(unit,), place=Place(document=id)),))
     assert refusal(made, path).startswith(sentence.replace("' ;", "';"))
     assert list(Path().iterdir()) == []
 
 
 def test_system_names_that_a_table_cannot_hold():
-    made = Corpus((Document.build("m", ["x"], systems={"a\nb": [1]}),))
+    checked = Document.build("m", ["x"])
+    made = Corpus((replace(checked, systems={"a\nb": Segmentation((1,))}),))
     assert refusal(made, "m.tsv").startswith("document 'm': found the system name 'a\\nb'; ")

@@ -155,7 +155,29 @@ def test_empty_file(file, content):
 
 
 def test_nothing_to_read():
-    assert refusal() == "found no files; expected at least one; name a file, or - for stdin"
+    assert refusal() == (
+        "found no paths; expected at least one; pass the paths one by one, such as "
+        'load("a.jsonl", "b.jsonl"), or - for standard input'
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [(["c.jsonl"], "a list"), (("c.jsonl",), "a tuple"), (None, "None"), (b"c.jsonl", "bytes")],
+)
+def test_paths_that_are_none(path, kind):
+    assert refusal(path) == (
+        f"found {kind} as a path; expected a string or a Path; pass the paths one by one, such as "
+        'load("a.jsonl", "b.jsonl")'
+    )
+
+
+@pytest.mark.parametrize(("paths", "text"), [(("-", "-"), None), (("-",), "-")])
+def test_stdin_twice(paths, text):
+    assert refusal(*paths, text=text) == (
+        "<stdin>: found - twice; expected it once, since standard input can be read only once; "
+        "give the other input as a file"
+    )
 
 
 def test_stdin(monkeypatch):
@@ -171,6 +193,60 @@ def test_stdin_in_a_named_format(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     document = load("-", format="choi").documents[0]
     assert (document.id, document.gold.masses) == ("stdin", (1, 2))
+
+
+INTO_JSONL = (
+    "into a .jsonl file, one document a line such as "
+    '{"id": "a", "units": ["One.", "Two."], "systems": {"mine": [1, 1]}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "format", "sentence"),
+    [
+        (
+            b"\n Once upon a time.\nThe end.\n",
+            None,
+            "<stdin>, line 2: found plain text, not JSON, 'Once upon a time.'; expected valid "
+            f"JSON; put text of your own {INTO_JSONL}, or name the right format with --format",
+        ),
+        (
+            b"%PDF-1.7\n%\xe2\xe3",
+            None,
+            "<stdin>: found what looks like a PDF file; expected text in UTF-8; put its text "
+            f"{INTO_JSONL}",
+        ),
+        (
+            b"==========\na\n",
+            None,
+            "<stdin>: found what looks like the format choi; expected the format jsonl, as "
+            "standard input has by default; write --format choi",
+        ),
+        (b"0110\n", None, "<stdin>: found what looks like the format nltk; expected the format "),
+        (b"Coder\tMasses\n", None, "<stdin>: found what looks like the format segeval-tsv; expec"),
+        (
+            LINE.encode(),
+            "segeval",
+            "<stdin>: found what looks like the format jsonl; expected the format segeval, as "
+            "--format says; leave out --format",
+        ),
+        (
+            b"{\n",
+            None,
+            "<stdin>, line 1: found text that is not JSON (Expecting property name enclosed in "
+            "double quotes at character 2); expected valid JSON; put every document on one line, "
+            "since JSONL has one whole document per line",
+        ),
+        (
+            b"[1]",
+            None,
+            "<stdin>, line 1: found a list as a document; expected an object in braces;",
+        ),
+    ],
+)
+def test_stdin_of_another_kind(monkeypatch, data, format, sentence):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert refusal("-", format=format).startswith(sentence)
 
 
 def test_no_stdin(monkeypatch):
@@ -199,6 +275,7 @@ TABLE = {"id": "1", "units": ["a"]}
         ("x.jsonl", json.dumps(TABLE), "a"),
         ("x.ndjson", json.dumps(TABLE), "a"),
         ("x.jsonl", json.dumps(MEETING), "a"),
+        ("x.jsonl", json.dumps(DIALSEG), "a"),
         ("x.json", json.dumps(DIALSEG), "a"),
         ("x.json", json.dumps(MEETING, indent=1), "a"),
         ("x.json", json.dumps({"1": [["a", "-1"]]}), "a"),
@@ -222,23 +299,161 @@ def test_the_format_is_told_by_extension_and_content(file, name, content, unit):
     assert load(file(content, name), text=text).documents[0].units == (unit,)
 
 
+PLAIN = "plain text, which has no segmentation"
+NO_FORMAT = (
+    "expected one of jsonl, choi, segeval, segeval-tsv, nltk, dialseg, tiage, qmsum; put text of "
+    f"your own {INTO_JSONL}, or name the format with --format"
+)
+
+
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("name", "content", "found"),
     [
-        ("x.txt", "just words\n"),
-        ("x.txt", ""),
-        ("x.json", "[]"),
-        ("x.json", "{}"),
-        ("x.json", "3"),
-        ("x.json", '{"text": "a"}'),
-        ("x.dat", "word\t\n"),
-        ("x.bin", "\0\0"),
+        ("x.txt", "just words\n", PLAIN),
+        ("x.md", "# Title\n\nwords\n", PLAIN),
+        ("x.txt", "", "an empty file"),
+        ("x.json", "[]", "a file of no known format"),
+        ("x.json", "{}", "a file of no known format"),
+        ("x.json", "3", "a file of no known format"),
+        ("x.json", '{"text": "a"}', "a file of no known format"),
+        ("x.dat", "word\t\n", PLAIN),
     ],
 )
-def test_a_format_that_cannot_be_told(file, name, content):
+def test_a_format_that_cannot_be_told(file, name, content, found):
+    assert refusal(file(content, name)) == f"{name}: found {found}; {NO_FORMAT}"
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.json"])
+def test_prose_where_json_should_be(file, name):
+    assert refusal(file("Once upon a time.\nThe end.\n", name)) == (
+        f"{name}, line 1: found plain text, not JSON, 'Once upon a time.'; expected valid JSON; "
+        f"put text of your own {INTO_JSONL}, or name the right format with --format"
+    )
+
+
+def test_an_empty_json_file(file):
+    assert refusal(file("\n", "x.json")) == (
+        "x.json: found an empty file; expected valid JSON; check that the file is the right one"
+    )
+
+
+ZIP = "what looks like a zip file (.docx and .xlsx are such)"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "found", "remedy"),
+    [
+        ("x.pdf", b"%PDF-1.7\n\xff", "what looks like a PDF file", f"put its text {INTO_JSONL}"),
+        ("x.rtf", b"{\\rtf1 Hello}", "what looks like an RTF file", f"put its text {INTO_JSONL}"),
+        ("x.docx", b"PK\x03\x04\x14\0", ZIP, f"unpack it, or put its text {INTO_JSONL}"),
+        ("x.csv", b"PK\x03\x04\x14\0", ZIP, f"unpack it, or put its text {INTO_JSONL}"),
+        ("c.jsonl", b"\x1f\x8b\x08\0", "what looks like a gzip file", "unpack it first"),
+        ("x.png", b"\x89PNG\r\n\x1a\n", "what looks like a PNG image", "give a text file"),
+        ("x.jpg", b"\xff\xd8\xff\xe0", "what looks like a JPEG image", "give a text file"),
+        ("x.gif", b"GIF89a\x01\0", "what looks like a GIF image", "give a text file"),
+        ("x.bin", b"\0\0", "what looks like a binary file", "give a text file"),
+        ("x.jsonl", b"\0\x01\0\x02", "what looks like a binary file", "give a text file"),
+        ("x.json", b'{\n"\0\xff"}', "what looks like a binary file", "give a text file"),
+    ],
+)
+def test_binary_files_are_called_so(file, name, content, found, remedy):
     assert refusal(file(content, name)) == (
-        f"{name}: found a file of no known format; expected one of jsonl, choi, segeval, "
-        "segeval-tsv, nltk, dialseg, tiage, qmsum; name it with --format"
+        f"{name}: found {found}; expected text in UTF-8; {remedy}"
+    )
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_without_a_mark(file, encoding):
+    assert refusal(file('{"id": "a"}\n'.encode(encoding))) == (
+        "c.jsonl: found what looks like UTF-16 without a byte-order mark; expected UTF-8; save "
+        "the file as UTF-8"
+    )
+
+
+def test_a_binary_first_line_beyond_the_limit_is_called_so(file, monkeypatch):
+    monkeypatch.setattr(source_module, "MAX_LINE_BYTES", 5)
+    assert "found what looks like a gzip file; " in refusal(file(b"\x1f\x8b" + b"\1" * 9))
+
+
+SAYS_SEGEVAL = "expected the format segeval, as --format says; leave out --format"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "format", "sentence"),
+    [
+        (
+            "x.jsonl",
+            f"{LINE}\n{LINE}\n",
+            "segeval",
+            f"what looks like the format jsonl; {SAYS_SEGEVAL}",
+        ),
+        ("x.json", LINE, "segeval", f"what looks like the format jsonl; {SAYS_SEGEVAL}"),
+        (
+            "x.json",
+            json.dumps(DIALSEG),
+            "segeval",
+            f"what looks like the format dialseg; {SAYS_SEGEVAL}",
+        ),
+        ("x.ref", "==========\na\n", "segeval", f"what looks like the format choi; {SAYS_SEGEVAL}"),
+        (
+            "x.csv",
+            LINE,
+            None,
+            "what looks like the format jsonl; expected the format segeval-tsv, as its name says; "
+            "write --format jsonl, or name the file .jsonl",
+        ),
+        (
+            "x.jsonl",
+            "a\n==========\nb\n",
+            None,
+            "what looks like the format choi; expected the format jsonl, as its name says; write "
+            "--format choi, or name the file .ref",
+        ),
+        (
+            "x.json",
+            '{"id": "a", "systems": {}, "tokens": 1}',
+            "segeval",
+            f"what looks like the format jsonl; {SAYS_SEGEVAL}",
+        ),
+        (
+            "x.json",
+            '{"systems": {}}',
+            "segeval",
+            "no 'items' among 'systems'; expected the field 'items'; add it",
+        ),
+        (
+            "x.json",
+            '{"item": {}}',
+            "segeval",
+            "no 'items' among 'item'; expected the field 'items'; rename 'item' to 'items'",
+        ),
+    ],
+)
+def test_a_file_of_another_format_than_named(file, name, content, format, sentence):
+    assert refusal(file(content, name), format=format) == f"{name}: found {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("content", "format", "suffix"),
+    [(LINE, "jsonl", ".jsonl"), ("Coder,Masses\nc,2\n", "segeval-tsv", ".tsv")],
+)
+def test_a_format_that_the_name_hides(file, content, format, suffix):
+    assert refusal(file(content, "x.txt")) == (
+        f"x.txt: found what looks like the format {format}, but is not named so; expected one of "
+        "jsonl, choi, segeval, segeval-tsv, nltk, dialseg, tiage, qmsum; write --format "
+        f"{format}, or name the file {suffix}"
+    )
+
+
+def test_folders_of_plain_text(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert refusal(".") == f".: found an empty folder; {NO_FORMAT}"
+    (tmp_path / "a.txt").write_text("just words\n")
+    assert refusal(".") == f".: found {PLAIN}; {NO_FORMAT}"
+    (tmp_path / "b.txt").write_text("==========\nwords\n")
+    assert refusal(".", format="qmsum") == (
+        ".: found what looks like the format choi; expected the format qmsum, as --format says; "
+        "leave out --format"
     )
 
 

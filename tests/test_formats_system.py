@@ -69,7 +69,7 @@ def test_every_format(name, content):
 
 def test_choi_folder_of_the_same_documents_without_their_empty_units():
     write("==========\n1\n2\n==========\n4\n", "out/a.ref")
-    write("1\n==========\n2\n3\n", "out/b.txt")
+    write("1\n==========\n2\n3\n", "out/b.ref")
     assert read_system("out", "s", CORPUS).hypotheses["s"] == WANTED
 
 
@@ -109,6 +109,8 @@ def test_strings_take_a_convention(convention):
     assert tuple(one.masses for one in made) == wanted[convention]
 
 
+ONLY = "expected only 'id', 'segmentation'"
+RENAME = "rename it 'segmentation' if it holds segment lengths such as [3, 4] or a 0/1 string"
 B_ONLY = '{"id": "b", "segmentation": [3]}\n'
 
 
@@ -155,16 +157,40 @@ B_ONLY = '{"id": "b", "segmentation": [3]}\n'
         ),
         (
             '{"id": "a", "masses": [4]}',
-            "s.jsonl, line 1: found the unknown key 'masses'; expected ",
+            f"s.jsonl, line 1: found the unknown key 'masses'; {ONLY}; {RENAME}",
+        ),
+        (
+            '{"doc": "a", "text": "T", "bits": "001"}',
+            f"s.jsonl, line 1: found the unknown key 'bits'; {ONLY}; {RENAME}",
         ),
         (
             '{"id": "a", "segmentations": [4]}',
-            "s.jsonl, line 1: found the unknown key 'segmentations'; expected only 'id', "
-            "'segmentation'; did you mean 'segmentation'?",
+            f"s.jsonl, line 1: found the unknown key 'segmentations'; {ONLY}; {RENAME}",
+        ),
+        (
+            '{"id": "a", "segmentation": [4], "meta": {}}',
+            f"s.jsonl, line 1: found the unknown key 'meta'; {ONLY}; remove it",
+        ),
+        (
+            '{"doc": "a", "segmentation": [4]}',
+            f"s.jsonl, line 1: found the unknown key 'doc'; {ONLY}; rename it 'id'",
+        ),
+        (
+            '{"id": "a", "sentences": ["T"]}',
+            "s.jsonl, line 1: found no 'segmentation' among 'id', 'sentences'; expected the field "
+            "'segmentation', segment lengths such as [3, 4] or a 0/1 string; add it",
         ),
         ('{"id": "a"}', "s.jsonl, line 1: found no 'segmentation' among 'id'; "),
+        (
+            "==========\n1\n",
+            "s.jsonl: found what looks like the format choi; expected the format jsonl, as its "
+            "name says; write --format choi, or name the file .ref",
+        ),
         ('{"segmentation": [4]}', "s.jsonl, line 1: found no 'id' among 'segmentation'; "),
-        ('{"id": 1, "segmentation": [4]}', "s.jsonl, line 1: found the document id 1; expected a "),
+        (
+            '{"id": 1, "segmentation": [4]}',
+            "s.jsonl, line 1: found the document id 1; expected a string; write the id in quotes, ",
+        ),
         ("7", "s.jsonl, line 1: found a number as a document; "),
         (
             json.dumps({**FULL[0], "systems": {"x": [4], "y": [4]}}),
@@ -188,13 +214,14 @@ def test_several_coders_are_listed():
 
 def test_too_few_strings():
     assert refusal(write("001\n", "s.txt"), "s", CORPUS).startswith(
-        "s.txt: found 1 segmentations without ids for 2 documents; "
+        "s.txt: found 1 segmentation without ids for 2 documents; "
     )
 
 
 def test_names_that_cannot_be():
     name = write(LINES)
-    assert "found the system name ; expected a non-empty string" in refusal(name, "", CORPUS)
+    assert "found the system name ''; expected a non-empty string" in refusal(name, "", CORPUS)
+    assert r"found the system name 'a\x1b'; expected a non-" in refusal(name, "a\x1b", CORPUS)
     assert "'gold': found the system a second time" in refusal(name, "gold", CORPUS)
     made = read_system(name, "s", CORPUS)
     assert "system 's': found the system a second time" in refusal(name, "s", made)

@@ -47,19 +47,16 @@ def documents(draw, min_units=1, max_units=14):
     """Awkward vectors: repeated, zero, opposite, unnormalised, of small integers or floats."""
     n = draw(st.integers(min_units, max_units))
     d = draw(st.integers(1, 4))
-    component = draw(
-        st.sampled_from(
-            [
-                st.integers(-2, 2).map(float),
-                st.floats(-1, 1, allow_nan=False).map(lambda x: round(x, 3)),
-                st.sampled_from([0.0, 1.0]),
-                st.floats(-1e4, 1e4, allow_nan=False).map(lambda x: round(x, 2)),
-            ]
-        )
-    )
+    coarse = [st.integers(-2, 2).map(float), st.sampled_from([0.0, 1.0])]
+    fine = [
+        st.floats(-1, 1, allow_nan=False).map(lambda x: round(x, 2)),
+        st.integers(-100, 100).map(lambda x: 100.0 * x),
+    ]
+    dtype = draw(st.sampled_from([np.float64, np.float32, np.float16]))
+    # Distinct vectors stay further apart than their type's rounding.
+    component = draw(st.sampled_from(coarse if dtype is np.float16 else coarse + fine))
     distinct = draw(st.lists(st.lists(component, min_size=d, max_size=d), min_size=1, max_size=n))
     rows = draw(st.lists(st.sampled_from(distinct), min_size=n, max_size=n))
-    dtype = draw(st.sampled_from([np.float64, np.float32, np.float16]))
     return np.array(rows, dtype=dtype)
 
 

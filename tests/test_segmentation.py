@@ -100,7 +100,12 @@ def test_spans_snap_to_the_nearest_unit_and_merge_inside_one():
         ((3, -1), "found the segment length -1;"),
         ((3, True), "found the segment length True;"),
         ((3, 2.0), "found the segment length 2.0;"),
-        ((3, "2"), "found the segment length 2;"),
+        ((3, "2"), "found the segment length '2';"),
+        (
+            (0, 0, 1, 0),
+            "found the segment length 0; expected a positive integer; these look like "
+            "0/1 labels: write segment lengths, here [3, 1]",
+        ),
     ],
 )
 def test_masses_that_are_none(masses, sentence):

@@ -9,11 +9,12 @@ from typing import Any
 
 import click
 
-from reffree.errors import ReffreeError, UnknownNameError
+from reffree.errors import OptionError, ReffreeError, UnknownNameError
 
 COMMANDS = {
     "demo": ("reffree.cli.demo", "Score the corpus that ships with reffree."),
     "score": ("reffree.cli.score", "Score segmentations without gold labels."),
+    "compare": ("reffree.cli.compare", "Which system is better, paired over documents."),
     "convert": ("reffree.cli.convert", "Convert between corpus formats."),
     "cache": ("reffree.cli.cache", "List, check and remove cached embeddings."),
 }
@@ -65,10 +66,10 @@ def main(args: Sequence[str] | None = None) -> Any:  # noqa: ANN401  (click's ow
         sys.exit(error.exit_code)
     except ReffreeError as error:
         click.echo(f"reffree: error: {error}", err=True)
-        sys.exit(2 if isinstance(error, UnknownNameError) else 1)
+        sys.exit(2 if isinstance(error, (OptionError, UnknownNameError)) else 1)
     except (click.Abort, KeyboardInterrupt):
         click.echo(
-            "reffree: interrupted; what was encoded is cached, run it again to go on.", err=True
+            "reffree: interrupted; run it again to go on from what the cache holds.", err=True
         )
         sys.exit(INTERRUPTED)
     except BrokenPipeError:

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import textwrap
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from reffree.cli.options import (
-    emit,
-    encoding_options,
-    go_offline,
-    is_colorful,
-    output_options,
-    progress,
-    terminal_width,
-)
+from reffree.cli.options import encoding_options, go_offline, output_options, progress
+from reffree.cli.output import Output
 
-HOW_TO_READ = """\
-Every score asks whether units on the two sides of a boundary differ more than units within a
-segment do: lower is better, and except for segrefree 0.5 is what meaningless boundaries get.
-No metric saw the gold boundaries, yet gold is best in every column; two systems whose intervals
-overlap (near_miss and even, say) cannot be told apart on twelve short documents.
-On your own text keep a random or an even segmentation in the table: a metric on which they do
-as well as your system says nothing there.
-"""
+if TYPE_CHECKING:
+    from reffree.study.table import ScoreTable
+
+DRAWS = 1000
+SCALE = (
+    "Every score asks whether units on the two sides of a boundary differ more than units within "
+    "a segment do: lower is better, and p says how often the same segment lengths in random order "
+    "do as well."
+)
+GOLD_FIRST = (
+    "No metric saw the gold boundaries, yet gold is best in every column, and p tells its copy "
+    "with near misses from the even and random cuts even where the intervals overlap."
+)
+GOLD_NOT_FIRST = (
+    "No metric saw the gold boundaries; where gold is not best, this encoder does not see these "
+    "topics, and its scores say little."
+)
+ADVICE = (
+    "On your own text keep a random or an even segmentation in the table: a metric on which they "
+    "do as well as your system says nothing there."
+)
 
 
 @click.command(name="demo")
@@ -37,10 +45,11 @@ def command(
     offline: bool,
     no_cache: bool,
     cache_dir: Path | None,
-    output_format: str,
+    output_format: str | None,
     output: Path | None,
 ) -> None:
     """Score the corpus that ships with reffree: 12 short documents, six segmentations of each."""
+    out = Output.of(output_format, output)
     if offline:
         go_offline()
 
@@ -52,6 +61,7 @@ def command(
         corpus = load(path)
     table = score(
         corpus,
+        null=DRAWS,
         encoder=encoder,
         device=device,
         batch_tokens=batch_tokens,
@@ -60,10 +70,13 @@ def command(
         cache_dir=cache_dir,
         progress=progress,
     )
-    rendered = render(
-        table,
-        output_format,  # type: ignore[arg-type]
-        color=is_colorful(output),
-        width=terminal_width(output),
-    )
-    emit(rendered if output_format != "table" else f"{rendered}\n{HOW_TO_READ}", output)
+    rendered = render(table, out.format, color=out.color, width=out.width)
+    reading = _how_to_read(table, out.width or 100)
+    out.write(f"{rendered}\n{reading}" if out.format == "table" else rendered, table.notes)
+
+
+def _how_to_read(table: ScoreTable, width: int) -> str:
+    """Three sentences; the second depends on what the table shows."""
+    is_first = all("gold" in table.best(metric) for metric in table.metrics)
+    sentences = [SCALE, GOLD_FIRST if is_first else GOLD_NOT_FIRST, ADVICE]
+    return "".join(f"{textwrap.fill(sentence, width)}\n" for sentence in sentences)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,6 @@ from typing import Any
 
 import click
 
-from reffree.errors import InputError, Place
 from reffree.formats import FORMATS
 from reffree.report.score import OUTPUT_FORMATS
 from reffree.segmentation import CONVENTIONS
@@ -27,6 +27,50 @@ def _all(*options: Decorator) -> Decorator:
 
     return decorate
 
+
+system_options = _all(
+    click.option(
+        "-m",
+        "--metric",
+        "metrics",
+        multiple=True,
+        help="arp_std, arp_cos, arp_pair, silhouette, segrefree or sag, with options as in "
+        "arp_std:p=1 or silhouette:average=units; may be repeated.  [default: all]",
+    ),
+    click.option(
+        "--system",
+        "systems",
+        multiple=True,
+        metavar="NAME=FILE",
+        help="One more system, from a file of segmentations; may be repeated.",
+    ),
+    click.option(
+        "--unsegmented",
+        type=click.Choice(["neutral", "skip", "worst"]),
+        default="neutral",
+        show_default=True,
+        help="What a document without a boundary scores.",
+    ),
+)
+
+vector_options = _all(
+    click.option(
+        "--memory",
+        callback=lambda ctx, param, value: _bytes(value),
+        metavar="SIZE",
+        help="What scoring may use, such as 2G or 500M.  [default: a quarter of what is free]",
+    ),
+    click.option(
+        "--seed", type=int, default=0, show_default=True, help="Seed of everything random."
+    ),
+    click.option("--short", is_flag=True, help="Abbreviate the signature."),
+    click.option(
+        "--embeddings",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Your own vectors instead of an encoder: .npz with an array per document id, or .npy "
+        "with all units stacked.",
+    ),
+)
 
 reading_options = _all(
     click.option(
@@ -82,9 +126,7 @@ output_options = _all(
         "-f",
         "output_format",
         type=click.Choice(OUTPUT_FORMATS),
-        default="table",
-        show_default=True,
-        help="Format of the output.",
+        help="Format of the output.  [default: by the ending of -o FILE, else table]",
     ),
     click.option(
         "-o",
@@ -93,6 +135,16 @@ output_options = _all(
         help="Write to this file instead of standard output.",
     ),
 )
+
+
+def _bytes(text: str | None) -> int | None:
+    """Read a size such as 500M."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", text.strip().lower())
+    if not found or float(found[1]) == 0:
+        raise click.UsageError(f"--memory {text}: expected a size, such as 2G or 500M.")
+    return int(float(found[1]) * 1024 ** " kmgt".index(found[2] or " "))
 
 
 def go_offline() -> None:
@@ -124,34 +176,3 @@ def progress(stage: str, total: int) -> Iterator[Callable[[int], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task(stage, total=total)
         yield lambda done: bars.advance(task, done)
-
-
-def is_colorful(output: Path | None) -> bool:
-    """Whether the result goes to a person's terminal that wants colours."""
-    return output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-
-
-def terminal_width(output: Path | None) -> int | None:
-    """Return the columns of the terminal the result goes to; None where there is none."""
-    if output is not None or not sys.stdout.isatty():
-        return None
-    return os.get_terminal_size(sys.stdout.fileno()).columns
-
-
-def emit(text: str, output: Path | None) -> None:
-    """Write the result to a file, whole or not at all, or to standard output."""
-    if output is None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-        return
-    part = output.with_name(f".{output.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(output)
-    except OSError as error:
-        raise InputError(
-            f"a path that cannot be written ({error.strerror})",
-            expected="an existing folder with write permission",
-            remedy="create the folder or choose another -o FILE",
-            place=Place(file=str(output)),
-        ) from None

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 import sqlite3
+import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -82,7 +83,12 @@ class EmbeddingCache:
             raise self._rebuild("a file that reffree did not make")
         if self._db.execute("PRAGMA user_version").fetchone() != (SCHEMA_VERSION,):
             raise self._rebuild("a cache of another version of reffree")
-        self.meta = {k: json.loads(v) for k, v in self._db.execute("SELECT name, value FROM meta")}
+        try:
+            rows = self._db.execute("SELECT name, value FROM meta").fetchall()
+            self.meta = {name: json.loads(value) for name, value in rows}
+            self._count("v")
+        except (sqlite3.OperationalError, ValueError, TypeError) as error:
+            raise self._rebuild(f"a damaged file ({error})") from error
         if spec is not None and self.meta.get("fingerprint") != spec.fingerprint:
             raise self._rebuild(f"vectors of another encoder, {self.meta.get('name')!r}")
 
@@ -90,8 +96,7 @@ class EmbeddingCache:
         """Lay out an empty file, unless another process has just done so."""
         db = self._db
         db.execute("PRAGMA page_size = 16384")
-        # Where the log cannot be mapped SQLite keeps its rollback journal, slower and as safe.
-        db.execute("PRAGMA journal_mode = WAL")
+        self._switch_to_log()
         with self._transaction():
             if self._count("sqlite_schema"):
                 return
@@ -105,6 +110,22 @@ class EmbeddingCache:
             db.executemany("INSERT INTO meta VALUES (?, ?)", rows)
             db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    def _switch_to_log(self) -> None:
+        """Turn on the write-ahead log; where it cannot be, the rollback journal is as safe.
+
+        SQLite does not wait for other processes here, so this does.
+        """
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
 
     def _count(self, table: str) -> int:
         return int(self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
@@ -181,7 +202,8 @@ class EmbeddingCache:
         self._db.close()
 
     def _vector(self, key: bytes, blob: bytes, tokens: int, checksum: int) -> NDArray[np.float32]:
-        if not isinstance(blob, bytes) or _checksum(key, blob, tokens) != checksum:
+        is_row = isinstance(key, bytes) and isinstance(blob, bytes) and isinstance(tokens, int)
+        if not is_row or _checksum(key, blob, tokens) != checksum:
             raise self._rebuild("a row that fails its checksum")
         return np.frombuffer(blob, dtype="<f4").astype(np.float32)
 
@@ -217,7 +239,6 @@ class CachedEncoder:
         """Wrap ``inner``; the cache must have been opened for its spec."""
         self.inner = inner
         self.cache = cache
-        self.n_computed = 0
 
     @property
     def spec(self) -> EncoderSpec:
@@ -240,7 +261,6 @@ class CachedEncoder:
                 pending.append(encoded)
                 if sum(len(e.positions) for e in pending) >= ROWS_PER_COMMIT:
                     self._save(texts, pending)
-                self.n_computed += len(encoded.positions)
                 at = [positions[i] for i in encoded.positions]
                 yield Encoded(at, encoded.vectors, encoded.tokens)
         finally:

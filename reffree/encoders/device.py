@@ -6,7 +6,7 @@ import re
 
 import torch
 
-from reffree.errors import EncoderError, InputError
+from reffree.errors import EncoderError, OptionError
 
 PATTERN = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
@@ -14,7 +14,7 @@ PATTERN = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 def choose_device(name: str = "auto") -> torch.device:
     """Resolve ``auto`` (CUDA, then MPS, then CPU) or check that the named device is there."""
     if not PATTERN.fullmatch(name):
-        raise InputError(
+        raise OptionError(
             f"the device {name!r}",
             expected="auto, cpu, cuda, cuda:1 or mps",
             remedy="use --device auto to let reffree choose",

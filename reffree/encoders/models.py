@@ -7,9 +7,11 @@ vectors are all cached never loads one.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import importlib.metadata
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +46,13 @@ PACKAGE_FILES = {
 """sha256 of every file the model is made of; the weights' is the official release's."""
 
 UNREAD_FILES = {"README.md", ".gitattributes", "data_config.json"}
-MODEL_SUFFIXES = {".json", ".safetensors", ".txt", ".model", ".jinja", ".tiktoken"}
+NOT_DOWNLOADED = [
+    *("*.bin", "*.h5", "*.msgpack", "*.ot", "*.onnx", "*.gguf", "*.pt", "*.pth"),
+    *("*.ckpt", "*.pkl", "*.py", "onnx/*", "openvino/*"),
+]
+"""Weights in other formats, pickles and code: reffree reads none of them."""
+
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "*.spm")
 
 # These architectures number positions from the padding index on, so two of them hold no token.
 POSITIONS_AFTER_PADDING = {"roberta", "xlm-roberta", "mpnet", "camembert", "longformer"}
@@ -67,8 +75,13 @@ def find_model(name: str, *, offline: bool = False) -> ModelFolder:
             _packaged_folder(), ALIASES[name], _short(PACKAGE_FILES["model.safetensors"])
         )
     folder = Path(name).expanduser()
-    if name not in ALIASES and folder.is_dir():
+    if name.strip() and name not in ALIASES and os.path.isdir(folder):  # noqa: PTH112  (also for names too long)
         return describe(folder, folder.resolve().name, _hash_folder(folder))
+    if not name.strip() or folder.is_absolute() or name.startswith((".", "~")):
+        raise EncoderError(
+            f"encoder {name!r}: found no folder of that name; expected a model folder, a hub id or "
+            f"one of {', '.join(ALIASES)}; check the path"
+        )
     path = _hub_folder(name, ALIASES.get(name, name), offline=offline)
     return describe(path, ALIASES.get(name, name), path.name)
 
@@ -77,16 +90,17 @@ def describe(folder: Path, name: str, revision: str) -> ModelFolder:
     """Read pooling, normalisation and maximum length from the model's files."""
     if not any(folder.rglob("*.safetensors")):
         raise EncoderError(
-            f"{folder}: found no .safetensors weights; expected a model saved in that format; "
-            "save it again with save_pretrained(…, safe_serialization=True)"
+            f"{folder}: found no .safetensors weights; expected a model folder as "
+            "save_pretrained writes it; check the path, or save the model again in that format"
         )
-    modules = _read_json(folder / "modules.json", default=[])
-    kinds = [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
+    _check_files(folder)
+    modules = _read_modules(folder)
+    kinds = [module["type"].rsplit(".", 1)[-1] for module in modules]
     first = folder / modules[0]["path"] if modules else folder
     pooling = "mean"
     for module, kind in zip(modules, kinds, strict=True):
         if kind == "Pooling":
-            pooling = _pooling(_read_json(folder / module["path"] / "config.json", default={}))
+            pooling = _pooling(_read_object(folder / module["path"] / "config.json"))
         elif kind not in ("Transformer", "Normalize"):
             pooling += f"+{kind.lower()}"
     spec = EncoderSpec(
@@ -112,11 +126,11 @@ def _pooling(config: dict[str, Any]) -> str:
 
 def _max_length(folder: Path) -> int:
     """Tokens the model reads of a text, special tokens included."""
-    stated = _read_json(folder / "sentence_bert_config.json", default={}).get("max_seq_length")
-    if isinstance(stated, int):
+    stated = _read_object(folder / "sentence_bert_config.json").get("max_seq_length")
+    if isinstance(stated, int) and stated > 0:
         return stated
-    config = _read_json(folder / "config.json", default={})
-    tokenizer = _read_json(folder / "tokenizer_config.json", default={})
+    config = _read_object(folder / "config.json")
+    tokenizer = _read_object(folder / "tokenizer_config.json")
     limits = [tokenizer.get("model_max_length"), config.get("max_position_embeddings")]
     if config.get("model_type") in POSITIONS_AFTER_PADDING and isinstance(limits[1], int):
         limits[1] -= 2
@@ -166,18 +180,19 @@ def _hub_folder(name: str, model: str, *, offline: bool) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     where = constants.HF_HUB_CACHE
-    patterns = [f"*{suffix}" for suffix in sorted(MODEL_SUFFIXES)]
     try:
-        path = snapshot_download(model, local_files_only=offline, allow_patterns=patterns)
+        path = snapshot_download(model, local_files_only=offline, ignore_patterns=NOT_DOWNLOADED)
     except HFValidationError:
-        raise UnknownNameError("encoder, nor a folder of that name:", name, ALIASES) from None
+        raise UnknownNameError("encoder", name, ALIASES) from None
     except LocalEntryNotFoundError:
         remedy = (
             f"download it on a machine with network access (hf download {model}), or give a folder"
             if offline
             else "check the network, or give the path of a downloaded folder"
         )
-        known = f" Names that need no download: {DEFAULT_ENCODER}."
+        near = difflib.get_close_matches(name, ALIASES, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near and name not in ALIASES else ""
+        known = f" Names that need no download: {DEFAULT_ENCODER}.{hint}"
         raise EncoderError(
             f"encoder {name!r}: found neither a folder of that name nor {model!r} in {where}"
             f"{' (offline)' if offline else ', and the model hub does not answer'}; "
@@ -190,6 +205,51 @@ def _hub_folder(name: str, model: str, *, offline: bool) -> Path:
             f"model id or a folder; check the spelling, or use one of {', '.join(ALIASES)}"
         ) from None
     return Path(path)
+
+
+def _check_files(folder: Path) -> None:
+    """Refuse models that bring code, pickles in place of weights, or no tokenizer."""
+    for name in ("config.json", "tokenizer_config.json"):
+        if "auto_map" in _read_object(folder / name):
+            raise EncoderError(
+                f"{folder / name}: found auto_map, which runs code from the model folder; expected "
+                "an architecture that transformers knows; use another model"
+            )
+    for path in sorted(folder.rglob("*.bin")):
+        if not any(path.parent.glob("*.safetensors")):
+            raise EncoderError(
+                f"{path}: found weights that may hold code; expected .safetensors; save the model "
+                "again in that format"
+            )
+    if not any(found for pattern in TOKENIZER_FILES for found in folder.rglob(pattern)):
+        raise EncoderError(
+            f"{folder}: found no tokenizer; expected tokenizer.json or a vocabulary beside the "
+            "weights; save the tokenizer into the same folder"
+        )
+
+
+def _read_modules(folder: Path) -> list[dict[str, str]]:
+    modules = _read_json(folder / "modules.json", default=[])
+    is_list = isinstance(modules, list) and all(
+        isinstance(m, dict) and isinstance(m.get("type"), str) and isinstance(m.get("path"), str)
+        for m in modules
+    )
+    if not is_list:
+        raise EncoderError(
+            f"{folder / 'modules.json'}: found no list of modules; expected what "
+            "sentence-transformers writes; download or save the model again"
+        )
+    return list(modules)
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    value = _read_json(path, default={})
+    if not isinstance(value, dict):
+        raise EncoderError(
+            f"{path}: found no JSON object; expected a model's configuration; download or save the "
+            "model again"
+        )
+    return value
 
 
 def _read_json(path: Path, default: Any) -> Any:  # noqa: ANN401  (JSON is any)
@@ -210,9 +270,10 @@ def _sha256(path: Path) -> str:
 
 
 def _hash_folder(folder: Path) -> str:
-    """Hash every file a model is loaded from, by name and content."""
+    """Hash every file of a model by name and content, but for what describes it to people."""
     digest = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix in MODEL_SUFFIXES):
+    files = (p for p in folder.rglob("*") if p.is_file() and p.name not in UNREAD_FILES)
+    for path in sorted(files):
         digest.update(f"{path.relative_to(folder).as_posix()}\0{_sha256(path)}\n".encode())
     return _short(digest.hexdigest())
 

@@ -22,7 +22,7 @@ def open_encoder(
     cache_dir: Path | None = None,
 ) -> Encoder:
     """Find the model (alias, folder or hub id) and put the cache around it."""
-    folder = find_model(name or DEFAULT_ENCODER, offline=offline)
+    folder = find_model(DEFAULT_ENCODER if name is None else name, offline=offline)
     encoder = SentenceTransformerEncoder(folder, device, batch_tokens)
     if not use_cache:
         return encoder

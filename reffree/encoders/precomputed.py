@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +16,29 @@ from reffree.encoders.base import EncoderSpec
 from reffree.encoders.embed import Embeddings
 from reffree.errors import InputError, Place
 
+ZIP_ERRORS = (zipfile.BadZipFile, zlib.error)
 
-def from_arrays(corpus: Corpus, arrays: Sequence[ArrayLike], file: str | None = None) -> Embeddings:
-    """Take one array per document, in corpus order.
+
+def from_arrays(
+    corpus: Corpus,
+    arrays: Sequence[ArrayLike] | Mapping[str, ArrayLike],
+    file: str | None = None,
+) -> Embeddings:
+    """Take one array per document, in corpus order or by document id.
 
     An array has a row for every unit, or for every unit that was kept when some have no text.
     """
+    if isinstance(arrays, Mapping):
+        absent = [doc.id for doc in corpus.documents if doc.id not in arrays]
+        if absent or len(arrays) != len(corpus):
+            found = f"no array for {absent[0]!r}" if absent else f"{len(arrays)} arrays"
+            raise InputError(
+                f"{found} among the embeddings",
+                expected=f"one for each of the {len(corpus)} documents, by id",
+                remedy="embed every document of this corpus",
+                place=Place(file=file),
+            )
+        arrays = [arrays[doc.id] for doc in corpus.documents]
     if len(arrays) != len(corpus):
         raise InputError(
             f"{len(arrays)} arrays of embeddings",
@@ -29,7 +47,7 @@ def from_arrays(corpus: Corpus, arrays: Sequence[ArrayLike], file: str | None = 
             place=Place(file=file),
         )
     vectors = [
-        _rows(np.asarray(_plain(array)), document, file)
+        _rows(_plain(array, document, file), document, file)
         for array, document in zip(arrays, corpus.documents, strict=True)
     ]
     widths = {x.shape[1] for x in vectors}
@@ -66,17 +84,32 @@ def from_file(corpus: Corpus, path: Path) -> Embeddings:
         else:
             with loaded:
                 missing = [doc.id for doc in corpus.documents if doc.id not in loaded]
+                unknown = sorted(loaded.keys() - {doc.id for doc in corpus.documents})
+                if unknown and not missing:
+                    raise InputError(
+                        f"an array for {unknown[0]!r}, which the corpus does not have",
+                        expected="one array per document, named by its id",
+                        remedy="check that vectors and corpus belong together",
+                        place=place,
+                    )
                 if missing:
                     raise InputError(
-                        f"no array for document {missing[0]!r} ({len(missing)} are missing)",
+                        f"no array for document {missing[0]!r} ({len(missing)} missing)",
                         expected="one array per document, named by its id",
                         remedy="save them with numpy.savez(file, **{id: array})",
                         place=place,
                     )
                 arrays = [loaded[doc.id] for doc in corpus.documents]
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except OSError as error:
         raise InputError(
-            f"a file that cannot be read ({str(error).splitlines()[0]})",
+            f"a file that cannot be opened ({error.strerror or 'unreadable'})",
+            expected="a .npy or .npz file",
+            remedy="check the path",
+            place=place,
+        ) from None
+    except (ValueError, EOFError, MemoryError, NotImplementedError, *ZIP_ERRORS):
+        raise InputError(
+            "a file that is no array of numbers",
             expected="a .npy or .npz file of numbers, without pickled objects",
             remedy="save the vectors with numpy.save or numpy.savez",
             place=place,
@@ -98,13 +131,20 @@ def _split(stacked: NDArray[np.generic], corpus: Corpus, place: Place) -> list[N
     )
 
 
-def _plain(array: ArrayLike) -> ArrayLike:
-    """Bring torch tensors, also those of bfloat16 or on a device, to NumPy."""
+def _plain(array: ArrayLike, document: Document, file: str | None) -> NDArray[np.generic]:
+    """Bring torch tensors, also those of bfloat16 or on a device, and lists to NumPy."""
     if hasattr(array, "detach"):
         tensor = array.detach().cpu()
-        is_bfloat16 = str(tensor.dtype) == "torch.bfloat16"
-        return np.asarray(tensor.float() if is_bfloat16 else tensor)
-    return array
+        return np.asarray(tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor)
+    try:
+        return np.asarray(array)
+    except ValueError:
+        raise InputError(
+            "embeddings whose rows differ in length",
+            expected="a matrix of numbers with one row per unit",
+            remedy="stack the units' vectors",
+            place=Place(file=file, document=document.id),
+        ) from None
 
 
 def _rows(x: NDArray[np.generic], document: Document, file: str | None) -> NDArray[np.generic]:

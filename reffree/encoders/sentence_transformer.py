@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 
 from reffree.encoders.base import Encoded, EncoderSpec
 from reffree.encoders.batching import plan_batches
@@ -22,6 +23,12 @@ TOKENS_PER_BATCH = {"cpu": 1024, "mps": 8192, "cuda": 32768}
 """Default budget; on two CPU cores 1,024 was the fastest measured."""
 
 TOKENISED_AT_ONCE = 10_000
+
+LOADING_ERRORS = (
+    *(OSError, ValueError, RuntimeError, KeyError, ImportError, TypeError, AttributeError),
+    SafetensorError,
+)
+"""What the libraries raise for folders that are no working model."""
 
 
 class SentenceTransformerEncoder:
@@ -103,17 +110,22 @@ class SentenceTransformerEncoder:
                 warnings.simplefilter("ignore")
                 if self.folder.is_sentence_transformer:
                     model = SentenceTransformer(
-                        str(self.folder.path), model_kwargs={"use_safetensors": True}, **options
+                        str(self.folder.path), model_kwargs=self._weights, **options
                     )
                 else:
                     model = SentenceTransformer(modules=self._plain_modules(), **options)
-        except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
+        except LOADING_ERRORS as error:
             raise self._failure(error) from error
         model.max_seq_length = self.spec.max_length
         if model.tokenizer.pad_token is None:
             # Padding is masked out of the mean, so any token serves.
             model.tokenizer.pad_token = model.tokenizer.eos_token
         return model
+
+    @property
+    def _weights(self) -> dict[str, object]:
+        """Read safetensors only, and compute in the type the spec states."""
+        return {"use_safetensors": True, "dtype": getattr(torch, self.spec.dtype)}
 
     def _plain_modules(self) -> list[torch.nn.Module]:
         """Build mean pooling over the last layer, for models without a sentence-transformers head.
@@ -122,9 +134,12 @@ class SentenceTransformerEncoder:
         """
         from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
+        no_code = {"trust_remote_code": False, "local_files_only": True}
         transformer = Transformer(
             str(self.folder.path),
-            model_kwargs={"use_safetensors": True, "local_files_only": True},
+            model_kwargs={**self._weights, **no_code},
+            processor_kwargs=no_code,
+            config_kwargs=no_code,
             modality_config={
                 "text": {"method": "forward", "method_output_name": "last_hidden_state"}
             },

@@ -2,21 +2,25 @@
 
 A file is a document and its blocks are the gold segments. Separators at both ends are optional and
 empty blocks do not exist, but a file without any separator is refused: it is rather a README than
-a document of one segment. In a folder every ``.ref`` and ``.txt`` file and every file without an
-extension counts; a document's id is its path inside the folder without ``.ref`` or ``.txt``.
+a document of one segment. In a folder with ``.ref`` files those are the documents, in another every
+``.txt`` file and every file without an extension; a document's id is its path inside the folder
+without ``.ref`` or ``.txt``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from reffree.corpus import Document
-from reffree.errors import InputError, Place, shorten
+from reffree.errors import InputError, Place, counted, shorten
 from reffree.formats.source import Source, checked_name, without_suffix
+from reffree.formats.wording import not_read
 from reffree.segmentation import Segmentation
 
-SUFFIXES = (".ref", ".txt", "")
+REF = ".ref"
+SUFFIXES = (REF, ".txt", "")
 SEPARATOR = "=========="
 _SEPARATOR = re.compile(r"={10,}")
 _PLAIN = re.compile(r"[\w-][\w.-]*")
@@ -38,22 +42,31 @@ def read(source: Source) -> list[Document]:
     if not source.is_folder:
         name = source.stem if source.is_stdin else source.path.name
         return [_document(source, checked_name(id_of(name), source.place()))]
-    documents, others = [], 0
-    for relative, path in source.files():
-        if path.suffix.lower() not in SUFFIXES:
-            others += 1
-            continue
+    documents, oddities = [], []
+    listed, others = folder_files(source)
+    for relative, path in listed:
         file = Source(path)
         id = checked_name(id_of(relative), file.place())
         documents.append(_document(file, id))
-        source.notes += file.notes
+        oddities.append(file.oddities)
+    source.note_oddities(oddities)
     if others:
+        only_ref = bool(listed) and listed[0][1].suffix.lower() == REF
         source.note(
-            f"{others} file{'s' * (others > 1)} of another kind",
-            expected="Choi files (.ref, .txt or without extension)",
-            remedy="they were not read, move them elsewhere to silence this",
+            f"{counted(others, 'file')} of another kind",
+            expected=f"Choi files ({'.ref' if only_ref else '.txt or without extension'})",
+            remedy=not_read(others),
         )
     return documents
+
+
+def folder_files(source: Source) -> tuple[list[tuple[str, Path]], int]:
+    """List the files of a folder that may be documents, and count the others."""
+    files = source.files()
+    suffixes = {path.suffix.lower() for _, path in files}
+    wanted = (REF,) if REF in suffixes else SUFFIXES
+    listed = [(name, path) for name, path in files if path.suffix.lower() in wanted]
+    return listed, len(files) - len(listed)
 
 
 def _document(source: Source, id: str) -> Document:

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from reffree.corpus import Document
-from reffree.errors import InputError, Place
+from reffree.errors import InputError, Place, counted
 from reffree.formats.labels import Label, numbered
 from reffree.formats.readers import read
 from reffree.formats.source import LINE_SUFFIXES, Source, without_suffix
+from reffree.formats.wording import not_read
 
 
 def find_text(source: Source, labels: Sequence[Label]) -> tuple[list[Document], list[Label]]:
@@ -51,7 +52,7 @@ def _blocks(source: Source, ids: Sequence[str]) -> list[Document]:
     blocks = [list(run) for has_text, run in runs if has_text]
     if len(blocks) != len(ids):
         raise InputError(
-            f"{len(blocks)} blocks of text",
+            f"{counted(len(blocks), 'block')} of text",
             expected=f"{len(ids)}, one for every document, separated by blank lines",
             remedy="check that text and segmentations belong together, or give a folder of "
             "<id>.txt files",
@@ -66,7 +67,7 @@ def _blocks(source: Source, ids: Sequence[str]) -> list[Document]:
 def _folder(source: Source, ids: Sequence[str]) -> list[Document]:
     listed = source.files()
     paths = {without_suffix(name, (".txt",)): path for name, path in listed if name[-4:] == ".txt"}
-    documents = []
+    documents, oddities = [], []
     for id in ids:
         if id not in paths:
             raise InputError(
@@ -80,12 +81,13 @@ def _folder(source: Source, ids: Sequence[str]) -> list[Document]:
         while units and not units[-1].strip():
             units.pop()
         documents.append(Document.build(id, units, place=file.place()))
-        source.notes += file.notes
+        oddities.append(file.oddities)
+    source.note_oddities(oddities)
     others = len(listed) - len(ids)
     if others:
         source.note(
-            f"{others} file{'s' * (others > 1)} that no segmentation belongs to",
+            f"{counted(others, 'file')} that no segmentation belongs to",
             expected="one .txt file for every document",
-            remedy="they were not read, move them elsewhere to silence this",
+            remedy=not_read(others),
         )
     return documents

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, Place, shorten
+from reffree.errors import InputError, Place, counted, shorten
 from reffree.formats.jsonl import dumps
 from reffree.formats.source import Source
 from reffree.formats.strict_json import as_list, as_object, field
@@ -55,7 +55,8 @@ def read(source: Source, convention: Convention | None) -> list[Document]:
             documents.append(_document(id, turns, gold, at))
     if disagreeing:
         source.note(
-            f"{disagreeing} of {len(documents)} dialogues whose topic ids and labels disagree",
+            f"{disagreeing} of {counted(len(documents), 'dialogue')} whose topic ids and labels "
+            "disagree",
             expected="boundaries in the same places",
             remedy=f"the {LABEL} was used",
         )

@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import Any, cast
 
 from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, Place
+from reffree.errors import InputError, Place, shorten
 from reffree.formats.source import Source
-from reffree.formats.strict_json import as_object, field, refuse_unknown
+from reffree.formats.strict_json import as_object, field, listed, nearest
 
 GOLDS = "golds"
 KEYS = ("id", "units", "gold", "systems", "speakers", "meta", GOLDS)
@@ -32,11 +32,20 @@ def tables(source: Source) -> Iterator[tuple[dict[str, object], Place]]:
     """Yield every object with its place: one a line, or those of a JSON list."""
     if source.is_json_lines:
         for number, value in source.json_lines():
-            yield as_object(value, "a document", source.place(number)), source.place(number)
+            place = source.place(number)
+            yield as_object(value, "a document", place, _unwrap(value, source)), place
         return
     values = source.json if isinstance(source.json, list) else [source.json]
     for i, value in enumerate(values):
         yield as_object(value, f"document {i + 1}", source.place()), source.place()
+
+
+def _unwrap(value: object, source: Source) -> str | None:
+    """Remedy for a list of documents on a line."""
+    if not isinstance(value, list):
+        return None
+    remedy = "write every document on a line of its own, without brackets around them"
+    return remedy if source.is_stdin else f"{remedy}, or name the file .json"
 
 
 def document(table: dict[str, object], place: Place) -> Document:
@@ -51,12 +60,13 @@ def document(table: dict[str, object], place: Place) -> Document:
             remedy="give this file with --system NAME=FILE next to its corpus",
             place=place,
         )
-    refuse_unknown(table, KEYS, place)
-    units = field(table, "units", place)
+    units = _units(table, place)
+    id = _id(table, place)
+    _refuse_unknown(table, place)
     systems = table.get("systems")
     meta = table.get("meta")
     made = Document.build(
-        cast(str, field(table, "id", place)),
+        id,
         cast(Any, units),
         gold=cast(Any, table.get("gold")),
         systems=None if systems is None else cast(Any, as_object(systems, "'systems'", place)),
@@ -71,6 +81,57 @@ def document(table: dict[str, object], place: Place) -> Document:
         for annotator, masses in as_object(table[GOLDS], f"{GOLDS!r}", place).items()
     }
     return replace(made, meta={**made.meta, GOLDS: golds})
+
+
+def _units(table: dict[str, object], place: Place) -> object:
+    if "units" in table:
+        return table["units"]
+    remedy = None
+    for key, value in table.items():
+        if key in KEYS:
+            continue
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            remedy = f"rename {shorten(key)!r} to 'units'"
+            break
+        if isinstance(value, str):
+            remedy = f"split {shorten(key)!r} into such a list and call it 'units'"
+    what = "the document's sentences or utterances as a list of strings"
+    return field(table, "units", place, what=what, remedy=remedy)
+
+
+def _id(table: dict[str, object], place: Place) -> str:
+    other = next((k for k, v in table.items() if k not in KEYS and isinstance(v, (str, int))), None)
+    remedy = None if other is None else f"add it, or rename {shorten(other)!r} to 'id'"
+    id = field(table, "id", place, what="the document's name", remedy=remedy)
+    if isinstance(id, (int, float)) and not isinstance(id, bool):
+        raise InputError(
+            f"the document id {shorten(id)}",
+            expected="a non-empty string",
+            remedy=f'write the id in quotes: "{shorten(id)}"',
+            place=place,
+        )
+    return cast(str, id)
+
+
+def _refuse_unknown(table: dict[str, object], place: Place) -> None:
+    """Refuse a key that a document does not have, and say where it belongs."""
+    known = [key for key in KEYS if key != GOLDS or key in table]
+    for key, value in table.items():
+        if key in KEYS:
+            continue
+        near = nearest(key, [other for other in known if other not in table])
+        if near is not None:
+            remedy = f"did you mean {near!r}?"
+        elif isinstance(value, list) and value and all(type(item) is int for item in value):
+            remedy = "move it into 'systems' if it is a segmentation, else into 'meta'"
+        else:
+            remedy = "move it into 'meta'"
+        raise InputError(
+            f"the unknown key {shorten(key)!r}",
+            expected=f"only {listed(known)}",
+            remedy=remedy,
+            place=place,
+        )
 
 
 def _checked_meta(meta: dict[str, object], place: Place) -> dict[str, object]:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from reffree.corpus import GOLD, Document
-from reffree.errors import InputError, Place
+from reffree.corpus import GOLD, Document, is_name
+from reffree.errors import InputError, Place, counted, shorten
 from reffree.segmentation import Convention, Segmentation
 
 
@@ -62,7 +62,8 @@ def numbered(labels: Sequence[Label], ids: Sequence[str] | None = None) -> list[
         ids = [str(i + 1) for i in range(len(anonymous))]
     if len(ids) != len(anonymous):
         raise InputError(
-            f"{len(anonymous)} segmentations without ids for {len(ids)} documents",
+            f"{counted(len(anonymous), 'segmentation')} without ids for "
+            f"{counted(len(ids), 'document')}",
             expected="one for every document, in the same order",
             remedy="add the missing ones, or write id, tab, string on every line",
             place=replace(anonymous[-1].place, line=None),
@@ -77,13 +78,18 @@ def numbered(labels: Sequence[Label], ids: Sequence[str] | None = None) -> list[
 def attach(
     documents: Sequence[Document], labels: Sequence[Label], convention: Convention | None
 ) -> list[Document]:
-    """Set every label on its document; each document must get at least one, each name once."""
+    """Set every label on its document; each document must get at least one, each name once.
+
+    A segmentation that the document came with may be there again if it is the same.
+    """
     by_id: dict[str, list[Label]] = {document.id: [] for document in documents}
     for label in labels:
         if label.document not in by_id:
             raise InputError(
                 "a document that the text does not have",
-                expected=f"one of its {len(by_id)} ids, such as {documents[0].id!r}",
+                expected=f"one of its {len(by_id)} ids, such as {documents[0].id!r}"
+                if len(by_id) > 1
+                else f"its only id, {documents[0].id!r}",
                 remedy="check that segmentations and --text belong together",
                 place=replace(label.place, document=label.document),
             )
@@ -103,6 +109,7 @@ def _labelled(
     document: Document, labels: Sequence[Label], convention: Convention | None
 ) -> Document:
     first: dict[str, Place] = {}
+    text_place = document.place
     for label in labels:
         system = None if label.name == GOLD else label.name
         place = replace(label.place, document=document.id, system=label.name)
@@ -113,17 +120,30 @@ def _labelled(
                 remedy="name it",
                 place=place,
             )
-        taken = document.gold is not None if system is None else system in document.systems
-        if taken:
-            earlier = first.get(label.name, document.place)
+        if not is_name(label.name):
             raise InputError(
-                f"a second segmentation of this name, first at {replace(earlier, document=None)}",
+                f"the coder {shorten(repr(label.name))}",
+                expected="a name without control characters",
+                remedy="rename the coder",
+                place=replace(place, system=None),
+            )
+        if label.name in first:
+            raise InputError(
+                f"a second segmentation of this name, first at {first[label.name]}",
                 expected="every name once in a document",
                 remedy="rename or remove one of the two",
                 place=place,
             )
-        first[label.name] = label.place
+        first[label.name] = replace(label.place, document=None)
         value = document.align(label.read(len(document.kept), convention), place)
+        held = document.gold if system is None else document.systems.get(system)
+        if held not in (None, value):
+            raise InputError(
+                f"another segmentation of this name than {replace(text_place, document=None)} has",
+                expected="the same one, or every name once in a document",
+                remedy="rename or remove one of the two",
+                place=place,
+            )
         document = (
             replace(document, gold=value, place=label.place)
             if system is None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from reffree.corpus import Corpus, Document
-from reffree.errors import InputError
+from reffree.errors import InputError, Place
 from reffree.formats.companion import find_text, missing_text
 from reffree.formats.labels import Label, attach
 from reffree.formats.readers import check_names, read
-from reffree.formats.source import Source
+from reffree.formats.source import STDIN, Source
 from reffree.segmentation import Convention
+
+_KINDS = {list: "a list", tuple: "a tuple", set: "a set", type(None): "None"}
 
 
 def load(
@@ -32,8 +36,7 @@ def load(
         InputError: If anything cannot be read, with its place and what to do.
     """
     check_names(format, convention)
-    if not paths:
-        raise InputError("no files", expected="at least one", remedy="name a file, or - for stdin")
+    _check_paths(paths, text)
     parts: list[Corpus] = []
     labels: list[Label] = []
     label_notes: list[str] = []
@@ -65,3 +68,25 @@ def load(
             remedy="leave out --text",
         )
     return Corpus.merge(parts)
+
+
+def _check_paths(paths: Sequence[object], text: object) -> None:
+    one_by_one = 'pass the paths one by one, such as load("a.jsonl", "b.jsonl")'
+    if not paths:
+        raise InputError(
+            "no paths", expected="at least one", remedy=f"{one_by_one}, or - for standard input"
+        )
+    for path in paths:
+        if not isinstance(path, (str, os.PathLike)):
+            raise InputError(
+                f"{_KINDS.get(type(path), type(path).__name__)} as a path",
+                expected="a string or a Path",
+                remedy=one_by_one,
+            )
+    if [str(path) for path in (*paths, text)].count("-") > 1:
+        raise InputError(
+            "- twice",
+            expected="it once, since standard input can be read only once",
+            remedy="give the other input as a file",
+            place=Place(file=STDIN),
+        )

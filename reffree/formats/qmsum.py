@@ -12,9 +12,10 @@ from __future__ import annotations
 from typing import Any, cast
 
 from reffree.corpus import Document
-from reffree.errors import InputError, Place, shorten
+from reffree.errors import InputError, Place, counted, shorten
 from reffree.formats.source import Source, checked_name, without_suffix
 from reffree.formats.strict_json import as_list, as_object, field
+from reffree.formats.wording import not_read
 from reffree.segmentation import Segmentation
 
 MEETING = "meeting_transcripts"
@@ -27,7 +28,7 @@ def read(source: Source) -> list[Document]:
             return [_meeting(source.json, source.stem, source.place())]
         lines = source.json_lines()
         return [_meeting(value, f"{source.stem}/{n}", source.place(n)) for n, value in lines]
-    documents, others = [], 0
+    documents, oddities, others = [], [], 0
     for relative, path in source.files():
         if path.suffix.lower() != ".json":
             others += 1
@@ -35,12 +36,13 @@ def read(source: Source) -> list[Document]:
         file = Source(path)
         id = checked_name(without_suffix(relative, (".json",)), file.place())
         documents.append(_meeting(file.json, id, file.place()))
-        source.notes += file.notes
+        oddities.append(file.oddities)
+    source.note_oddities(oddities)
     if others:
         source.note(
-            f"{others} file{'s' * (others > 1)} of another kind",
+            f"{counted(others, 'file')} of another kind",
             expected="meetings (.json)",
-            remedy="they were not read, move them elsewhere to silence this",
+            remedy=not_read(others),
         )
     return documents
 

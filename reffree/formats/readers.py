@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
 from reffree.corpus import Document
 from reffree.errors import InputError, UnknownNameError
 from reffree.formats import choi, dialseg, jsonl, nltk, qmsum, segeval, segeval_tsv, tiage
 from reffree.formats.labels import Label
 from reffree.formats.source import LINE_SUFFIXES, Source
+from reffree.formats.strict_json import parse
+from reffree.formats.wording import OWN_TEXT
 from reffree.segmentation import CONVENTIONS, Convention
 
 FORMATS: tuple[str, ...] = (
@@ -20,6 +25,8 @@ FORMATS: tuple[str, ...] = (
     "qmsum",
 )
 _FOLDERS = ("choi", "qmsum")
+_PLAIN = "plain text, which has no segmentation"
+_SUFFIXES = {"jsonl": ".jsonl", "choi": ".ref", "segeval-tsv": ".tsv", "nltk": ".txt"}
 
 
 def read(
@@ -34,15 +41,50 @@ def read(
             remedy="name its files one by one",
             place=source.place(),
         )
-    found = _read(source, format, convention)
-    if found:
-        return found
-    raise InputError(
-        "no documents",
-        expected="at least one",
-        remedy="check that the file is not empty",
-        place=source.place(),
-    )
+    with suggest_format(source, format):
+        found = _read(source, format, convention)
+        if found:
+            return found
+        raise InputError(
+            "no documents",
+            expected="at least one",
+            remedy=f"check that the {'folder' if source.is_folder else 'file'} is not empty",
+            place=source.place(),
+        )
+
+
+@contextmanager
+def suggest_format(source: Source, format: str) -> Iterator[None]:
+    """Where reading fails and the content shows another format, say that instead."""
+    try:
+        yield
+    except InputError:
+        other = recognise(source)
+        if other is None or other == format:
+            raise
+        usual = _usual_format(source)
+        if usual != format:
+            why = "--format says"
+        else:
+            why = "standard input has by default" if source.is_stdin else "its name says"
+        raise InputError(
+            f"what looks like the format {other}",
+            expected=f"the format {format}, as {why}",
+            remedy="leave out --format" if usual == other else _name_format(source, other),
+            place=source.place(),
+        ) from None
+
+
+def _usual_format(source: Source) -> str | None:
+    try:
+        return detect(source)
+    except InputError:
+        return None
+
+
+def _name_format(source: Source, format: str) -> str:
+    suffix = _SUFFIXES.get(format, ".json")
+    return f"write --format {format}" + ("" if source.is_stdin else f", or name the file {suffix}")
 
 
 def _read(
@@ -83,29 +125,79 @@ def detect(source: Source) -> str:
         return "jsonl"
     if source.is_folder:
         format = _folder_format(source)
-    elif source.suffix in (*LINE_SUFFIXES, ".json"):
+    elif source.suffix in LINE_SUFFIXES:
+        with suppress(InputError):  # its reader says what is wrong
+            return _json_format(source) or "jsonl"
+        return "jsonl"
+    elif source.suffix == ".json":
         format = _json_format(source)
     elif source.suffix in (".tsv", ".csv"):
         format = "segeval-tsv"
-    elif source.suffix == ".ref":
+    elif source.suffix == choi.REF:
         format = "choi"
     else:
         format = _text_format(source)
-    if format is not None:
-        return format
-    raise InputError(
-        "a folder of no known format" if source.is_folder else "a file of no known format",
-        expected=f"one of {', '.join(FORMATS)}",
-        remedy="name it with --format",
-        place=source.place(),
-    )
+    if format is None:
+        raise _no_format(source)
+    return format
+
+
+def recognise(source: Source) -> str | None:
+    """Tell a format by content alone, of stdin by its first line; None where it is not clear."""
+    try:
+        if source.is_stdin:
+            return _line_format(source)
+        if source.is_folder:
+            return _folder_format(source)
+        next((text for _, text in source.lines() if text.strip()), None)  # sets the head
+        if source.head.startswith(("{", "[")):
+            return _json_format(source)
+        return _text_format(source) if segeval_tsv.columns(source.head) is None else "segeval-tsv"
+    except InputError:
+        return None
+
+
+def _line_format(source: Source) -> str | None:
+    head = source.head
+    if head.startswith("{"):
+        return _format_of(parse(head, source.place()))
+    if segeval_tsv.columns(head) is not None:
+        return "segeval-tsv"
+    if choi.is_separator(head):
+        return "choi"
+    return "nltk" if nltk.is_line(head) and head.endswith(("0", "1")) else None
+
+
+def _no_format(source: Source) -> InputError:
+    """Say what kind of input it is that no reader is for, and what to do instead."""
+    expected = f"one of {', '.join(FORMATS)}"
+    remedy = f"{OWN_TEXT}, or name the format with --format"
+    other = recognise(source)
+    if other is not None:
+        found = f"what looks like the format {other}, but is not named so"
+        remedy = _name_format(source, other)
+    elif source.is_folder and (paths := [path for _, path in source.files()]):
+        plain = any(path.suffix.lower() in choi.SUFFIXES for path in paths)
+        found = _PLAIN if plain else "a folder of no known format"
+    elif source.is_folder:
+        found = "an empty folder"
+    elif source.suffix == ".json":
+        found = "a file of no known format"
+    elif any(line.strip() for _, line in source.lines()):
+        found = _PLAIN
+    else:
+        found = "an empty file"
+    return InputError(found, expected=expected, remedy=remedy, place=source.place())
 
 
 def _folder_format(source: Source) -> str | None:
-    suffixes = {path.suffix.lower(): path for _, path in reversed(source.files())}
-    if not suffixes.keys().isdisjoint(choi.SUFFIXES):
-        return "choi"
-    if ".json" in suffixes and _json_format(Source(suffixes[".json"])) == "qmsum":
+    """Take .ref files for Choi's; other text only where a file of it has separators."""
+    files, _ = choi.folder_files(source)
+    for _, path in files:
+        if path.suffix.lower() == choi.REF or _text_format(Source(path)) == "choi":
+            return "choi"
+    meetings = [path for _, path in source.files() if path.suffix.lower() == ".json"]
+    if meetings and _json_format(Source(meetings[0])) == "qmsum":
         return "qmsum"
     return None
 
@@ -113,12 +205,15 @@ def _folder_format(source: Source) -> str | None:
 def _json_format(source: Source) -> str | None:
     if source.is_json_lines:
         _, value = next(source.json_lines(), (0, None))
-        return "qmsum" if isinstance(value, dict) and qmsum.MEETING in value else "jsonl"
+        return _format_of(value)
     value = source.json
     if isinstance(value, list):
-        first = value[0] if value else None
-        is_corpus = isinstance(first, dict) and not first.keys().isdisjoint(_CORPUS_KEYS)
-        return "jsonl" if is_corpus else None
+        return "jsonl" if value and _format_of(value[0]) == "jsonl" else None
+    return _format_of(value)
+
+
+def _format_of(value: object) -> str | None:
+    """Tell by its keys the format that a JSON object is from."""
     if not isinstance(value, dict):
         return None
     for keys, format in _BY_KEY:
@@ -127,12 +222,11 @@ def _json_format(source: Source) -> str | None:
     return "tiage" if tiage.looks_like(value) else None
 
 
-_CORPUS_KEYS = ("units", "segmentation")
 _BY_KEY = (
     ((dialseg.DATA,), "dialseg"),
     (("segmentation_type", "items"), "segeval"),
     ((qmsum.MEETING,), "qmsum"),
-    (_CORPUS_KEYS, "jsonl"),
+    (("units", "segmentation", "id"), "jsonl"),
 )
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from reffree.atomic import write_file, write_folder
 from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, Place
+from reffree.errors import InputError, Place, counted
 from reffree.formats import choi, dialseg, jsonl, nltk, segeval, segeval_tsv
-from reffree.formats.atomic import write_file, write_folder
 from reffree.formats.readers import check_names
 from reffree.formats.source import is_folder
 from reffree.segmentation import Segmentation
 
 WRITABLE = ("jsonl", "choi", "segeval", "segeval-tsv", "nltk", "dialseg")
+_IN_PYTHON = "(from Python: format=)"
 _BY_SUFFIX = {".jsonl": "jsonl", ".tsv": "segeval-tsv", ".ref": "choi", "": "choi", ".txt": "nltk"}
 
 
@@ -52,12 +53,12 @@ def save(corpus: Corpus, path: str | Path, *, format: str | None = None) -> list
             raise InputError(
                 f"the format {format}, which is only read",
                 expected=f"one of {', '.join(WRITABLE)}",
-                remedy="choose one of them with --format",
+                remedy=f"choose one of them with --to {_IN_PYTHON}",
                 place=Place(file=str(path)),
             )
     if corpus.n_dropped:
         lost.append(
-            f"{_count(corpus.n_dropped, 'unit')} without text {_left_out(corpus.n_dropped)}"
+            f"{counted(corpus.n_dropped, 'unit')} without text {_left_out(corpus.n_dropped)}"
         )
     return lost
 
@@ -73,9 +74,9 @@ def _format_of(target: Path) -> str:
     raise InputError(
         f"the extension {suffix}, which does not tell the format",
         expected=f"one of {', '.join(filter(None, _BY_SUFFIX))}, or a format by name",
-        remedy="add --format dialseg or --format segeval"
+        remedy=f"add --to dialseg or --to segeval {_IN_PYTHON}"
         if suffix == ".json"
-        else f"add --format with one of {', '.join(WRITABLE)}",
+        else f"add --to with one of {', '.join(WRITABLE)} {_IN_PYTHON}",
         place=Place(file=str(target)),
     )
 
@@ -95,7 +96,7 @@ def _save_choi(corpus: Corpus, target: Path) -> list[str]:
     lost += _renamed(zip([document.id for document in documents], stems, strict=True), "choi")
     broken = sum(choi.has_line_break(unit) for document in documents for unit in document.units)
     if broken:
-        inside = _count(broken, "unit")
+        inside = counted(broken, "unit")
         lost.append(f"choi files hold one unit per line: line breaks in {inside} became spaces")
     return lost + _extras(corpus, "choi")
 
@@ -123,10 +124,10 @@ def _one_each(corpus: Corpus, format: str, target: Path) -> tuple[list[Segmentat
     if len(names) == 1:
         lost = [f"{room}: the name of the system {names[0]} was left out"]
         if golds:
-            lost.append(f"{room}: the gold of {_count(len(golds), 'document')} was left out")
+            lost.append(f"{room}: the gold of {counted(len(golds), 'document')} was left out")
         return list(corpus.hypotheses[names[0]]), lost
     raise InputError(
-        f"{_count(len(corpus) - len(golds), 'document')} without gold, and {len(names)} systems",
+        f"{counted(len(corpus) - len(golds), 'document')} without gold, and {len(names)} systems",
         expected=f"gold everywhere or a single system, since {room}",
         remedy="leave one system, or write jsonl",
         place=Place(file=str(target)),
@@ -151,10 +152,6 @@ def _renamed(pairs: Iterable[tuple[str, str]], format: str) -> list[str]:
     old, new = changed[0]
     what = "1 id changes" if len(changed) == 1 else f"{len(changed)} ids change"
     return [f"{format} files are named by their document: {what}, such as {old!r} to {new!r}"]
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'s' * (n != 1)}"
 
 
 def _left_out(n: int) -> str:

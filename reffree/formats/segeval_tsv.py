@@ -15,52 +15,62 @@ from reffree.errors import InputError, Place, shorten
 from reffree.formats.labels import Label
 from reffree.formats.segeval import coders
 from reffree.formats.source import Source
+from reffree.formats.wording import OWN_TEXT
 from reffree.segmentation import Segmentation
 
 
 def read(source: Source) -> list[Label]:
     """Read every coder's row."""
-    rows = _rows(source)
-    number, header = next(rows, (1, []))
-    kind = [cell.strip().lower() for cell in header]
-    if kind not in (["coder", "masses"], ["coder", "positions"]):
+    lines = ((number, line) for number, line in source.lines() if line.strip(", \t"))
+    number, header = next(lines, (1, ""))
+    kind = columns(header)
+    if kind is None:
         raise InputError(
-            f"the header {shorten(' '.join(header))!r}" if header else "no header",
-            expected="Coder and Masses, or Coder and Positions",
-            remedy="put it on the first line, or name the right format with --format",
+            f"the header {shorten(header)!r}" if header else "no header",
+            expected="a header Coder, Masses (or Coder, Positions), since CSV and TSV are read "
+            "only as segeval tables",
+            remedy=f"put it on the first line, or {OWN_TEXT}",
             place=source.place(number),
         )
     labels = []
-    for number, (coder, *cells) in rows:
+    for number, line in lines:
+        coder, *cells = _cells(line, _delimiter(header), source.place(number)) or [""]
         place = Place(source.name, number, source.stem, coder)
         numbers = [_number(cell, place) for cell in cells]
-        if kind[1] == "positions":
+        if kind == "positions":
             numbers = list(Segmentation.from_segment_ids(numbers).masses) if numbers else []
         labels.append(Label(source.stem, coder, numbers, source.place(number)))
     return labels
 
 
-def _rows(source: Source) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, cells) for rows with content; the header shows the delimiter."""
-    delimiter = None
-    for number, line in source.lines():
-        if not line.strip():
-            continue
-        if delimiter is None:
-            delimiter = "\t" if "\t" in line else ","
-        try:
-            cells = next(csv.reader([line], delimiter=delimiter, strict=True))
-        except csv.Error as error:
-            raise InputError(
-                f"a row that cannot be read ({error})",
-                expected="a coder and its numbers",
-                remedy="check the quotes on this line",
-                place=source.place(number),
-            ) from None
-        while cells and not cells[-1].strip():  # spreadsheets pad short rows
-            cells.pop()
-        if cells:
-            yield number, cells
+def columns(header: str) -> str | None:
+    """Tell from the header what the rows hold: masses, positions, or that this is no table."""
+    try:
+        cells = _cells(header, _delimiter(header), Place())
+    except InputError:
+        return None
+    first, *others = [cell.strip().lower() for cell in cells] or [""]
+    known = first == "coder" and others in (["masses"], ["positions"])
+    return others[0] if known else None
+
+
+def _delimiter(header: str) -> str:
+    return "\t" if "\t" in header else ","
+
+
+def _cells(line: str, delimiter: str, place: Place) -> list[str]:
+    try:
+        cells = next(csv.reader([line], delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        raise InputError(
+            f"a row that cannot be read ({error})",
+            expected="a coder and its numbers",
+            remedy="check the quotes on this line",
+            place=place,
+        ) from None
+    while cells and not cells[-1].strip():  # spreadsheets pad short rows
+        cells.pop()
+    return cells
 
 
 def _number(cell: str, place: Place) -> int:

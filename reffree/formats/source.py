@@ -1,8 +1,8 @@
 """Where bytes come from: a file or stdin, read as UTF-8 line by line within a hard limit.
 
-Every way a file can fail to be text (missing, unreadable, a folder, UTF-16, invalid UTF-8, a line
-too long to hold) becomes an `InputError` here. A byte-order mark and Windows line ends are
-accepted, and each leaves one sentence in `Source.notes`.
+Every way a file can fail to be text (missing, unreadable, a folder, binary, UTF-16, invalid UTF-8,
+a line too long to hold) becomes an `InputError` here. A byte-order mark and Windows line ends are
+accepted, and each leaves one sentence in `Source.notes`, one for all files of a folder.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
@@ -18,15 +18,20 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from reffree.errors import InputError, Place, shorten
+from reffree.formats.binary import HEAD_BYTES, looks_binary, refuse_binary
 from reffree.formats.strict_json import parse
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 STDIN = "<stdin>"
 LINE_SUFFIXES = (".jsonl", ".ndjson")
+_MARK, _CRLF = "mark", "crlf"
 
 
 class Source:
-    """One input, named as the user named it; ``-`` is stdin, which can be read once."""
+    """One input, named as the user named it; ``-`` is stdin, which can be read once.
+
+    ``head`` is its first line with content, once that was read.
+    """
 
     def __init__(self, path: str | Path) -> None:
         """Remember the path; nothing is opened yet."""
@@ -34,6 +39,8 @@ class Source:
         self.path = Path(path)
         self.name = STDIN if self.is_stdin else str(path)
         self.notes: list[str] = []
+        self.oddities: dict[str, str] = {}
+        self.head = ""
 
     @property
     def suffix(self) -> str:
@@ -60,19 +67,48 @@ class Source:
         if str(error) not in self.notes:
             self.notes.append(str(error))
 
+    def _odd(
+        self, kind: str, found: str, *, expected: str, remedy: str, line: int | None = None
+    ) -> None:
+        """Note something accepted about the file, and remember its kind for the folder's note."""
+        if kind not in self.oddities:
+            self.note(found, expected=expected, remedy=remedy, line=line)
+            self.oddities[kind] = self.notes[-1]
+
+    def note_oddities(self, files: Sequence[Mapping[str, str]]) -> None:
+        """Note what the files of this folder had: the file's own note if one, else their count."""
+        for kind, found, expected, remedy in (
+            (_MARK, "byte-order marks", "plain UTF-8", "ignored, save the files without them"),
+            (_CRLF, "Windows line ends (CRLF)", "LF", "read as LF, save the files with LF"),
+        ):
+            notes = [oddities[kind] for oddities in files if kind in oddities]
+            if len(notes) > 1:
+                self.note(
+                    f"{found} in {len(notes)} of {len(files)} files",
+                    expected=expected,
+                    remedy=f"they were {remedy} to silence this",
+                )
+            else:
+                self.notes += notes
+
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield (number from 1, text without its line end); only a line feed ends a line."""
         with self._opened() as handle:
             number = 0
             while raw := self._readline(handle, number + 1):
                 number += 1
-                yield number, self._decode(raw, number)
+                text = self._decode(raw, number)
+                if not self.head:
+                    self.head = text.strip()
+                yield number, text
 
     def _readline(self, handle: BinaryIO, number: int) -> bytes:
         try:
             raw = handle.readline(MAX_LINE_BYTES + 1)
         except OSError as error:
             raise self._unreadable(error) from None
+        if number == 1:
+            self._refuse_no_text(raw[:HEAD_BYTES])
         if len(raw) > MAX_LINE_BYTES:
             raise InputError(
                 f"a line of more than {MAX_LINE_BYTES:,} bytes",
@@ -82,38 +118,43 @@ class Source:
             )
         return raw
 
+    def _refuse_no_text(self, head: bytes) -> None:
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise InputError(
+                "a UTF-16 byte-order mark",
+                expected="UTF-8",
+                remedy="save the file as UTF-8",
+                place=self.place(1),
+            )
+        refuse_binary(head, self.place())
+
     def _decode(self, raw: bytes, number: int) -> str:
         start = 0
-        if number == 1:
-            if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                raise InputError(
-                    "a UTF-16 byte-order mark",
-                    expected="UTF-8",
-                    remedy="save the file as UTF-8",
-                    place=self.place(1),
-                )
-            if raw.startswith(codecs.BOM_UTF8):
-                start = len(codecs.BOM_UTF8)
-                self.note(
-                    "a byte-order mark",
-                    expected="plain UTF-8",
-                    remedy="it was ignored, save the file without it to silence this",
-                    line=1,
-                )
+        if number == 1 and raw.startswith(codecs.BOM_UTF8):
+            start = len(codecs.BOM_UTF8)
+            self._odd(
+                _MARK,
+                "a byte-order mark",
+                expected="plain UTF-8",
+                remedy="it was ignored, save the file without it to silence this",
+                line=1,
+            )
         if raw.endswith(b"\r\n"):
-            if not any("(CRLF)" in note for note in self.notes):
-                self.note(
-                    "a Windows line end (CRLF)",
-                    expected="LF",
-                    remedy="all were read as LF, save the file with LF to silence this",
-                    line=number,
-                )
+            self._odd(
+                _CRLF,
+                "a Windows line end (CRLF)",
+                expected="LF",
+                remedy="all were read as LF, save the file with LF to silence this",
+                line=number,
+            )
             end = len(raw) - 2
         else:
             end = len(raw) - raw.endswith(b"\n")
         try:
             return raw[start:end].decode("utf-8")
         except UnicodeDecodeError as error:
+            if b"\0" in raw:
+                raise looks_binary(self.place()) from None
             byte = start + error.start
             raise InputError(
                 f"the byte 0x{raw[byte]:02x} at offset {byte} of the line, which is not UTF-8",
@@ -130,9 +171,11 @@ class Source:
 
     def json_lines(self) -> Iterator[tuple[int, object]]:
         """Yield (line number, JSON value) for every line that is not blank."""
+        rule = "a .jsonl file" if self.suffix in LINE_SUFFIXES else "JSONL"
+        cut = f"put every document on one line, since {rule} has one whole document per line"
         for number, text in self.lines():
             if text.strip():
-                yield number, parse(text, self.place(number))
+                yield number, parse(text, self.place(number), cut=cut)
 
     @cached_property
     def is_json_lines(self) -> bool:

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import NoReturn
 
 from reffree.errors import InputError, Place, shorten
+from reffree.formats.wording import OWN_TEXT
 
 MAX_DEPTH = 100
 MAX_DIGITS = 1000
@@ -20,8 +21,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _KINDS = {dict: "an object", list: "a list", str: "a string", int: "a number", float: "a number"}
 
 
-def parse(text: str, place: Place, *, whole: bool = False) -> object:
-    """Read one JSON value; with ``whole`` the text is a file, so its lines are counted."""
+def parse(text: str, place: Place, *, whole: bool = False, cut: str | None = None) -> object:
+    """Read one JSON value; with ``whole`` the text is a file, so its lines are counted.
+
+    ``cut`` is the remedy for a text that ends before its value does.
+    """
 
     def integer(digits: str) -> int:
         if len(digits) > MAX_DIGITS:
@@ -52,15 +56,48 @@ def parse(text: str, place: Place, *, whole: bool = False) -> object:
             parse_int=integer,
         )
     except json.JSONDecodeError as error:
-        _refuse(
-            f"text that is not JSON ({error.msg} at character {error.colno})",
-            "repair it, or name the right format with --format",
-            replace(place, line=error.lineno) if whole else place,
-        )
+        _refuse_syntax(error, place, whole=whole, cut=cut)
     except RecursionError:
         _refuse("endlessly nested lists or objects", f"nest at most {MAX_DEPTH} deep", place)
     _check_tree(value, place, strings=_ESCAPED_SURROGATE.search(text) is not None)
     return value
+
+
+def _refuse_syntax(
+    error: json.JSONDecodeError, place: Place, *, whole: bool, cut: str | None
+) -> NoReturn:
+    """Say what is wrong with a text that is no JSON, and where the repair is plain, which."""
+    text, at = error.doc, error.pos
+    found = f"text that is not JSON ({error.msg.removesuffix(' at')} at character {error.colno})"
+    remedy = "repair it, or name the right format with --format"
+    comma = _needless_comma(error)
+    if not text.strip():
+        found, remedy = "an empty file", "check that the file is the right one"
+    elif comma is not None:
+        at = comma
+        column = at - text.rfind("\n", 0, at)
+        found, remedy = f"a needless comma at character {column}", "remove the comma"
+    elif text.lstrip()[0] not in "{[":
+        at = len(text) - len(text.lstrip())
+        found = f"plain text, not JSON, {shorten(text.strip().splitlines()[0])!r}"
+        remedy = f"{OWN_TEXT}, or name the right format with --format"
+    elif cut is not None and (
+        at >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
+    ):
+        remedy = cut
+    line = text.count("\n", 0, at) + 1
+    _refuse(found, remedy, replace(place, line=line) if whole and text.strip() else place)
+
+
+def _needless_comma(error: json.JSONDecodeError) -> int | None:
+    """Find the comma before ``]`` or ``}`` or after a whole value, if that is the mistake."""
+    text, at = error.doc, error.pos
+    if error.msg.startswith("Illegal trailing comma"):  # Python 3.13 points at the comma itself
+        return at
+    if error.msg == "Extra data":
+        return at if text[at:].strip() == "," and text.lstrip()[0] in "{[" else None
+    before = text[:at].rstrip()
+    return len(before) - 1 if text[at : at + 1] in ("]", "}") and before.endswith(",") else None
 
 
 def _refuse(found: str, remedy: str, place: Place) -> NoReturn:
@@ -88,11 +125,13 @@ def _check_tree(value: object, place: Place, *, strings: bool) -> None:
         level = [item for item in below if strings or isinstance(item, (dict, list))]
 
 
-def as_object(value: object, what: str, place: Place) -> dict[str, object]:
+def as_object(
+    value: object, what: str, place: Place, remedy: str | None = None
+) -> dict[str, object]:
     """Return the value if it is a JSON object."""
     if isinstance(value, dict):
         return value
-    raise _wrong_kind(value, what, "an object in braces", place)
+    raise _wrong_kind(value, what, "an object in braces", place, remedy)
 
 
 def as_list(value: object, what: str, place: Place) -> list[object]:
@@ -102,39 +141,45 @@ def as_list(value: object, what: str, place: Place) -> list[object]:
     raise _wrong_kind(value, what, "a list in brackets", place)
 
 
-def field(table: dict[str, object], key: str, place: Place, remedy: str | None = None) -> object:
-    """Return a field that must be there."""
+def field(
+    table: dict[str, object],
+    key: str,
+    place: Place,
+    *,
+    what: str | None = None,
+    remedy: str | None = None,
+) -> object:
+    """Return a field that must be there; ``what`` says what it holds."""
     if key in table:
         return table[key]
-    near = difflib.get_close_matches(key, table, n=1)
+    near = nearest(key, table)
     raise InputError(
-        f"no {key!r} among {_listed(table)}" if table else "an empty object",
-        expected=f"the field {key!r}",
-        remedy=remedy or (f"rename {near[0]!r}" if near else "add it"),
+        f"no {key!r} among {listed(table)}" if table else "an empty object",
+        expected=f"the field {key!r}" if what is None else f"the field {key!r}, {what}",
+        remedy=remedy or ("add it" if near is None else f"rename {shorten(near)!r} to {key!r}"),
         place=place,
     )
 
 
-def refuse_unknown(table: dict[str, object], known: Collection[str], place: Place) -> None:
-    """Refuse a key that the format does not have, and suggest the one that was meant."""
-    for key in table:
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            raise InputError(
-                f"the unknown key {shorten(key)!r}",
-                expected=f"only {_listed(known)}",
-                remedy=f"did you mean {near[0]!r}?" if near else "move it into 'meta'",
-                place=place,
-            )
+def nearest(key: str, known: Collection[str]) -> str | None:
+    """Return the key that differs by a slip of the pen only."""
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
+    return near[0] if near else None
 
 
-def _wrong_kind(value: object, what: str, expected: str, place: Place) -> InputError:
+def _wrong_kind(
+    value: object, what: str, expected: str, place: Place, remedy: str | None = None
+) -> InputError:
     kind = "null" if value is None else _KINDS.get(type(value), str(value).lower())
     return InputError(
-        f"{kind} as {what}", expected=expected, remedy="check the file's format", place=place
+        f"{kind} as {what}",
+        expected=expected,
+        remedy=remedy or "check the file's format",
+        place=place,
     )
 
 
-def _listed(keys: Collection[str], limit: int = 8) -> str:
+def listed(keys: Collection[str], limit: int = 8) -> str:
+    """Show keys in quotes, the first few of many."""
     shown = ", ".join(repr(shorten(key)) for key in list(keys)[:limit])
     return shown if len(keys) <= limit else f"{shown}, …"

@@ -17,11 +17,13 @@ from reffree.corpus import GOLD, Corpus, Document
 from reffree.errors import InputError, Place, shorten
 from reffree.formats import jsonl
 from reffree.formats.labels import Label, numbered
-from reffree.formats.readers import check_names, detect, read
+from reffree.formats.readers import check_names, detect, read, suggest_format
 from reffree.formats.source import Source
-from reffree.formats.strict_json import field, refuse_unknown
+from reffree.formats.strict_json import field, listed
 from reffree.segmentation import Convention, Segmentation
 
+_KEYS = ("id", "segmentation")
+_WHAT = "segment lengths such as [3, 4] or a 0/1 string"
 _NAMED_BY_FILE = ("choi", "segeval-tsv", "qmsum")
 
 
@@ -38,7 +40,8 @@ def read_system(
     source = Source(path)
     format = format or detect(source)
     if format == "jsonl":
-        labels = list(_jsonl_labels(source, name))
+        with suggest_format(source, format):
+            labels = list(_jsonl_labels(source, name))
     else:
         items = read(source, format, convention)
         documents = [item for item in items if isinstance(item, Document)]
@@ -69,8 +72,8 @@ def _jsonl_labels(source: Source, name: str) -> Iterator[Label]:
         if "units" in table:
             yield _label(jsonl.document(table, place), name)
             continue
-        refuse_unknown(table, ("id", "segmentation"), place)
-        id, value = field(table, "id", place), field(table, "segmentation", place)
+        _refuse_unknown(table, place)
+        id, value = field(table, "id", place), field(table, "segmentation", place, what=_WHAT)
         if not isinstance(id, str):
             raise InputError(
                 f"the document id {shorten(id)}",
@@ -79,6 +82,34 @@ def _jsonl_labels(source: Source, name: str) -> Iterator[Label]:
                 place=place,
             )
         yield Label(id, name, cast(Any, value), place)
+
+
+def _refuse_unknown(table: dict[str, object], place: Place) -> None:
+    """Refuse a key that system files do not have; one that holds what is missing is renamed."""
+    others = [key for key in table if key not in _KEYS]
+    if not others:
+        return
+    key, remedy = others[0], "remove it"
+    if "segmentation" not in table:
+        meant = [key for key in others if _may_be_masses(table[key])]
+        if not meant:
+            field(table, "segmentation", place, what=_WHAT)
+        key, remedy = meant[0], f"rename it 'segmentation' if it holds {_WHAT}"
+    elif "id" not in table:
+        meant = [key for key in others if isinstance(table[key], (str, int))]
+        key, remedy = (meant[0], "rename it 'id'") if meant else (key, remedy)
+    raise InputError(
+        f"the unknown key {shorten(key)!r}",
+        expected=f"only {listed(_KEYS)}",
+        remedy=remedy,
+        place=place,
+    )
+
+
+def _may_be_masses(value: object) -> bool:
+    if isinstance(value, str):
+        return bool(value) and not set(value) - {"0", "1"}
+    return isinstance(value, list) and not any(isinstance(item, str) for item in value)
 
 
 def _label(document: Document, name: str) -> Label:

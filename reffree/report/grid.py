@@ -13,16 +13,19 @@ LATEX_SPECIAL = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
+    # After a row's end LaTeX would read a bracket as an option.
+    "[": "{[}",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell: its text, a smaller second part, and whether it is the best of its column."""
+    """One cell: its text, smaller parts below it, and whether it is the best of its column."""
 
     text: str
     detail: str = ""
     is_best: bool = False
+    chance: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +62,17 @@ def to_csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 def escape_latex(text: str) -> str:
     """Make any text safe inside a LaTeX table."""
-    return re.sub(r"[\\~^&%$#_{}]", lambda match: LATEX_SPECIAL[match.group()], text)
+    return re.sub(r"[\\~^&%$#_{}\[]", lambda match: LATEX_SPECIAL[match.group()], text)
 
 
 def _markdown(cell: Cell) -> str:
     text = cell.text.replace("\\", "\\\\").replace("|", "\\|")
     text = f"**{text}**" if cell.is_best else text
-    return f"{text} {cell.detail}".strip()
+    return " ".join(filter(None, [text, cell.detail, cell.chance]))
 
 
 def _latex(cell: Cell) -> str:
     text = escape_latex(cell.text)
     text = rf"\textbf{{{text}}}" if cell.is_best else text
-    return f"{text} {{\\small {escape_latex(cell.detail)}}}" if cell.detail else text
+    small = " ".join(filter(None, [cell.detail, cell.chance]))
+    return f"{text} {{\\small {escape_latex(small)}}}" if small else text

@@ -6,20 +6,18 @@ import json
 from collections.abc import Iterator
 from typing import Literal, get_args
 
+from reffree.errors import counted
+from reffree.report import explain
 from reffree.report.grid import Cell, Grid, to_csv
 from reffree.report.terminal import render_terminal
-from reffree.study.table import CorpusScore, PartScore, ScoreTable, rounded
+from reffree.study.table import CorpusScore, NullTest, PartScore, ScoreTable, rounded
 
 OutputFormat = Literal["table", "json", "csv", "md", "latex"]
 OUTPUT_FORMATS: tuple[str, ...] = get_args(OutputFormat)
 
-LEGEND = (
-    "Losses: lower is better; * marks the best of a column. "
-    "Under each score: its 95 % interval over documents."
-)
 CSV_HEADER = (
-    *("system", "document", "metric", "value", "raw", "ci_low", "ci_high"),
-    *("documents", "undefined", "direction", "signature"),
+    *("system", "document", "segment", "metric", "value", "raw", "ci_low", "ci_high"),
+    *("documents", "undefined", "null_z", "null_p", "direction", "signature"),
 )
 
 
@@ -27,17 +25,28 @@ def render(table: ScoreTable, format: OutputFormat, *, color: bool, width: int |
     """Write a score table as text; ``color`` and ``width`` matter to the terminal format only."""
     if format == "json":
         return json.dumps(table.to_dict(), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    is_explained = any(row.explanations is not None for row in table.documents or ())
     if format == "csv":
+        if is_explained:
+            return to_csv(explain.HEADER, list(explain.explanation_rows(table)))
         return to_csv(CSV_HEADER, list(_csv_rows(table)))
     grids = [systems_grid(table)]
-    if table.documents is not None:
+    if format == "table" and is_explained:
+        texts = explain.render_texts(table, color=color, width=width)
+        return f"{texts}{render_terminal(grids, _remarks(table), color=color, width=width)}"
+    if is_explained:
+        grids.append(explain.explanations_grid(table))
+    elif table.documents is not None:
         grids.append(documents_grid(table))
     if format == "table":
         return render_terminal(grids, _remarks(table), color=color, width=width)
     if format == "md":
-        remarks = "\n\n".join([*table.notes, f"`{table.signature}`"])
+        legend = _legend(table).replace("* marks", "bold marks").replace("Under", "Beside")
+        remarks = "\n\n".join([legend, *_counts(table), *table.notes, f"`{table.signature}`"])
         return "\n".join(grid.to_markdown() for grid in grids) + f"\n{remarks}\n"
-    comments = "".join(f"% {line}\n" for line in [table.signature, *table.notes])
+    legend = _legend(table).replace("* marks", "bold marks").replace("Under", "Beside")
+    lines = [legend, *_counts(table), *table.notes, table.signature]
+    comments = "".join(f"% {line}\n" for line in lines)
     return comments + "\n".join(grid.to_latex() for grid in grids)
 
 
@@ -66,36 +75,78 @@ def documents_grid(table: ScoreTable) -> Grid:
 def _corpus_cell(score: CorpusScore, *, is_best: bool) -> Cell:
     if score.value is None:
         return Cell("–", "undefined")
-    detail = "" if score.ci is None else f"[{score.ci[0]:.3f}, {score.ci[1]:.3f}]"
-    return Cell(f"{score.value:.3f}", detail, is_best)
+    detail = "" if score.ci is None else f"[{_short(score.ci[0])}, {_short(score.ci[1])}]"
+    return Cell(_short(score.value), detail, is_best, _chance(score.null))
+
+
+def _short(value: float) -> str:
+    """Three decimals, or three digits where there are more before the point."""
+    return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}"
 
 
 def _part_cell(score: PartScore) -> Cell:
     detail = ""
     if score.segments is not None:
         detail = " ".join("–" if s.value is None else f"{s.value:.3f}" for s in score.segments)
-    return Cell("–" if score.value is None else f"{score.value:.3f}", detail)
+    text = "–" if score.value is None else f"{score.value:.3f}"
+    return Cell(text, detail, chance=_chance(score.null))
+
+
+def _chance(null: NullTest | None) -> str:
+    if null is None:
+        return ""
+    return f"p {null.p:.3f}".replace("p 0.", "p .")
 
 
 def _remarks(table: ScoreTable) -> list[str]:
-    sizes = table.corpus
-    remarks = [f"{sizes['documents']} documents, {sizes['units']} units. {LEGEND}"]
-    if any(score.ci_reason for row in table.systems for score in row.metrics.values()):
-        reasons = {s.ci_reason for row in table.systems for s in row.metrics.values()} - {None}
-        remarks.append(f"No interval: {', '.join(sorted(map(str, reasons)))}.")
-    undefined = {
-        name: counts
-        for name in table.metrics
-        if any(counts := [row.metrics[name].undefined for row in table.systems])
-    }
-    for name, counts in undefined.items():
-        listed = ", ".join(
-            f"{row.system} {count}"
-            for row, count in zip(table.systems, counts, strict=True)
-            if count
+    documents = counted(table.corpus["documents"], "document")
+    size = f"{documents}, {counted(table.corpus['units'], 'unit')}."
+    return [f"{size} {_legend(table)}", *_counts(table), *table.notes, table.signature]
+
+
+def _legend(table: ScoreTable) -> str:
+    """Say how to read the cells, as far as there is something in them."""
+    cells = [score for row in table.systems for score in row.metrics.values()]
+    legend = "Losses: lower is better; * marks the best of a column."
+    if any(score.ci for score in cells):
+        legend += " Under each score: its 95 % interval over documents."
+    if any(score.null for score in cells):
+        legend += (
+            " p: how often the same segment lengths in random order do as well; if small, the "
+            "boundaries are not where chance would put them."
         )
-        remarks.append(f"Documents without a defined {name}: {listed}.")
-    return [*remarks, *table.notes, table.signature]
+    return legend
+
+
+def _counts(table: ScoreTable) -> list[str]:
+    """Documents without a score and scores without an interval, metrics that agree merged."""
+    undefined: dict[str, list[str]] = {}
+    withheld: dict[str, list[str]] = {}
+    for name in table.metrics:
+        scores = {row.system: row.metrics[name] for row in table.systems}
+        without = [f"{system} {s.undefined}" for system, s in scores.items() if s.undefined]
+        bare = [system for system, s in scores.items() if s.ci_reason is not None]
+        if without:
+            undefined.setdefault(", ".join(without), []).append(name)
+        if bare:
+            which = "" if len(bare) == len(scores) else f" of {', '.join(bare)}"
+            withheld.setdefault(which, []).append(name)
+    lines = [
+        f"Documents without a defined {', '.join(names)}: {listed}."
+        for listed, names in undefined.items()
+    ]
+    for which, names in withheld.items():
+        listed = "" if len(names) == len(table.metrics) else f" for {', '.join(names)}"
+        lines.append(f"No interval{listed}{which}: too few documents with a score.")
+    left_out = [
+        f"{row.system} {score.left_out}"
+        for row in table.systems
+        for score in row.metrics.values()
+        if score.left_out
+    ]
+    if left_out:
+        lines.append(f"Neighbours with equal centroids left out: {', '.join(left_out)}.")
+    return lines
 
 
 def _csv_rows(table: ScoreTable) -> Iterator[list[object]]:
@@ -105,6 +156,7 @@ def _csv_rows(table: ScoreTable) -> Iterator[list[object]]:
             yield [
                 row.system,
                 None,
+                None,
                 name,
                 rounded(score.value),
                 rounded(score.raw),
@@ -112,20 +164,28 @@ def _csv_rows(table: ScoreTable) -> Iterator[list[object]]:
                 rounded(high),
                 score.documents,
                 score.undefined,
+                *_null_columns(score.null),
                 score.direction,
                 table.signature,
             ]
     for part_row in table.documents or ():
         for name, part in part_row.metrics.items():
-            values = [rounded(part.value), rounded(part.raw), None, None, None]
-            is_undefined = int(part.value is None)
             direction = table.systems[0].metrics[name].direction
-            yield [
-                part_row.system,
-                part_row.id,
-                name,
-                *values,
-                is_undefined,
-                direction,
-                table.signature,
-            ]
+            for segment, score_of_part in enumerate([part, *(part.segments or ())]):
+                yield [
+                    part_row.system,
+                    part_row.id,
+                    segment or None,
+                    name,
+                    rounded(score_of_part.value),
+                    rounded(score_of_part.raw),
+                    *(None, None, None),
+                    int(score_of_part.value is None),
+                    *_null_columns(score_of_part.null),
+                    direction,
+                    table.signature,
+                ]
+
+
+def _null_columns(null: NullTest | None) -> list[float | None]:
+    return [None, None] if null is None else [rounded(null.z), rounded(null.p)]

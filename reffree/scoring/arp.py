@@ -28,9 +28,6 @@ from reffree.scoring.result import SIMILARITY, MetricScores, Orientation, masked
 
 ROLES: tuple[SpanName, ...] = ("intra", "inter_left", "inter_right")
 
-VANISHING = 1e-12
-"""Dispersion, relative to its scale, below which two units count as identical."""
-
 ZERO_CENTROID = 1e-12
 """Squared length of a centroid, relative to its vectors', below which it has no direction."""
 
@@ -47,7 +44,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class Arp:
-    """Common part of the three; a subclass says what dispersion is and what 'vanishing' means."""
+    """Common part of the three; a subclass says what dispersion is."""
 
     name: ClassVar[str]
     value: ClassVar[PairValue]
@@ -72,11 +69,7 @@ class Arp:
         )
         intra_p = torch.where(single, substitute[:, None], intra_p)
         total = inter_p + intra_p
-        # Vanishing is judged on the dispersions' own scale, whatever the exponent.
-        size = inter_p.pow(self.exponent / self.p) + intra_p.pow(self.exponent / self.p)
-        vanishing = size <= VANISHING * self.scale(units)[layout.document][:, None]
-        proximity = (inter_p - intra_p) / torch.where(vanishing, 1.0, total)
-        proximity = torch.where(vanishing, 0.0, proximity)
+        proximity = (inter_p - intra_p) / torch.where(total > 0, total, 1.0)
         return MetricScores.from_segments(proximity, layout.has_successor)
 
     def _moments(
@@ -95,16 +88,9 @@ class Arp:
         intra, left, right = parts
         return Moments(*intra), Moments(*(a + b for a, b in zip(left, right, strict=True)))
 
-    exponent: ClassVar[float] = 1.0
-    """Power of the dispersion that `scale` measures."""
-
     def dispersion(self, moments: Moments) -> Tensor:
         """Dispersion of each set; 0 for empty ones."""
         raise NotImplementedError
-
-    def scale(self, units: Units) -> Tensor:
-        """Per document, what a dispersion is compared with to call it vanishing."""
-        return torch.ones_like(units.total_variance)  # cosine distances carry their own scale
 
 
 @dataclass(frozen=True)
@@ -116,16 +102,11 @@ class ArpStd(Arp):
 
     name: ClassVar[str] = "arp_std"
     value: ClassVar[PairValue] = "squared"
-    exponent: ClassVar[float] = 2.0
     p: float = 2.0
 
     def dispersion(self, moments: Moments) -> Tensor:
         """Root of the mean squared distance to the mean = root of ``Σ_ij |x_i-x_j|² / 2m²``."""
         return (moments.pairs / (2 * moments.count.clamp(min=1).square())).sqrt()
-
-    def scale(self, units: Units) -> Tensor:
-        """Return the document's total variance."""
-        return units.total_variance
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ have one boundary less, one moved by a few units, or one more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from reffree.scoring.engine import Unsegmented, score_documents
-from reffree.scoring.inputs import Masses
+from reffree.scoring.inputs import Masses, stack_masses
 from reffree.scoring.metrics import Metric, spelling
 from reffree.segmentation import Segmentation
 
@@ -64,30 +64,26 @@ def explain_document(
     device: torch.device | None = None,
     memory: int | None = None,
     name: str = "0",
-    progress: Callable[[int], None] = lambda done: None,
 ) -> list[dict[str, Explanation]]:
     """Explain every hypothesis of one document under every metric."""
-    explanations = []
-    for hypothesis in hypotheses:
-        losses: dict[str, list[Floats]] = {spelling(metric): [] for metric in metrics}
-        for matrix in _neighbours(hypothesis):
-            scores = score_documents(
-                [embeddings],
-                [matrix],
-                metrics,
-                unsegmented=unsegmented,
-                device=device,
-                memory=memory,
-                names=[name],
-            )
-            for metric in metrics:
-                raw = scores[spelling(metric)].documents[0].cpu().numpy()
-                orientation = metric.orientation
-                losses[spelling(metric)].append(orientation.offset + orientation.slope * raw)
-        explanations.append(
-            {key: _explain(hypothesis, np.concatenate(parts)) for key, parts in losses.items()}
-        )
-        progress(1)
+    neighbours = [list(_neighbours(hypothesis)) for hypothesis in hypotheses]
+    matrices = [matrix for parts in neighbours for matrix in parts]
+    scores = score_documents(
+        [embeddings],
+        [stack_masses(matrices)],
+        metrics,
+        unsegmented=unsegmented,
+        device=device,
+        memory=memory,
+        names=[name],
+    )
+    ends = np.cumsum([sum(map(len, parts)) for parts in neighbours])[:-1]
+    explanations: list[dict[str, Explanation]] = [{} for _ in hypotheses]
+    for metric in metrics:
+        raw = scores[spelling(metric)].documents[0].cpu().numpy()
+        losses = metric.orientation.offset + metric.orientation.slope * raw
+        for i, part in enumerate(np.split(losses, ends)):
+            explanations[i][spelling(metric)] = _explain(hypotheses[i], part)
     return explanations
 
 

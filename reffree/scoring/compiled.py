@@ -10,6 +10,9 @@ unit, whatever the embedding size, and hypotheses are shared out over threads. T
 those of the torch modules, which score everything else; tests hold the two together.
 """
 
+# Compiled functions take their types from their arguments.
+# mypy: disable-error-code="no-untyped-def"
+
 from __future__ import annotations
 
 import math
@@ -20,11 +23,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from reffree.scoring.arp import VANISHING as VANISHING_ARP
 from reffree.scoring.arp import ZERO_CENTROID
 from reffree.scoring.pairs import NEAR, Units
 from reffree.scoring.segrefree import ALL_SINGLE, EQUAL_CENTROIDS
-from reffree.scoring.silhouette import VANISHING as VANISHING_SILHOUETTE
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -42,7 +43,6 @@ COLUMNS = (
 class Tables(NamedTuple):
     """Look-ups of one document; rows of the span tables are ends, columns starts."""
 
-    variance: float  # of the whole document: the scale of 'nearly 0'
     squared_rows: Floats  # [i, c] signed sum of |x_i - x_j|² from i to c
     distance_rows: Floats  # the same of |x_i - x_j|
     squared: Floats  # [b, a] Σ over pairs in [a, b) of |x_i - x_j|²
@@ -64,8 +64,8 @@ def build_tables(units: Units) -> Tables:
     gram = (centred @ centred.T).numpy()
     n = len(x)
     filled = [np.zeros((n + 1, n + 1)) for _ in range(TABLES)]
-    _fill(gram, x, units.norm[0].numpy(), *filled)
-    return Tables(float(units.total_variance[0]), *filled)
+    _fill(gram, x, units.norm[0].numpy(), float(units.rounding[0]), *filled)
+    return Tables(*filled)
 
 
 def score_masses(tables: Tables, masses: Integers, threads: int) -> tuple[Floats, Integers]:
@@ -92,20 +92,32 @@ def score_masses(tables: Tables, masses: Integers, threads: int) -> tuple[Floats
 
 
 @njit(cache=True, nogil=True)
-def _fill(gram, x, norm, squared_rows, distance_rows, squared, angle, weighted, product, weight):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _measure(gram, x, norm, rounding):
+    """Squared distances: from the Gram matrix, near pairs directly, 0 where rounding makes them."""
     n, d = x.shape
     pairs = np.zeros((n, n))
     for i in range(n):
         for j in range(i):
             scale = gram[i, i] + gram[j, j]
             value = scale - 2.0 * gram[i, j]
-            if value < NEAR * scale:  # the Gram matrix cancels: measure directly
+            if value < NEAR * scale:
                 value = 0.0
                 for k in range(d):
                     difference = x[i, k] - x[j, k]
                     value += difference * difference
+            if value <= rounding * (norm[i] * norm[i] + norm[j] * norm[j]):
+                value = 0.0
             pairs[i, j] = value
             pairs[j, i] = value
+    return pairs
+
+
+@njit(cache=True, nogil=True)
+def _fill(
+    gram, x, norm, rounding, squared_rows, distance_rows, squared, angle, weighted, product, weight
+):
+    n = len(x)
+    pairs = _measure(gram, x, norm, rounding)
     for i in range(n):
         running, distance = 0.0, 0.0
         for c in range(i, n):
@@ -123,11 +135,14 @@ def _fill(gram, x, norm, squared_rows, distance_rows, squared, angle, weighted, 
             squared_rows[i, c] = -running
             distance_rows[i, c] = -distance
             both = norm[i] * norm[c]
+            turn = 1.0  # a zero vector has no direction
             if both > 0.0:
                 difference = norm[i] - norm[c]
-                turn = max(0.0, (value - difference * difference) / (2.0 * both))
-            else:  # a zero vector has no direction
-                turn = 1.0
+                turn = (value - difference * difference) / (2.0 * both)
+                if turn < NEAR:
+                    turn = _turn(x, i, c, norm)
+                    if turn <= rounding:
+                        turn = 0.0
             turned += turn
             sided += (norm[i] + norm[c]) * turn
             twofold += both * turn
@@ -139,7 +154,17 @@ def _fill(gram, x, norm, squared_rows, distance_rows, squared, angle, weighted, 
 
 
 @njit(cache=True, nogil=True)
-def _cos_dispersion(a, b, weighted, product, weight):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _turn(x, i, j, norm):
+    """Half the squared distance of two directions, measured directly."""
+    total = 0.0
+    for k in range(x.shape[1]):
+        difference = x[i, k] / norm[i] - x[j, k] / norm[j]
+        total += difference * difference
+    return total / 2.0
+
+
+@njit(cache=True, nogil=True)
+def _cos_dispersion(a, b, weighted, product, weight):
     """See `reffree.scoring.arp.ArpCos.dispersion`."""
     total = weight[b, a]
     if total <= 0.0:
@@ -153,12 +178,7 @@ def _cos_dispersion(a, b, weighted, product, weight):  # type: ignore[no-untyped
 
 
 @njit(cache=True, nogil=True)
-def _proximity(inter, intra, is_vanishing):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    return 0.0 if is_vanishing else (inter - intra) / (inter + intra)
-
-
-@njit(cache=True, nogil=True)
-def _arp(edges, n_segments, tables, scale, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _arp(edges, n_segments, tables, out):
     squared, angle, weighted, product, weight = tables
     inter = np.empty((n_segments - 1, 4))
     intra = np.empty((n_segments - 1, 4))
@@ -197,18 +217,13 @@ def _arp(edges, n_segments, tables, scale, out):  # type: ignore[no-untyped-def]
             intra[s] = substitute
         for m in range(4):
             x, y = inter[s, m], intra[s, m]
-            if m == 0:
-                vanishes = x + y <= VANISHING_ARP * scale
-            elif m == 1:
-                vanishes = x * x + y * y <= VANISHING_ARP * scale
-            else:
-                vanishes = x + y <= VANISHING_ARP
-            total[m] += _proximity(x, y, vanishes)
+            if x + y > 0.0:
+                total[m] += (x - y) / (x + y)
     out[:4] = total / (n_segments - 1)
 
 
 @njit(cache=True, nogil=True)
-def _silhouette(edges, n_segments, distance_rows, spread, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _silhouette(edges, n_segments, distance_rows, out):
     over_segments, over_units = 0.0, 0.0
     for s in range(n_segments):
         start, stop = edges[s], edges[s + 1]
@@ -229,7 +244,7 @@ def _silhouette(edges, n_segments, distance_rows, spread, out):  # type: ignore[
             if s < n_segments - 1:
                 b = min(b, (distance_rows[i, after] - high) * after_scale)
             largest = max(a, b)
-            if largest > VANISHING_SILHOUETTE * spread:
+            if largest > 0.0:
                 total += (b - a) / largest
         over_units += total
         over_segments += total / (stop - start)
@@ -238,7 +253,7 @@ def _silhouette(edges, n_segments, distance_rows, spread, out):  # type: ignore[
 
 
 @njit(cache=True, nogil=True)
-def _segrefree(edges, n_segments, squared_rows, squared, scale, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _segrefree(edges, n_segments, squared_rows, squared, out):
     dispersion = np.zeros(n_segments)
     n_multiple = 0
     for s in range(n_segments):
@@ -265,7 +280,7 @@ def _segrefree(edges, n_segments, squared_rows, squared, scale, out):  # type: i
         ratio = -1.0  # with the next segment; negative where there is none
         if s < n_segments - 1:
             gap = _centroid_gap(edges[s], edges[s + 1], edges[s + 2], squared)
-            if gap > EQUAL_CENTROIDS * scale:
+            if gap > 0.0:
                 ratio = (dispersion[s] + dispersion[s + 1]) / math.sqrt(gap)
             else:
                 left_out += 1
@@ -278,26 +293,26 @@ def _segrefree(edges, n_segments, squared_rows, squared, scale, out):  # type: i
 
 
 @njit(cache=True, nogil=True)
-def _centroid_gap(a, b, c, squared):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Squared distance between the centroids of [a, b) and [b, c)."""
+def _centroid_gap(a, b, c, squared):
+    """Squared distance between the centroids of [a, b) and [b, c); 0 where they are equal."""
     m, k = b - a, c - b
     cross = (squared[c, a] - squared[b, a] - squared[c, b]) / (m * k)
-    return cross - squared[b, a] / (m * m) - squared[c, b] / (k * k)
+    gap = cross - squared[b, a] / (m * m) - squared[c, b] / (k * k)
+    return gap if gap > EQUAL_CENTROIDS * cross else 0.0
 
 
 @njit(cache=True, nogil=True)
-def _score(  # type: ignore[no-untyped-def]  # noqa: ANN202
-    masses,  # noqa: ANN001
-    scores,  # noqa: ANN001
-    left_out,  # noqa: ANN001
-    variance,  # noqa: ANN001
-    squared_rows,  # noqa: ANN001
-    distance_rows,  # noqa: ANN001
-    squared,  # noqa: ANN001
-    angle,  # noqa: ANN001
-    weighted,  # noqa: ANN001
-    product,  # noqa: ANN001
-    weight,  # noqa: ANN001
+def _score(
+    masses,
+    scores,
+    left_out,
+    squared_rows,
+    distance_rows,
+    squared,
+    angle,
+    weighted,
+    product,
+    weight,
 ):
     edges = np.zeros(masses.shape[1] + 1, dtype=np.int64)
     spans = (squared, angle, weighted, product, weight)
@@ -309,6 +324,6 @@ def _score(  # type: ignore[no-untyped-def]  # noqa: ANN202
         if n_segments == 1:
             scores[h] = math.nan
             continue
-        _arp(edges, n_segments, spans, variance, scores[h])
-        _silhouette(edges, n_segments, distance_rows, math.sqrt(variance), scores[h])
-        left_out[h] = _segrefree(edges, n_segments, squared_rows, squared, variance, scores[h])
+        _arp(edges, n_segments, spans, scores[h])
+        _silhouette(edges, n_segments, distance_rows, scores[h])
+        left_out[h] = _segrefree(edges, n_segments, squared_rows, squared, scores[h])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import psutil
@@ -13,7 +13,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from reffree.scoring.inputs import Hypotheses, Masses, check_embeddings, mass_matrix
+from reffree.errors import OptionError
+from reffree.scoring.inputs import (
+    Hypotheses,
+    Masses,
+    check_embeddings,
+    mass_matrix,
+    stack_masses,
+)
 from reffree.scoring.layout import Layout
 from reffree.scoring.metrics import Metric, parse_metrics, spelling
 from reffree.scoring.pairs import TABLE_ELEMENTS, Units
@@ -103,6 +110,12 @@ def score_documents(
     Documents with many hypotheses go through the compiled loop on CPUs, everything else through
     torch, on any device, in batches of documents of similar length.
     """
+    if unsegmented not in get_args(Unsegmented):
+        raise OptionError(
+            f"the policy {unsegmented!r} for documents without a boundary",
+            expected=" or ".join(get_args(Unsegmented)),
+            remedy="leave it out for neutral",
+        )
     labels = names or [str(i) for i in range(len(embeddings))]
     documents = [check_embeddings(x, name) for x, name in zip(embeddings, labels, strict=True)]
     budget = memory or psutil.virtual_memory().available // 4
@@ -213,10 +226,8 @@ class _Task:
 
 
 def _stack(parts: list[tuple[int, Masses]]) -> tuple[NDArray[np.int64], Masses]:
-    width = max(masses.shape[1] for _, masses in parts)
     slots = np.concatenate([np.full(len(masses), slot, dtype=np.int64) for slot, masses in parts])
-    padded = [np.pad(masses, ((0, 0), (0, width - masses.shape[1]))) for _, masses in parts]
-    return slots, np.concatenate(padded)
+    return slots, stack_masses([masses for _, masses in parts])
 
 
 def _file(

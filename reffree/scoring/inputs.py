@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from reffree.errors import InputError, Place
@@ -25,7 +25,15 @@ Hypotheses = Sequence[Segmentation | Sequence[int]] | Masses
 
 def check_embeddings(embeddings: Array, name: str) -> Tensor:
     """Refuse anything but a finite matrix with a row per unit."""
-    x = torch.as_tensor(embeddings)
+    try:
+        x = embeddings if isinstance(embeddings, Tensor) else torch.as_tensor(plain(embeddings))
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"embeddings that are no matrix ({str(error).splitlines()[0]})",
+            expected="a matrix of numbers with one row per unit",
+            remedy="stack the units' vectors",
+            place=Place(document=name),
+        ) from None
     if x.ndim != 2 or 0 in x.shape:
         raise InputError(
             f"embeddings of shape {tuple(x.shape)}",
@@ -52,6 +60,15 @@ def check_embeddings(embeddings: Array, name: str) -> Tensor:
     return x
 
 
+def plain(array: ArrayLike) -> NDArray[np.generic]:
+    """Return an array that torch takes: native, contiguous, writable, at most float64."""
+    x = np.asarray(array)
+    if x.dtype == np.longdouble:
+        x = x.astype(np.float64)
+    x = np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
+    return x if x.flags.writeable else x.copy()
+
+
 def mass_matrix(hypotheses: Hypotheses, n_units: int, name: str, first: int = 0) -> Masses:
     """Bring hypotheses into one padded matrix; each must be positive masses that sum to n.
 
@@ -66,6 +83,13 @@ def mass_matrix(hypotheses: Hypotheses, n_units: int, name: str, first: int = 0)
         matrix = matrix.astype(np.int64, copy=False)
     else:
         rows = [h.masses if isinstance(h, Segmentation) else h for h in hypotheses]
+        if not all(isinstance(row, (Sequence, np.ndarray)) for row in rows):
+            raise InputError(
+                "hypotheses that are not lists",
+                expected="a list of hypotheses, each a list of masses",
+                remedy="write [[3, 4]] for the single hypothesis [3, 4]",
+                place=Place(document=name),
+            )
         counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         flat = np.array(list(chain.from_iterable(rows)) or [0])
         if flat.dtype.kind not in "iu":
@@ -88,6 +112,12 @@ def mass_matrix(hypotheses: Hypotheses, n_units: int, name: str, first: int = 0)
         found = "a mass below 1" if bad[at] else f"masses that sum to {int(matrix[at].sum())}"
         raise _refusal(f"hypothesis {first + at + 1} with {found}", n_units, name)
     return matrix
+
+
+def stack_masses(matrices: Sequence[Masses]) -> Masses:
+    """Put matrices of masses under one another, padded to the widest."""
+    width = max(matrix.shape[1] for matrix in matrices)
+    return np.concatenate([np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in matrices])
 
 
 def _refusal(found: str, n_units: int, name: str) -> InputError:

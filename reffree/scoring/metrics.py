@@ -8,7 +8,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from reffree.errors import InputError, UnknownNameError
+from reffree.errors import OptionError, UnknownNameError
 from reffree.scoring.arp import ArpCos, ArpPair, ArpStd
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
@@ -64,6 +64,12 @@ def parse_metric(text: str) -> Metric:
     'arp_std'
     """
     name, _, options = text.partition(":")
+    if "," in name:
+        raise OptionError(
+            f"several metrics in one, {text!r}",
+            expected="one metric",
+            remedy=f"repeat the option: {' '.join(f'-m {part}' for part in text.split(','))}",
+        )
     if name not in METRICS:
         raise UnknownNameError("metric", name, METRICS)
     choices = CHOICES.get(name, {})
@@ -72,7 +78,7 @@ def parse_metric(text: str) -> Metric:
         key, _, value = option.partition("=")
         if key not in choices or value not in choices[key]:
             known = [f"{k}={v}" for k, spellings in choices.items() for v in spellings]
-            raise InputError(
+            raise OptionError(
                 f"the option {option!r} of {name}",
                 expected=" or ".join(known) or "no options",
                 remedy=f"write -m {name}" + (f" or -m {name}:{known[0]}" if known else ""),
@@ -82,8 +88,10 @@ def parse_metric(text: str) -> Metric:
 
 
 def parse_metrics(names: Iterable[str] | None) -> tuple[Metric, ...]:
-    """Read several, each once; None means all of them with their defaults."""
-    parsed = [parse_metric(name) for name in (METRICS if names is None else names)]
+    """Read several, each once; None and ``all`` mean all of them with their defaults."""
+    given = [names] if isinstance(names, str) else [*METRICS] if names is None else [*names]
+    every = [one for name in given for one in (METRICS if name == "all" else [name])]
+    parsed = [parse_metric(name) for name in every]
     return tuple({spelling(metric): metric for metric in parsed}.values())
 
 

@@ -11,7 +11,8 @@ weighted       ``angle · |x_j|``
 
 Running sums start at the diagonal and go outwards, so the sum over a span that contains the unit
 adds positive terms only: no dispersion is ever the small difference of two large numbers, none is
-negative, and identical units give exactly 0.
+negative. Units that agree to within the rounding of their own type are identical, at distance
+exactly 0: the same sentence encoded in two batches says nothing about a boundary.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -37,8 +39,16 @@ NEAR = 1e-6
 NEAR_ELEMENTS = 1 << 22
 """Components of near pairs measured at a time."""
 
-ROUNDING = 1e-12
-"""Smallest variance, relative to the mean squared norm, that is not rounding."""
+FLOAT32_NOISE = 16
+"""Units of float32 rounding by which an encoder's vectors of one text differ between batches."""
+
+
+def rounding_of(dtype: torch.dtype) -> float:
+    """Squared distance, relative to two vectors' squared lengths, that rounding alone can make."""
+    if not dtype.is_floating_point:
+        return 0.0
+    eps = torch.finfo(dtype).eps
+    return (eps if eps > torch.finfo(torch.float32).eps else FLOAT32_NOISE * eps) ** 2
 
 
 class Units:
@@ -63,6 +73,11 @@ class Units:
         )
         exponent = torch.frexp(padded.abs().amax((1, 2))).exponent.clamp(-1000, 1000)
         self.vectors = torch.ldexp(padded, -exponent[:, None, None])  # (b, n, d)
+        self.rounding = torch.tensor(
+            [rounding_of(document.dtype) for document in documents],
+            dtype=torch.float64,
+            device=device,
+        )  # (b,)
         self._whole: dict[PairValue, Tensor] = {}
 
     @property
@@ -101,13 +116,14 @@ class Units:
         return torch.where(self.is_unit[:, :, None], x - mean, 0.0)
 
     @cached_property
-    def total_variance(self) -> Tensor:
-        """Mean squared distance of a document's units to their mean: the scale of 'nearly 0'.
-
-        Never below the rounding of the mean itself, so that identical units stay identical.
-        """
-        variance = _square_norm(self.centred).sum(1) / self.length
-        return torch.maximum(variance, ROUNDING * self.norm.square().sum(1) / self.length)  # (b,)
+    def _identity(self) -> Tensor | None:
+        """Equal numbers for equal vectors of a document, so that repeats need no measuring."""
+        if self.vectors.device.type != "cpu":
+            return None
+        rows = np.ascontiguousarray(self.vectors.flatten(0, 1).numpy())
+        keys = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize)))[:, 0]
+        ids = np.unique(keys, return_inverse=True)[1]
+        return torch.from_numpy(ids.reshape(self.vectors.shape[:2]))  # (b, n)
 
     def row_sums(self, layout: Layout, requests: Iterable[Request]) -> dict[Request, Tensor]:
         """For every request, each unit's pair values summed over its span."""
@@ -156,40 +172,70 @@ class Units:
         self, values: set[PairValue], rows: slice, columns: slice
     ) -> Iterator[tuple[PairValue, Tensor]]:
         if values & {"squared", "distance"}:
-            squared = _squared_distances(self.vectors, self.centred, rows, columns)
+            squared = squared_distances(
+                self.vectors, self.centred, rows, columns, self._identity
+            )
+            self._drop_rounding(squared, self.norm, rows, columns)
             if "squared" in values:
                 yield "squared", squared
             if "distance" in values:
                 yield "distance", squared.sqrt()
         if values & {"angle", "weighted"}:
-            angle = _squared_distances(self.directions, self.centred_directions, rows, columns)
+            angle = squared_distances(
+                self.directions, self.centred_directions, rows, columns, self._identity
+            )
+            has_direction = (self.norm > 0).double()
+            self._drop_rounding(angle, has_direction, rows, columns)
             # A zero vector has no direction: its cosine with anything is 0.
-            is_zero = self.norm == 0
-            undirected = is_zero[:, rows, None] | is_zero[:, None, columns]
-            angle = angle.div_(2).masked_fill_(undirected, 1.0)
+            both = has_direction[:, rows, None] * has_direction[:, None, columns]
+            angle = angle.div_(2).masked_fill_(both == 0, 1.0)
             angle.diagonal(rows.start - columns.start, 1, 2).zero_()
             if "angle" in values:
                 yield "angle", angle
             if "weighted" in values:
                 yield "weighted", angle * self.norm[:, None, columns]
 
+    def _drop_rounding(self, squared: Tensor, norm: Tensor, rows: slice, columns: slice) -> None:
+        """Set distances that rounding alone can make to 0."""
+        scale = norm.square() * self.rounding[:, None]
+        squared.masked_fill_(squared <= scale[:, rows, None] + scale[:, None, columns], 0.0)
 
-def _square_norm(x: Tensor) -> Tensor:
-    norm: Tensor = torch.linalg.vector_norm(x, dim=-1)
-    return norm.square()
 
+def squared_distances(
+    x: Tensor, centred: Tensor, rows: slice, columns: slice, identity: Tensor | None = None
+) -> Tensor:
+    """Squared distances; on CPUs from the Gram matrix, near pairs measured directly.
 
-def _squared_distances(x: Tensor, centred: Tensor, rows: slice, columns: slice) -> Tensor:
-    """Squared distances from the Gram matrix, near pairs measured directly."""
+    Args:
+        x: (b, n, d) vectors.
+        centred: the same, minus their document's mean.
+        rows: of the result.
+        columns: of the result.
+        identity: (b, n) equal numbers for equal vectors, if known.
+    """
+    if x.device.type != "cpu":
+        # No data-dependent shapes: the host never waits for the device.
+        exact = "donot_use_mm_for_euclid_dist"
+        distance: Tensor = torch.cdist(x[:, rows], x[:, columns], compute_mode=exact)
+        return distance.square()
     left, right = centred[:, rows], centred[:, columns]
     scale = _square_norm(left)[:, :, None] + _square_norm(right)[:, None, :]  # (b, r, c)
     squared = torch.baddbmm(scale, left, right.transpose(1, 2), alpha=-2).clamp_(min=0)
-    near = (squared < NEAR * scale).nonzero()  # (pairs, 3)
-    for part in torch.split(near, max(1, NEAR_ELEMENTS // x.shape[2])):
+    near = squared < NEAR * scale
+    if identity is not None:
+        same = identity[:, rows, None] == identity[:, None, columns]
+        squared.masked_fill_(same, 0.0)
+        near &= ~same
+    for part in torch.split(near.nonzero(), max(1, NEAR_ELEMENTS // x.shape[2])):
         document, row, column = part.unbind(1)
         difference = x[document, row + rows.start] - x[document, column + columns.start]
         squared[document, row, column] = difference.square().sum(1)
     return squared
+
+
+def _square_norm(x: Tensor) -> Tensor:
+    norm: Tensor = torch.linalg.vector_norm(x, dim=-1)
+    return norm.square()
 
 
 def _outward_sums(values: Tensor, diagonal: int) -> Tensor:

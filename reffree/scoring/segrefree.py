@@ -24,7 +24,7 @@ ALL_SINGLE = 10.0
 """Score of a document cut into single units: the paper's penalty."""
 
 EQUAL_CENTROIDS = 1e-12
-"""Squared distance, relative to the document's variance, below which centroids are equal."""
+"""Squared distance, relative to that of the segments' units, below which centroids are equal."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,7 @@ class SegReFree:
         following = torch.nn.functional.pad(masses[:, 1:], (0, 1), value=1)
         cross = layout.segment_sum(sums["squared", "next"]) / (masses * following)
         gap = cross - variance - torch.nn.functional.pad(variance[:, 1:], (0, 1))
-        scale = units.total_variance[layout.document][:, None]
-        is_apart = gap > EQUAL_CENTROIDS * scale
+        is_apart = gap > EQUAL_CENTROIDS * cross
         is_finite = layout.has_successor & is_apart
         both = dispersion + torch.nn.functional.pad(dispersion[:, 1:], (0, 1))
         ratio = both / torch.where(is_finite, gap, 1.0).sqrt()

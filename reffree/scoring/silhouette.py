@@ -21,9 +21,6 @@ from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
 from reffree.scoring.result import SIMILARITY, MetricScores, Orientation
 
-VANISHING = 1e-6
-"""Distance, relative to the document's spread, below which two units count as identical."""
-
 
 @dataclass(frozen=True)
 class Silhouette:
@@ -49,8 +46,7 @@ class Silhouette:
         )
         is_segmented = (layout.n_segments > 1)[:, None]
         largest = torch.maximum(a, torch.where(is_segmented, b, 0.0))
-        spread = units.total_variance.sqrt()[layout.document][:, None]
-        is_scored = is_segmented & (own > 1) & (largest > VANISHING * spread)
+        is_scored = is_segmented & (own > 1) & (largest > 0)
         s = torch.where(is_scored, (b - a) / torch.where(is_scored, largest, 1.0), 0.0)
         segments = layout.segment_sum(s) / layout.masses.clamp(min=1)
         scores = MetricScores.from_segments(segments, layout.is_segment & is_segmented)

@@ -25,7 +25,7 @@ class DocumentBootstrap:
         step = max(1, RESAMPLED_AT_ONCE // n_documents)
         sizes = [min(step, resamples - start) for start in range(0, resamples, step)]
         self._counts = [
-            rng.multinomial(n_documents, uniform, size=size).astype(np.int32) for size in sizes
+            rng.multinomial(n_documents, uniform, size=size).astype(np.uint8) for size in sizes
         ]
 
     def interval(

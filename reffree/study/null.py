@@ -2,8 +2,8 @@
 
 A raw reference-free score depends on how many segments there are and how long they are. The null
 of a hypothesis is the same document cut into the same lengths in random order; to be as good as
-such arrangements or better is a significance test that needs no gold labels. Documents combine
-by averaging: draw ``j`` of the corpus is the mean over documents of their draws ``j``, so the corpus
+such arrangements or better is a significance test that needs no gold labels. Documents combine by
+averaging: draw ``j`` of the corpus is the mean over documents of their draws ``j``, so the corpus
 p-value is itself that of a permutation test, in which documents are permuted independently.
 """
 
@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from reffree.scoring.engine import RawScores, Unsegmented, score_documents
-from reffree.scoring.inputs import Masses
+from reffree.scoring.inputs import Masses, stack_masses
 from reffree.scoring.metrics import Metric, spelling
 from reffree.segmentation import Segmentation
 from reffree.study.table import NullTest
@@ -65,7 +65,9 @@ def against_null(
     documents: dict[tuple[int, str, str], NullTest | None] = {}
     for group in _groups(len(ids), len(systems) * draws):
         matrices = [
-            _stack([_arrangements(hypotheses[s][d].masses, draws, ids[d], seed) for s in systems])
+            stack_masses(
+                [_arrangements(hypotheses[s][d].masses, draws, ids[d], seed) for s in systems]
+            )
             for d in group
         ]
         scores = score_documents(
@@ -128,11 +130,6 @@ def _arrangements(masses: tuple[int, ...], draws: int, id: str, seed: int) -> Ma
     digest = hashlib.blake2b(f"{seed}\0{id}\0{lengths}".encode(), digest_size=16).digest()
     rng = np.random.default_rng(int.from_bytes(digest, "big"))
     return rng.permuted(np.tile(np.array(lengths, dtype=np.int64), (draws, 1)), axis=1)
-
-
-def _stack(matrices: Sequence[Masses]) -> Masses:
-    width = max(matrix.shape[1] for matrix in matrices)
-    return np.concatenate([np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in matrices])
 
 
 def _groups(n_documents: int, per_document: int) -> Iterator[list[int]]:

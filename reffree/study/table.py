@@ -5,8 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from reffree.errors import ReffreeError
+
 if TYPE_CHECKING:
     import pandas as pd
+
+    # For annotations here and in the reports; nothing is imported when the program runs.
+    from reffree.scoring.attribution import Addition as Addition
+    from reffree.scoring.attribution import BoundaryEffect as BoundaryEffect
+    from reffree.scoring.attribution import Explanation as Explanation
 
 DECIMALS = 10
 """Rounding of results: far below any meaning, far above what batching can change."""
@@ -117,6 +124,22 @@ class DocumentScores:
     id: str
     system: str
     metrics: dict[str, PartScore]
+    units: tuple[str, ...] = ()  # the text, where it is needed to draw explanations
+    explanations: dict[str, Explanation] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        result: dict[str, Any] = {
+            "id": self.id,
+            "system": self.system,
+            "metrics": {name: score.to_dict() for name, score in self.metrics.items()},
+        }
+        if self.explanations is not None:
+            result["explanations"] = {
+                name: _explanation_to_dict(explanation)
+                for name, explanation in self.explanations.items()
+            }
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +175,19 @@ class ScoreTable:
             "notes": list(self.notes),
         }
         if self.documents is not None:
-            result["documents"] = [
-                {
-                    "id": row.id,
-                    "system": row.system,
-                    "metrics": {name: score.to_dict() for name, score in row.metrics.items()},
-                }
-                for row in self.documents
-            ]
+            result["documents"] = [row.to_dict() for row in self.documents]
         return result
+
+    def __str__(self) -> str:
+        """One line per system with its values, for a quick look."""
+        lines = []
+        for row in self.systems:
+            values = [
+                f"{name} {'undefined' if score.value is None else f'{score.value:.3f}'}"
+                for name, score in row.metrics.items()
+            ]
+            lines.append(f"{row.system}: {', '.join(values)}")
+        return "\n".join([*lines, self.signature])
 
     def best(self, metric: str) -> frozenset[str]:
         """Return the systems with the best value, ties included.
@@ -176,12 +203,12 @@ class ScoreTable:
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per system and metric (needs pandas)."""
-        import pandas as pd
-
+        pd = _pandas()
         rows = [
             {
                 "system": row.system,
                 "metric": name,
+                "direction": score.direction,
                 "value": rounded(score.value),
                 "raw": rounded(score.raw),
                 "ci_low": None if score.ci is None else rounded(score.ci[0]),
@@ -196,8 +223,7 @@ class ScoreTable:
 
     def documents_to_pandas(self) -> pd.DataFrame:
         """One row per document, system and metric (needs pandas and ``per_document=True``)."""
-        import pandas as pd
-
+        pd = _pandas()
         rows = [
             {
                 "id": row.id,
@@ -210,3 +236,32 @@ class ScoreTable:
             for name, score in row.metrics.items()
         ]
         return pd.DataFrame(rows, columns=["id", "system", "metric", "value", "raw"])
+
+
+def _pandas() -> Any:  # noqa: ANN401  (a module)
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ReffreeError(
+            "found no pandas; expected it for data frames; run python -m pip install pandas, "
+            "or use to_dict()"
+        ) from None
+    return pd
+
+
+def _explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
+    addition = explanation.addition
+    return {
+        "boundaries": [
+            {
+                "at": boundary.at,
+                "contribution": rounded(boundary.contribution),
+                "best_shift": boundary.best_shift,
+                "shift_gain": rounded(boundary.shift_gain),
+            }
+            for boundary in explanation.boundaries
+        ],
+        "addition": None
+        if addition is None
+        else {"at": addition.at, "gain": rounded(addition.gain)},
+    }

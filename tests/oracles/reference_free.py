@@ -19,17 +19,11 @@ Array = NDArray[np.float64]
 ZERO_CENTROID = 1e-6
 """A centroid counts as zero up to this fraction of the mean norm of what it averages."""
 
-ZERO_COSINE_DISPERSIONS = 1e-12
-"""arp_cos, arp_pair: inter + intra up to this gives RP = 0."""
+IDENTICAL = 1e-13
+"""Units nearer than this fraction of their norms are the same up to float64 rounding."""
 
-ZERO_VARIANCES = 1e-12
-"""arp_std: inter + intra variance up to this fraction of the document's gives RP = 0."""
-
-ZERO_DISTANCE = 1e-6
-"""Distances up to this fraction of the document's standard deviation count as 0."""
-
-ROUNDING_FLOOR = 1e-12
-"""The document's variance is taken as at least this fraction of its mean squared norm."""
+EQUAL_CENTROIDS = 1e-6
+"""Centroids nearer than this fraction of their units' distances are equal."""
 
 SEGREFREE_ALL_ONE_UNIT = 10.0
 """SegReFree of a document whose segments all have one unit."""
@@ -64,20 +58,10 @@ def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def total_variance(units: Array) -> float:
-    """Mean squared distance of the document's units to their mean."""
-    centroid = units.mean(axis=0)
-    return mean([float(np.linalg.norm(unit - centroid)) ** 2 for unit in units])
-
-
-def variance_scale(units: Array) -> float:
-    """The total variance, kept above rounding noise when all units are equal.
-
-    The mean of equal numbers is not always that number (three times 0.1), so a document of equal
-    units has a tiny variance, against which no threshold could be relative.
-    """
-    mean_squared_norm = mean([float(np.linalg.norm(unit)) ** 2 for unit in units])
-    return max(total_variance(units), ROUNDING_FLOOR * mean_squared_norm)
+def are_identical(units: Array) -> bool:
+    """Whether all units agree up to rounding, so that they have no dispersion at all."""
+    largest = max(float(np.linalg.norm(unit)) for unit in units)
+    return all(distance(unit, units[0]) <= IDENTICAL * largest for unit in units)
 
 
 def distance(x: Array, y: Array) -> float:
@@ -99,11 +83,23 @@ def cosine(x: Array, y: Array) -> float:
 
 def std_dispersion(x: Array) -> float:
     """Eq. 13-14 before squaring: norm of the per-dimension standard deviation (ddof 0)."""
+    if are_identical(x):
+        return 0.0
     return float(np.linalg.norm(np.std(x, axis=0)))
+
+
+def have_one_direction(x: Array) -> bool:
+    """Whether all units point the same way; a zero vector points nowhere."""
+    norms = [float(np.linalg.norm(unit)) for unit in x]
+    if min(norms) == 0.0:
+        return False
+    return are_identical(np.array([unit / norm for unit, norm in zip(x, norms, strict=True)]))
 
 
 def cos_dispersion(x: Array) -> float:
     """Eq. 17-18 as a distance: 1 - mean cosine between the centroid and each unit."""
+    if have_one_direction(x):
+        return 0.0
     centroid = x.mean(axis=0)
     mean_norm = mean([float(np.linalg.norm(unit)) for unit in x])
     if float(np.linalg.norm(centroid)) <= ZERO_CENTROID * mean_norm:
@@ -113,6 +109,8 @@ def cos_dispersion(x: Array) -> float:
 
 def pair_dispersion(x: Array) -> float:
     """Eq. 19-20 as a distance: 1 - mean cosine over the pairs i < j."""
+    if have_one_direction(x):
+        return 0.0
     cosines = []
     for i in range(len(x)):
         for j in range(i + 1, len(x)):
@@ -127,18 +125,10 @@ DISPERSIONS: dict[str, Callable[[Array], float]] = {
 }
 
 
-def relative_proximity(inter: float, intra_to_p: float, kind: str, p: float, scale: float) -> float:
-    """Eq. 15 on inter and intra**p; 0 where both dispersions are practically 0.
-
-    ``scale`` is the variance of the whole document (used by kind "std" only).
-    """
-    intra = float(intra_to_p ** (1.0 / p))
-    if kind == "std":
-        if inter**2 + intra**2 <= ZERO_VARIANCES * scale:
-            return 0.0
-    elif inter + intra <= ZERO_COSINE_DISPERSIONS:
+def relative_proximity(inter_to_p: float, intra_to_p: float) -> float:
+    """Eq. 15; 0 where neither set has any dispersion."""
+    if inter_to_p + intra_to_p == 0.0:
         return 0.0
-    inter_to_p = float(inter**p)
     return (inter_to_p - intra_to_p) / (inter_to_p + intra_to_p)
 
 
@@ -147,7 +137,6 @@ def arp_segments(embeddings: ArrayLike, masses: Sequence[int], kind: str, p: flo
     dispersion = DISPERSIONS[kind]
     units = as_units(embeddings)
     segments = split_segments(units, masses)
-    scale = variance_scale(units)
 
     inters: list[float] = []
     intras: list[float | None] = []
@@ -173,7 +162,7 @@ def arp_segments(embeddings: ArrayLike, masses: Sequence[int], kind: str, p: flo
     scores = []
     for inter, intra in zip(inters, intras, strict=True):
         intra_to_p = mean(known) if intra is None else intra**p
-        scores.append(relative_proximity(inter, intra_to_p, kind, p, scale))
+        scores.append(relative_proximity(inter**p, intra_to_p))
     return scores
 
 
@@ -186,7 +175,6 @@ def silhouette_by_segment(embeddings: ArrayLike, masses: Sequence[int]) -> list[
     segments = split_segments(units, masses)
     if len(segments) < 2:
         raise ValueError("silhouette needs at least two segments")
-    smallest = ZERO_DISTANCE * math.sqrt(variance_scale(units))
 
     scores: list[list[float]] = []
     for n, segment in enumerate(segments):
@@ -203,7 +191,7 @@ def silhouette_by_segment(embeddings: ArrayLike, masses: Sequence[int]) -> list[
                 continue
             a = mean([distance(unit, other) for j, other in enumerate(segment) if j != i])
             b = min(mean([distance(unit, other) for other in near]) for near in neighbours)
-            if max(a, b) <= smallest:
+            if max(a, b) == 0.0:
                 segment_scores.append(0.0)
             else:
                 segment_scores.append((b - a) / max(a, b))
@@ -226,6 +214,8 @@ def silhouette_segments(embeddings: ArrayLike, masses: Sequence[int]) -> list[fl
 
 def corrected_dispersion(segment: Array) -> float:
     """Eq. 5: mean distance to the centroid over 1 - 1/sqrt(mass); mass > 1."""
+    if are_identical(segment):
+        return 0.0
     centroid = segment.mean(axis=0)
     raw = mean([distance(unit, centroid) for unit in segment])
     return raw / (1.0 - 1.0 / math.sqrt(len(segment)))
@@ -237,7 +227,6 @@ def segrefree_segments(embeddings: ArrayLike, masses: Sequence[int]) -> list[flo
     segments = split_segments(units, masses)
     if all(mass == 1 for mass in masses):
         return [SEGREFREE_ALL_ONE_UNIT for _ in segments]
-    smallest = ZERO_DISTANCE * math.sqrt(variance_scale(units))
 
     centroids = [segment.mean(axis=0) for segment in segments]
     known = [corrected_dispersion(segment) for segment in segments if len(segment) > 1]
@@ -252,7 +241,10 @@ def segrefree_segments(embeddings: ArrayLike, masses: Sequence[int]) -> list[flo
             if j < 0 or j >= len(segments):
                 continue
             between = distance(centroids[i], centroids[j])
-            if between <= smallest:
+            squares = [distance(x, y) ** 2 for x in segments[i] for y in segments[j]]
+            if between <= EQUAL_CENTROIDS * math.sqrt(mean(squares)):
+                continue
+            if are_identical(np.array([centroids[i], centroids[j]])):
                 continue
             ratios.append((dispersions[i] + dispersions[j]) / between)
         scores.append(max(ratios) if ratios else None)

@@ -1,0 +1,80 @@
+"""How results reach the user: format, colour, width, and a file written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import click
+
+from reffree.atomic import write_file
+from reffree.errors import InputError, Place
+from reffree.report.score import OutputFormat
+
+ENDINGS: dict[str, OutputFormat] = {
+    ".json": "json",
+    ".csv": "csv",
+    ".md": "md",
+    ".tex": "latex",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a result goes, and in what form."""
+
+    format: OutputFormat
+    path: Path | None  # None is standard output
+
+    @classmethod
+    def of(cls, format: str | None, path: Path | None, inputs: Iterable[str] = ()) -> Output:
+        """Choose the format by the file's ending if it is not given; spare the input files."""
+        if path is not None and str(path) == "-":
+            path = None
+        if path is not None:
+            for file in inputs:
+                if path.exists() and Path(file).exists() and path.samefile(file):
+                    raise click.UsageError(f"-o {path}: this is an input; choose another file.")
+        by_ending = "table" if path is None else ENDINGS.get(path.suffix.lower(), "table")
+        return cls(cast(OutputFormat, format or by_ending), path)
+
+    @property
+    def color(self) -> bool:
+        """Whether the result goes to a person's terminal that wants colours."""
+        return self.path is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+    @property
+    def width(self) -> int | None:
+        """Return the columns of the terminal the result goes to; None where there is none."""
+        if self.path is not None or not sys.stdout.isatty():
+            return None
+        return os.get_terminal_size(sys.stdout.fileno()).columns
+
+    def write(self, text: str, notes: Sequence[str] = ()) -> None:
+        """Write the result as UTF-8, and the notes where a table does not show them."""
+        if self.path is not None:
+            write_file(self.path, [text])
+        else:
+            _to_stdout(text)
+        if self.format != "table" or self.path is not None:
+            for note in notes:
+                click.echo(f"reffree: note: {note}", err=True)
+
+
+def _to_stdout(text: str) -> None:
+    try:
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise  # the reader has seen enough
+    except OSError as error:
+        raise InputError(
+            f"an output that cannot be written ({error.strerror})",
+            expected="room for the result",
+            remedy="free some space, or write elsewhere with -o FILE",
+            place=Place(file="standard output"),
+        ) from None
