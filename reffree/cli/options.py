@@ -34,7 +34,7 @@ system_options = _all(
         "--metric",
         "metrics",
         multiple=True,
-        help="arp_std, arp_cos, arp_pair, silhouette, segrefree or sag, with options as in "
+        help="arp_std, arp_cos, arp_pair, silhouette or segrefree, with options as in "
         "arp_std:p=1 or silhouette:average=units; may be repeated.  [default: all]",
     ),
     click.option(
