@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+# Several libraries here bring threads of their own; on two cores those that spin starve the others.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 

@@ -492,9 +492,9 @@ def test_terminal_shows_colour_and_progress_and_honours_no_color(
 
 def test_interrupted_encoding_resumes_from_the_cache(write_corpus, environment, tmp_path):
     texts = [
-        f"Sentence {i} says that item {i} of the list is {i * 7} metres long." for i in range(1500)
+        f"Sentence {i} says that item {i} of the list is {i * 7} metres long." for i in range(1000)
     ]
-    path = write_corpus([document("long", units=texts, gold=[500, 1000])])
+    path = write_corpus([document("long", units=texts, gold=[400, 600])])
     arguments = [sys.executable, "-m", "reffree", "score", str(path), "--batch-tokens", "512"]
     here = {**environment, "REFFREE_CACHE_DIR": str(tmp_path / "cache")}
     process = subprocess.Popen(arguments, env=here, stderr=subprocess.PIPE, text=True)
@@ -521,8 +521,8 @@ def test_interrupted_encoding_resumes_from_the_cache(write_corpus, environment, 
     assert "interrupted; run it again to go on" in errors
     assert "Traceback" not in errors
     saved = rows()
-    assert 0 < saved < 1500
+    assert 0 < saved < 1000
     again = subprocess.run(arguments, env=here, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
-    assert "1,500 units" in again.stdout
-    assert rows() == 1500
+    assert "1,000 units" in again.stdout
+    assert rows() == 1000

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reffree.scoring import compiled
 from reffree.scoring.engine import COMPILED_FROM, score_document, score_documents
 from reffree.scoring.inputs import mass_matrix
-from reffree.scoring.metrics import parse_metrics
+from reffree.scoring.metrics import COMPILED, parse_metrics
 from reffree.scoring.pairs import Units
 from tests.test_scoring import documents, hypotheses, oracle, random_masses
 
@@ -31,7 +31,7 @@ def test_scores_equal_the_definition(data):
     embeddings = data.draw(documents())
     masses = data.draw(hypotheses(len(embeddings)))
     scores, _ = run_compiled(embeddings, masses)
-    for column, name in enumerate(compiled.COLUMNS):
+    for column, name in enumerate(COMPILED):
         for row, m in enumerate(masses):
             expected = oracle(embeddings, m, name)
             got = scores[row, column]
@@ -48,12 +48,12 @@ def test_both_paths_agree_on_a_real_size():
     x[100] = 0
     masses = [random_masses(rng, 300, int(k)) for k in rng.integers(2, 120, size=400)]
     assert len(masses) * 300 >= COMPILED_FROM
-    many = score_documents([x], [masses], parse_metrics(list(compiled.COLUMNS)))
+    many = score_documents([x], [masses], parse_metrics(list(COMPILED)))
     for start in range(0, 400, 100):
         part = masses[start : start + 100]
         assert len(part) * 300 < COMPILED_FROM
-        few = score_documents([x], [part], parse_metrics(list(compiled.COLUMNS)))
-        for name in compiled.COLUMNS:
+        few = score_documents([x], [part], parse_metrics(list(COMPILED)))
+        for name in COMPILED:
             ours = many[name].documents[0][start : start + 100]
             assert_allclose(ours, few[name].documents[0], rtol=1e-10, atol=1e-10, err_msg=name)
             assert_array_equal(many[name].left_out[0][start : start + 100], few[name].left_out[0])

@@ -8,10 +8,10 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from reffree.scoring.compiled import COLUMNS, build_tables, score_masses
+from reffree.scoring.compiled import build_tables, score_masses
 from reffree.scoring.engine import score_document, score_documents
 from reffree.scoring.inputs import mass_matrix
-from reffree.scoring.metrics import parse_metrics
+from reffree.scoring.metrics import COMPILED, parse_metrics
 from reffree.scoring.pairs import Units
 
 mpmath.mp.dps = 60
@@ -113,8 +113,8 @@ def test_the_compiled_loop_is_as_exact(make):
     masses = [[5] * 60, [7, 3] * 30, [1, 4] * 60]
     tables = build_tables(Units([x], torch.device("cpu")))
     scores, _ = score_masses(tables, mass_matrix(masses, 300, "d"), threads=1)
-    expected = score_document(x, masses, list(COLUMNS))
-    for column, name in enumerate(COLUMNS):
+    expected = score_document(x, masses, list(COMPILED))
+    for column, name in enumerate(COMPILED):
         assert_allclose(scores[:, column], expected[name], rtol=1e-7, atol=1e-7, err_msg=name)
 
 

@@ -255,3 +255,28 @@ def test_pandas():
     documents = table.documents_to_pandas()
     assert len(documents) == 8
     assert frame["value"][0] == pytest.approx(documents["value"].mean())
+
+
+def test_sag_pools_documents_and_counts_unsegmented_ones_as_average():
+    corpus, arrays = make(
+        cut=lambda n: [3, n - 3], some=lambda n: [n] if n % 2 else [3, n - 3], none=lambda n: [n]
+    )
+    table = reffree.score(corpus, embeddings=arrays, metrics=["sag"], per_document=True)
+    parts = {
+        system: [row.metrics["sag"] for row in table.documents if row.system == system]
+        for system in ("cut", "some", "none")
+    }
+    weights = np.array([part.weight for part in parts["cut"]])
+    raw = np.array([part.raw for part in parts["cut"]])
+    cells = {row.system: row.metrics["sag"] for row in table.systems}
+    assert cells["cut"].raw == pytest.approx((raw * weights).sum() / weights.sum())
+    assert cells["cut"].value == pytest.approx(1 - cells["cut"].raw)
+    is_cut = np.array([part.raw != 0 for part in parts["some"]])
+    assert 0 < is_cut.sum() < 8
+    numerator = (raw * weights)[is_cut].sum()
+    denominator = weights[is_cut].sum() + (~is_cut).sum() * weights[is_cut].mean()
+    assert cells["some"].raw == pytest.approx(numerator / denominator)
+    assert cells["none"].raw == 0
+    assert "sag(shuffles=128)" in table.signature
+    again = reffree.score(corpus, embeddings=arrays, metrics=["sag"], seed=1)
+    assert again.systems[1].metrics["sag"].value != cells["cut"].value

@@ -34,8 +34,8 @@ system_options = _all(
         "--metric",
         "metrics",
         multiple=True,
-        help="arp_std, arp_cos, arp_pair, silhouette or segrefree, with options as in "
-        "arp_std:p=1 or silhouette:average=units; may be repeated.  [default: all]",
+        help="arp_std, arp_cos, arp_pair, silhouette, segrefree or sag, with options as in "
+        "arp_std:p=1 or silhouette:average=units; may be repeated.  [default: all but sag]",
     ),
     click.option(
         "--system",

@@ -24,6 +24,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reffree.scoring.arp import ZERO_CENTROID
+from reffree.scoring.metrics import COMPILED
 from reffree.scoring.pairs import NEAR, Units
 from reffree.scoring.segrefree import ALL_SINGLE, EQUAL_CENTROIDS
 
@@ -32,12 +33,6 @@ Integers = NDArray[np.int64]
 
 TABLES = 7
 """Tables of n × (n + 1) numbers that are held per document."""
-
-COLUMNS = (
-    *("arp_std", "arp_std:p=1", "arp_cos", "arp_pair"),
-    *("silhouette", "silhouette:average=units", "segrefree"),
-)
-"""What one pass yields for every hypothesis, in this order."""
 
 
 class Tables(NamedTuple):
@@ -63,7 +58,8 @@ def build_tables(units: Units) -> Tables:
     centred = units.centred[0]
     gram = (centred @ centred.T).numpy()
     n = len(x)
-    filled = [np.zeros((n + 1, n + 1)) for _ in range(TABLES)]
+    # One allocation: large arrays get large pages, and far fewer faults.
+    filled = list(np.zeros((TABLES, n + 1, n + 1)))
     _fill(gram, x, units.norm[0].numpy(), float(units.rounding[0]), *filled)
     return Tables(*filled)
 
@@ -72,10 +68,10 @@ def score_masses(tables: Tables, masses: Integers, threads: int) -> tuple[Floats
     """Score hypotheses given as masses padded with zeros at the end.
 
     Returns:
-        Raw scores (hypotheses, `COLUMNS`), NaN where undefined or without a boundary, and the pairs
-        that SegReFree left out.
+        Raw scores (hypotheses, `COMPILED`), NaN where undefined or without a boundary, and the
+        pairs that SegReFree left out.
     """
-    scores = np.empty((len(masses), len(COLUMNS)))
+    scores = np.empty((len(masses), len(COMPILED)))
     left_out = np.zeros(len(masses), dtype=np.int64)
     parts = np.array_split(np.arange(len(masses)), max(1, min(threads, len(masses))))
     spans = [(int(part[0]), int(part[-1]) + 1) for part in parts if len(part)]

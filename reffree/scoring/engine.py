@@ -18,11 +18,12 @@ from reffree.scoring.inputs import (
     Hypotheses,
     Masses,
     check_embeddings,
+    distinct_rows,
     mass_matrix,
     stack_masses,
 )
 from reffree.scoring.layout import Layout
-from reffree.scoring.metrics import Metric, parse_metrics, spelling
+from reffree.scoring.metrics import COMPILED, Metric, parse_metrics, spelling
 from reffree.scoring.pairs import TABLE_ELEMENTS, Units
 from reffree.scoring.result import MetricScores
 
@@ -64,6 +65,7 @@ def score_document(
     metrics: Sequence[str] | None = None,
     *,
     unsegmented: Unsegmented = "neutral",
+    seed: int = 0,
     memory: int | None = None,
 ) -> dict[str, Tensor]:
     """Raw scores of many segmentations of one document, for training and search loops.
@@ -75,6 +77,7 @@ def score_document(
             with a row per hypothesis, padded with zeros.
         metrics: names as for ``reffree score -m``; all by default.
         unsegmented: what a hypothesis without a boundary scores.
+        seed: of the shuffles of ``sag``.
         memory: bytes to stay within; a quarter of what is free by default.
 
     Returns:
@@ -88,7 +91,11 @@ def score_document(
     [0.966064, -0.675615]
     """
     scores = score_documents(
-        [embeddings], [hypotheses], parse_metrics(metrics), unsegmented=unsegmented, memory=memory
+        [embeddings],
+        [hypotheses],
+        parse_metrics(metrics, seed),
+        unsegmented=unsegmented,
+        memory=memory,
     )
     return {name: raw.documents[0] for name, raw in scores.items()}
 
@@ -119,20 +126,24 @@ def score_documents(
     labels = names or [str(i) for i in range(len(embeddings))]
     documents = [check_embeddings(x, name) for x, name in zip(embeddings, labels, strict=True)]
     budget = memory or psutil.virtual_memory().available // 4
-    task = _Task(documents, hypotheses, labels, metrics, unsegmented, keep_segments, device, budget)
+    task = _Task(documents, hypotheses, labels, unsegmented, keep_segments, device, budget)
     results = {
         spelling(metric): RawScores(*([torch.empty(0)] * len(documents) for _ in range(4)))
         for metric in metrics
     }
-    many = [i for i in range(len(documents)) if task.is_compilable(i)]
+    fast = [metric for metric in metrics if spelling(metric) in COMPILED]
+    slow = [metric for metric in metrics if spelling(metric) not in COMPILED]
+    many = [i for i in range(len(documents)) if fast and task.is_compilable(i)]
     for i in many:
-        for name, scores in task.run_compiled(i, progress).items():
+        for name, scores in task.run_compiled(i, fast, progress).items():
             _file(results[name], [i], [len(hypotheses[i])], [scores], keep_segments=False)
-    rest = [i for i in range(len(documents)) if i not in set(many)]
-    for batch in _batches(documents, rest):
-        counts = [len(hypotheses[i]) for i in batch]
-        for name, pieces in task.run_torch(batch, progress).items():
-            _file(results[name], batch, counts, pieces, keep_segments=keep_segments)
+    rest = sorted(set(range(len(documents))) - set(many))
+    for chosen, wanted in ((rest, metrics), (many, slow)):
+        for batch in _batches(documents, chosen if wanted else []):
+            counts = [len(hypotheses[i]) for i in batch]
+            told = progress if wanted is metrics else _silent
+            for name, pieces in task.run_torch(batch, wanted, told).items():
+                _file(results[name], batch, counts, pieces, keep_segments=keep_segments)
     return results
 
 
@@ -143,7 +154,6 @@ class _Task:
     documents: list[Tensor]
     hypotheses: Sequence[Hypotheses]
     names: Sequence[str]
-    metrics: Sequence[Metric]
     unsegmented: Unsegmented
     keep_segments: bool
     device: torch.device | None
@@ -163,10 +173,11 @@ class _Task:
             return False
         from reffree.scoring import compiled
 
-        is_known = all(spelling(metric) in compiled.COLUMNS for metric in self.metrics)
-        return is_known and compiled.table_bytes(n) <= self.memory // 2
+        return compiled.table_bytes(n) <= self.memory // 2
 
-    def run_compiled(self, i: int, progress: Progress) -> dict[str, MetricScores]:
+    def run_compiled(
+        self, i: int, metrics: Sequence[Metric], progress: Progress
+    ) -> dict[str, MetricScores]:
         from reffree.scoring import compiled
 
         units = Units([self.documents[i]], torch.device("cpu"))
@@ -174,7 +185,7 @@ class _Task:
         raw, left_out, n_segments = [], [], []
         for start in range(0, len(self.hypotheses[i]), COMPILED_HYPOTHESES):
             masses = self.masses(i, start, start + COMPILED_HYPOTHESES)
-            distinct, place = np.unique(masses, axis=0, return_inverse=True)
+            distinct, place = distinct_rows(masses)
             scores, left = compiled.score_masses(tables, distinct, torch.get_num_threads())
             raw.append(scores[place])
             left_out.append(left[place])
@@ -184,27 +195,29 @@ class _Task:
         left_out_pairs = torch.from_numpy(np.concatenate(left_out)).double()
         is_single = torch.from_numpy(np.concatenate(n_segments)) == 1
         results = {}
-        for metric in self.metrics:
+        for metric in metrics:
             name = spelling(metric)
-            values = columns[:, compiled.COLUMNS.index(name)].clone()
+            values = columns[:, COMPILED.index(name)].clone()
             counted = left_out_pairs if metric.name == "segrefree" else torch.zeros_like(values)
             made = MetricScores(values[:, None], values, counted, torch.ones_like(values))
             results[name] = _settle_unsegmented(made, is_single, metric, self.unsegmented)
         return results
 
-    def run_torch(self, batch: list[int], progress: Progress) -> dict[str, list[MetricScores]]:
+    def run_torch(
+        self, batch: list[int], metrics: Sequence[Metric], progress: Progress
+    ) -> dict[str, list[MetricScores]]:
         device = self.device_of(batch[0])
         table_elements = min(TABLE_ELEMENTS, max(1, self.memory // 256))
         units = Units([self.documents[i] for i in batch], device, table_elements)
         fitting = self.memory // (2 * HYPOTHESIS_BYTES)
         step = max(1, min(HYPOTHESIS_ELEMENTS, fitting) // units.n_units)
-        parts: dict[str, list[MetricScores]] = {spelling(metric): [] for metric in self.metrics}
+        parts: dict[str, list[MetricScores]] = {spelling(metric): [] for metric in metrics}
         for slots, masses in self._chunks(batch, step):
             layout = Layout.pack(slots, masses, units.n_units, device)
-            requests = chain.from_iterable(metric.requests for metric in self.metrics)
+            requests = chain.from_iterable(metric.requests for metric in metrics)
             sums = units.row_sums(layout, requests)
             is_single = layout.n_segments == 1
-            for metric in self.metrics:
+            for metric in metrics:
                 scores = metric(units, layout, sums)
                 settled = _settle_unsegmented(scores, is_single, metric, self.unsegmented)
                 parts[spelling(metric)].append(settled)
@@ -223,6 +236,10 @@ class _Task:
                 pending.append((slot, masses))
         if pending:
             yield _stack(pending)
+
+
+def _silent(done: int) -> None:
+    """Tell nobody: these hypotheses have been counted."""
 
 
 def _stack(parts: list[tuple[int, Masses]]) -> tuple[NDArray[np.int64], Masses]:

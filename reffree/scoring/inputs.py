@@ -114,6 +114,19 @@ def mass_matrix(hypotheses: Hypotheses, n_units: int, name: str, first: int = 0)
     return matrix
 
 
+def distinct_rows(masses: Masses) -> tuple[Masses, NDArray[np.int64]]:
+    """Return the rows without repeats, and for every row the place of its like."""
+    # Rows with equal sums of random multiples are equal, but for chance: that is checked.
+    factors = np.random.default_rng(0).integers(1, 1 << 62, size=masses.shape[1])
+    with np.errstate(over="ignore"):
+        sums = masses @ factors
+    _, first, place = np.unique(sums, return_index=True, return_inverse=True)
+    if not np.array_equal(masses[first][place], masses):
+        distinct, place = np.unique(masses, axis=0, return_inverse=True)
+        return distinct, place
+    return masses[first], place
+
+
 def stack_masses(matrices: Sequence[Masses]) -> Masses:
     """Put matrices of masses under one another, padded to the widest."""
     width = max(matrix.shape[1] for matrix in matrices)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Protocol
 
 from torch import Tensor
@@ -13,6 +13,7 @@ from reffree.scoring.arp import ArpCos, ArpPair, ArpStd
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
 from reffree.scoring.result import MetricScores, Orientation
+from reffree.scoring.sag import Sag
 from reffree.scoring.segrefree import SegReFree
 from reffree.scoring.silhouette import Silhouette
 
@@ -45,14 +46,24 @@ class Metric(Protocol):
         ...
 
 
-METRICS: dict[str, type[ArpStd | ArpCos | ArpPair | Silhouette | SegReFree]] = {
-    metric.name: metric for metric in (ArpStd, ArpCos, ArpPair, Silhouette, SegReFree)
+METRICS: dict[str, type[ArpStd | ArpCos | ArpPair | Silhouette | SegReFree | Sag]] = {
+    metric.name: metric for metric in (ArpStd, ArpCos, ArpPair, Silhouette, SegReFree, Sag)
 }
 CHOICES: dict[str, dict[str, dict[str, object]]] = {
     "arp_std": {"p": {"1": 1.0, "2": 2.0}},
     "silhouette": {"average": {"segments": "segments", "units": "units"}},
+    "sag": {"shuffles": {str(2**power): 2**power for power in range(2, 11)}},
 }
-"""Metric → option → spelling → value; the first field default is the metric's own."""
+"""Metric → option → how it is spelt → its value; defaults are those of the metric's class."""
+
+DEFAULT = ("arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree")
+"""Scored unless others are asked for; ``sag`` searches every document and takes its time."""
+
+COMPILED = (
+    *("arp_std", "arp_std:p=1", "arp_cos", "arp_pair"),
+    *("silhouette", "silhouette:average=units", "segrefree"),
+)
+"""What the compiled loop scores, in the order of its columns."""
 
 
 def parse_metric(text: str) -> Metric:
@@ -87,11 +98,15 @@ def parse_metric(text: str) -> Metric:
     return METRICS[name](**values)  # type: ignore[arg-type]
 
 
-def parse_metrics(names: Iterable[str] | None) -> tuple[Metric, ...]:
-    """Read several, each once; None and ``all`` mean all of them with their defaults."""
-    given = [names] if isinstance(names, str) else [*METRICS] if names is None else [*names]
+def parse_metrics(names: Iterable[str] | None, seed: int = 0) -> tuple[Metric, ...]:
+    """Read several, each once; None means `DEFAULT`, and ``all`` every one there is.
+
+    ``seed`` is for those that draw at random.
+    """
+    given = [names] if isinstance(names, str) else [*DEFAULT] if names is None else [*names]
     every = [one for name in given for one in (METRICS if name == "all" else [name])]
     parsed = [parse_metric(name) for name in every]
+    parsed = [replace(m, seed=seed) if isinstance(m, Sag) else m for m in parsed]
     return tuple({spelling(metric): metric for metric in parsed}.values())
 
 

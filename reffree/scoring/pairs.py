@@ -33,6 +33,9 @@ Request = tuple[PairValue, SpanName]
 TABLE_ELEMENTS = 1 << 22
 """Entries of one pair table held at a time (32 MiB); longer documents go in blocks of rows."""
 
+BLOCK_ROWS = 1024
+"""Rows of a block where few columns are needed."""
+
 NEAR = 1e-6
 """Pairs nearer than this (squared, relative) are measured directly: the Gram matrix cancels."""
 
@@ -71,8 +74,8 @@ class Units:
             [document.detach().to(device=device, dtype=torch.float64) for document in documents],
             batch_first=True,
         )
-        exponent = torch.frexp(padded.abs().amax((1, 2))).exponent.clamp(-1000, 1000)
-        self.vectors = torch.ldexp(padded, -exponent[:, None, None])  # (b, n, d)
+        self.exponent = torch.frexp(padded.abs().amax((1, 2))).exponent.clamp(-1000, 1000)  # (b,)
+        self.vectors = torch.ldexp(padded, -self.exponent[:, None, None])  # (b, n, d)
         self.rounding = torch.tensor(
             [rounding_of(document.dtype) for document in documents],
             dtype=torch.float64,
@@ -148,7 +151,10 @@ class Units:
             return
         first = layout.span("previous").low.amin(0).tolist()
         last = layout.span("next").high.amax(0).tolist()
-        step = max(1, self.table_elements // (b * n))
+        widest = max(stop - start for start, stop in zip(first, last, strict=True))
+        # Rows beside one another share most of their columns.
+        step = max(1, min(widest, self.table_elements // (2 * b * max(1, widest))))
+        step = max(step, min(BLOCK_ROWS, self.table_elements // (b * (BLOCK_ROWS + widest))))
         for start in range(0, n, step):
             stop = min(start + step, n)
             yield slice(start, stop), slice(min(first[start:stop]), max(last[start:stop]))
@@ -172,9 +178,7 @@ class Units:
         self, values: set[PairValue], rows: slice, columns: slice
     ) -> Iterator[tuple[PairValue, Tensor]]:
         if values & {"squared", "distance"}:
-            squared = squared_distances(
-                self.vectors, self.centred, rows, columns, self._identity
-            )
+            squared = squared_distances(self.vectors, self.centred, rows, columns, self._identity)
             self._drop_rounding(squared, self.norm, rows, columns)
             if "squared" in values:
                 yield "squared", squared

@@ -92,7 +92,7 @@ def score(
             expected="0 or more",
             remedy="use whole numbers that are not negative",
         )
-    parsed = parse_metrics(metrics)
+    parsed = parse_metrics(metrics, seed)
     if not parsed:
         raise InputError(
             "no metrics", expected="at least one", remedy="leave metrics out to get all of them"

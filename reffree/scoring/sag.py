@@ -1,0 +1,125 @@
+r"""Search-adjusted gain: how much of what boundaries gain could no search buy from noise.
+
+.. math:: raw = (G - G_{random}) / (G_{search} - G_{random}), \quad G = W_0 - W
+
+:math:`W` is the within-segment sum of squared distances to the centroids, :math:`W_0` that of the
+document without a boundary. With ``k`` boundaries, :math:`G_{random} = W_0 k / (n - 1)` is what
+they gain on average over the orders of the units, and :math:`G_{search}` what the best ``k``
+boundaries gain on the units in random order, averaged over seeded shuffles. So 0 is random
+placement, 1 what searching finds in noise, and more than 1 structure that no search could buy.
+Unbounded, higher is better, loss ``1 - raw``.
+
+A document counts for :math:`G_{search} - G_{random}` in the corpus mean, which is then the pooled
+ratio. Undefined without a boundary, with all of them, and where nothing can be bought: identical
+units, or units all equally far from each other. There are no scores of segments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from reffree.scoring.layout import Layout
+from reffree.scoring.pairs import Request, Units
+from reffree.scoring.result import MetricScores, Orientation
+from reffree.scoring.search import search_gains
+
+NO_VARIANCE = 1e-24
+"""Squared distances to the mean, relative to squared lengths, that are rounding in any case."""
+
+NOTHING_TO_BUY = 1e-9
+"""``G_search - G_random`` up to this fraction of ``W0`` is rounding."""
+
+
+@dataclass(frozen=True)
+class Sag:
+    """Gain over random boundaries, in units of what a search gains on shuffled units.
+
+    With 500 units of 384 dimensions and 50 boundaries, one shuffle's ``G_search - G_random`` has a
+    standard deviation of 6 % of its mean (Gaussian vectors), 9 % (MiniLM vectors of a meeting; of
+    437 units of Wikipedia) or 10 % (of Choi's texts). So at raw = 1, 128 shuffles give a standard
+    error of 0.005 to 0.009; 0.006 to 0.010 at 20 boundaries, 0.004 to 0.008 at 100.
+    """
+
+    name: ClassVar[str] = "sag"
+    orientation: ClassVar[Orientation] = Orientation(
+        offset=1.0, slope=-1.0, neutral=0.0, worst=-1.0
+    )
+    undefined: ClassVar[str] = "every gap is a boundary, or the units are all equally far apart"
+    requests: ClassVar[tuple[Request, ...]] = (("squared", "own"),)
+
+    shuffles: int = 128
+    seed: int = 0
+    _searches: WeakKeyDictionary[Units, _Search] = field(
+        default_factory=WeakKeyDictionary, init=False, repr=False, compare=False
+    )
+
+    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> MetricScores:
+        """Score every hypothesis."""
+        if units not in self._searches:
+            self._searches[units] = _Search(units, self.shuffles, self.seed)
+        search = self._searches[units]
+        within = _within(layout, sums["squared", "own"])  # (h,)
+        whole = search.whole[layout.document]  # (h,)
+        k = layout.n_segments - 1  # (h,)
+        is_inner = (k > 0) & (k < layout.length - 1) & (whole > 0)
+        k = torch.where(is_inner, k, 0)
+        chance = whole * k / (layout.length - 1).clamp(min=1)
+        bought = search.gains(layout.document, k) - chance
+        is_defined = is_inner & (bought > NOTHING_TO_BUY * whole)
+        raw = (whole - within - chance) / torch.where(is_defined, bought, 1.0)
+        # Documents are pooled on the scale of the vectors as given.
+        scale = 2 * units.exponent[layout.document].clamp(-500, 500)
+        return MetricScores(
+            segments=torch.full_like(layout.masses, torch.nan, dtype=raw.dtype),
+            documents=torch.where(is_defined, raw, torch.nan),
+            left_out=torch.zeros_like(raw),
+            weights=torch.ldexp(torch.where(is_defined, bought, 0.0), scale),
+        )
+
+
+class _Search:
+    """Gains of a search in the documents of one batch, found when first asked for."""
+
+    def __init__(self, units: Units, n_shuffles: int, seed: int) -> None:
+        b = len(units.length)
+        unsegmented = Layout(
+            document=torch.arange(b, device=units.length.device),
+            edges=torch.nn.functional.pad(units.length[:, None], (1, 0)),
+            n_segments=torch.ones_like(units.length),
+            n_units=units.n_units,
+        )
+        own = units.row_sums(unsegmented, Sag.requests)["squared", "own"]
+        self.whole = _within(unsegmented, own)  # (b,) W0
+        self._vectors = [x[:n] for x, n in zip(units.vectors, units.length.tolist(), strict=True)]
+        self._known = [units.vectors.new_zeros(1) for _ in range(b)]
+        self._n_shuffles = n_shuffles
+        self._seed = seed
+
+    def gains(self, document: Tensor, k: Tensor) -> Tensor:
+        """``G_search(k)`` in the documents; searches those where it is not known yet."""
+        k_max = torch.zeros(len(self._known), dtype=k.dtype, device=k.device)
+        wanted: list[int] = k_max.scatter_reduce_(0, document, k, "amax").tolist()
+        short = [i for i, known in enumerate(self._known) if len(known) <= wanted[i]]
+        found = search_gains(
+            [self._vectors[i] for i in short],
+            # At least twice as many as before: growing hypotheses do not search every time.
+            [
+                max(wanted[i], min(2 * len(self._known[i]) - 2, len(self._vectors[i]) - 2))
+                for i in short
+            ],
+            n_shuffles=self._n_shuffles,
+            seed=self._seed,
+        )
+        for i, values in zip(short, found, strict=True):
+            self._known[i] = values
+        return torch.nn.utils.rnn.pad_sequence(self._known, batch_first=True)[document, k]
+
+
+def _within(layout: Layout, own: Tensor) -> Tensor:
+    """``W``: with squared distances ``q``, the sum over segments of ``Σ_ij q_ij / 2m``."""
+    return (layout.segment_sum(own) / (2 * layout.masses.clamp(min=1))).sum(1)  # (h,)
