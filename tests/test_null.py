@@ -117,15 +117,15 @@ def test_seeds_order_and_other_documents():
     lengths, ids = [len(x) for x in arrays], ["a", "b", "c", "d"]
     options = {"null": 60, "metrics": ["arp_cos"], "per_document": True}
 
-    def tests(order, seed=0):
+    def null_of(order, seed=0):
         corpus = corpus_of(*([v[i] for i in order] for v in (lengths, masses, ids)))
         table = reffree.score(corpus, embeddings=[arrays[i] for i in order], seed=seed, **options)
         return {row.id: row.metrics["arp_cos"].null.to_dict() for row in table.documents}
 
-    first = tests([0, 1, 2, 3])
-    assert tests([0, 1, 2, 3]) == first
-    assert tests([3, 1]) == {"d": first["d"], "b": first["b"]}
-    assert tests([0, 1, 2, 3], seed=1) != first
+    first = null_of([0, 1, 2, 3])
+    assert null_of([0, 1, 2, 3]) == first
+    assert null_of([3, 1]) == {"d": first["d"], "b": first["b"]}
+    assert null_of([0, 1, 2, 3], seed=1) != first
 
 
 def test_signature_and_json_carry_the_null():

@@ -16,6 +16,7 @@ authors' code, so that both sides compare equally many units.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -43,7 +44,7 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Arp:
+class Arp(ABC):
     """Common part of the three; a subclass says what dispersion is."""
 
     name: ClassVar[str]
@@ -88,9 +89,9 @@ class Arp:
         intra, left, right = parts
         return Moments(*intra), Moments(*(a + b for a, b in zip(left, right, strict=True)))
 
+    @abstractmethod
     def dispersion(self, moments: Moments) -> Tensor:
         """Dispersion of each set; 0 for empty ones."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

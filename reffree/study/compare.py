@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -18,6 +18,7 @@ from reffree.scoring.engine import Unsegmented
 from reffree.study.paired import SWAPS, Floats, PairedTest, holm, letters, paired_tests
 from reffree.study.score import Progress, no_progress, score
 from reffree.study.table import Direction, ScoreTable, rounded
+from reffree.study.weights import filled_weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,7 +128,7 @@ def compare(
     metrics: Sequence[str] | None = None,
     alpha: float = ALPHA,
     encoder: str | None = None,
-    embeddings: Sequence[ArrayLike] | Embeddings | None = None,
+    embeddings: Sequence[ArrayLike] | Mapping[str, ArrayLike] | Embeddings | None = None,
     unsegmented: Unsegmented = "neutral",
     seed: int = 0,
     short_signature: bool = False,
@@ -147,10 +148,10 @@ def compare(
 
     Args:
         corpus: from `reffree.load`, with at least two systems.
-        metrics: names such as ``arp_pair`` or ``arp_std:p=1``; all by default.
+        metrics: names such as ``arp_pair`` or ``arp_std:p=1``; all but ``sag`` by default.
         alpha: two systems are told apart where the corrected p is at most this.
         encoder: alias, folder or hub id of a model; the packaged MiniLM by default.
-        embeddings: one array per document in corpus order, instead of an encoder.
+        embeddings: one array per document, in corpus order or by id, instead of an encoder.
         unsegmented: what a document without a boundary scores, as in `reffree.score`.
         seed: of the bootstrap and the permutations.
         short_signature: abbreviate the signature.
@@ -248,10 +249,7 @@ def _by_document(table: ScoreTable, metric: str) -> tuple[Floats, Floats]:
             values[at] = value
         if part.weight is not None:
             weights[at] = part.weight
-    is_weighted = weights > 0
-    n_weighted = is_weighted.sum(1, keepdims=True)
-    average = np.where(n_weighted > 0, weights.sum(1, keepdims=True) / n_weighted.clip(1), 1.0)
-    return values, np.where(is_weighted, weights, average)
+    return values, np.stack([filled_weights(row) for row in weights])
 
 
 def _compare_metric(

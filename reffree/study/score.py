@@ -59,7 +59,7 @@ def score(
 
     Args:
         corpus: from `reffree.load`.
-        metrics: names such as ``arp_pair`` or ``arp_std:p=1``; all by default.
+        metrics: names such as ``arp_pair`` or ``arp_std:p=1``; all but ``sag`` by default.
         encoder: alias, folder or hub id of a model; the packaged MiniLM by default.
         embeddings: one array per document, in corpus order or by id, instead of an encoder.
         per_document: also return every document's scores.
