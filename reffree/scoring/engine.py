@@ -45,8 +45,11 @@ BATCH_ELEMENTS = 1 << 21
 COMPILED_HYPOTHESES = 1 << 16
 """Hypotheses scored at a time by the compiled loop."""
 
-COMPILED_FROM = 50_000
-"""Hypotheses × units of a document from which the compiled loop is worth starting."""
+COMPILED_FROM = 5_000
+"""Hypotheses × units of a document from which the compiled loop is worth starting, …"""
+
+UNITS_PER_HYPOTHESIS = 64
+"""… unless there are more units than this for every hypothesis to share the tables' cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +172,9 @@ class _Task:
     def is_compilable(self, i: int) -> bool:
         """Whether the compiled loop can and should score this document's hypotheses."""
         n, count = len(self.documents[i]), len(self.hypotheses[i])
-        if self.device_of(i).type != "cpu" or self.keep_segments or count * n < COMPILED_FROM:
+        if self.device_of(i).type != "cpu" or self.keep_segments:
+            return False
+        if count * n < COMPILED_FROM or count * UNITS_PER_HYPOTHESIS < n:
             return False
         from reffree.scoring import compiled
 
