@@ -87,7 +87,18 @@ def test_demo_prints_a_table_and_how_to_read_it(run):
     assert "lower is better" in done.stdout
     assert "all-MiniLM-L6-v2@sha256:53aa5117" in done.stdout
     reading = done.stdout.split("\n\n")[-1]
+    assert "gold is best in every column" in reading
     assert len(re.findall(r"\.(?:\s|$)", reading)) == 3
+
+
+def test_demo_claims_nothing_it_does_not_show(run, tmp_path):
+    from tests.checkpoints import save_checkpoint
+
+    save_checkpoint("roberta", tmp_path / "random-weights")
+    done = run("demo", "--encoder", "./random-weights")
+    assert done.returncode == 0, done.stderr
+    assert "gold is best" not in done.stdout
+    assert "its scores say little" in " ".join(done.stdout.split())
 
 
 def test_score_json_equals_the_python_api(run, write_corpus, cache_dir):
@@ -438,7 +449,7 @@ def test_cache_commands(run, write_corpus, tmp_path):
     assert "DAMAGED" in bad.stdout
     assert failed(run("score", path, **here), "checksum", f"reffree cache rm {name}")
     assert failed(run("cache", "rm", "nothing", **here), "unknown cache file 'nothing'", code=2)
-    assert "removed 1 cache files" in run("cache", "rm", name[:8], **here).stdout
+    assert "removed 1 cache file," in run("cache", "rm", name[:8], **here).stdout
     assert run("cache", "ls", **here).stdout == ""
     assert run("score", path, **here).returncode == 0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from reffree.cli.options import progress
-from reffree.errors import CacheError, UnknownNameError
+from reffree.errors import CacheError, UnknownNameError, counted
 
 folder_option = click.option(
     "--cache-dir",
@@ -41,7 +41,7 @@ def list_files(cache_dir: Path | None) -> None:
             f"{path.stem}  {info.encoder}@{info.revision}  {info.rows:,} vectors of "
             f"{info.dimension or 0}  {_megabytes(info.size)}"
         )
-    click.echo(f"{len(paths)} cache files in {folder}", err=True)
+    click.echo(f"{counted(len(paths), 'cache file')} in {folder}", err=True)
 
 
 @command.command(name="rm")
@@ -57,7 +57,7 @@ def remove_files(names: tuple[str, ...], everything: bool, cache_dir: Path | Non
     paths = cache_files(cache_dir or default_folder())
     chosen = paths if everything else _choose(names, paths)
     freed = remove(chosen)
-    click.echo(f"removed {len(chosen)} cache files, {_megabytes(freed)}")
+    click.echo(f"removed {counted(len(chosen), 'cache file')}, {_megabytes(freed)}")
 
 
 @command.command(name="verify")
@@ -82,7 +82,9 @@ def verify_files(names: tuple[str, ...], cache_dir: Path | None) -> None:
         else:
             click.echo(f"{path.stem}  ok  {rows:,} vectors")
     if damaged:
-        raise CacheError(f"{damaged} cache files are damaged; remove them with reffree cache rm")
+        raise CacheError(
+            f"found {counted(damaged, 'damaged cache file')}; remove with reffree cache rm"
+        )
 
 
 def _choose(names: Sequence[str], paths: Sequence[Path]) -> list[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from reffree.cli.options import reading_options
+from reffree.errors import counted
 from reffree.formats import FORMATS
 
 
@@ -37,10 +38,6 @@ def command(
     left_out = save(corpus, target, format=target_format)
     for note in (*corpus.notes, *left_out):
         click.echo(f"reffree: note: {note}", err=True)
-    if corpus.n_dropped:
-        click.echo(
-            f"reffree: note: {corpus.n_dropped} units without text were dropped and the "
-            "boundaries reindexed.",
-            err=True,
-        )
-    click.echo(f"{target}: {len(corpus)} documents, {corpus.n_units} units", err=True)
+    click.echo(
+        f"{target}: {counted(len(corpus), 'document')}, {counted(corpus.n_units, 'unit')}", err=True
+    )

@@ -25,10 +25,11 @@ GOLD_FIRST = (
     "No metric saw the gold boundaries, yet gold is best in every column, and p tells its copy "
     "with near misses from the even and random cuts even where the intervals overlap."
 )
-GOLD_NOT_FIRST = (
-    "No metric saw the gold boundaries; where gold is not best, this encoder does not see these "
-    "topics, and its scores say little."
+GOLD_UNSEEN = (
+    "No metric saw the gold boundaries; where gold is not best, or p does not tell near_miss from "
+    "even and random, this encoder does not see these topics, and its scores say little."
 )
+ALPHA = 0.05
 ADVICE = (
     "On your own text keep a random or an even segmentation in the table: a metric on which they "
     "do as well as your system says nothing there."
@@ -77,6 +78,22 @@ def command(
 
 def _how_to_read(table: ScoreTable, width: int) -> str:
     """Three sentences; the second depends on what the table shows."""
-    is_first = all("gold" in table.best(metric) for metric in table.metrics)
-    sentences = [SCALE, GOLD_FIRST if is_first else GOLD_NOT_FIRST, ADVICE]
+    sentences = [SCALE, GOLD_FIRST if _shows_the_damage(table) else GOLD_UNSEEN, ADVICE]
     return "".join(f"{textwrap.fill(sentence, width)}\n" for sentence in sentences)
+
+
+def _shows_the_damage(table: ScoreTable) -> bool:
+    """Whether gold is best, and p small for near misses only, under every metric."""
+    systems = {row.system: row.metrics for row in table.systems}
+
+    def is_significant(system: str, metric: str) -> bool:
+        null = systems[system][metric].null
+        return null is not None and null.p <= ALPHA
+
+    return all(
+        "gold" in table.best(metric)
+        and is_significant("near_miss", metric)
+        and not is_significant("even", metric)
+        and not is_significant("random", metric)
+        for metric in table.metrics
+    )
