@@ -16,15 +16,20 @@ ROOMS = {
     "errors": set(),
     "atomic": {"errors"},
     "segmentation": {"errors"},
+    "masses": {"errors", "segmentation"},
     "corpus": {"errors", "segmentation"},
     "formats": {"errors", "atomic", "segmentation", "corpus"},
     "encoders": {"errors", "segmentation", "corpus"},
-    "scoring": {"errors", "segmentation", "corpus"},
-    "study": {"errors", "segmentation", "corpus", "formats", "encoders", "scoring"},
+    "scoring": {"errors", "segmentation", "masses", "corpus"},
+    "reference": {"errors", "segmentation", "masses", "corpus"},
+    "study": {
+        *("errors", "segmentation", "masses", "corpus", "formats"),
+        *("encoders", "scoring", "reference"),
+    },
     "report": {"errors", "segmentation", "corpus", "study"},
     "cli": {
-        *("errors", "atomic", "segmentation", "corpus", "formats"),
-        *("encoders", "scoring", "study", "report"),
+        *("errors", "atomic", "segmentation", "masses", "corpus", "formats"),
+        *("encoders", "scoring", "reference", "study", "report"),
     },
 }
 TOP = {"__init__", "__main__"}

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from reffree.masses import mass_matrix
 from reffree.scoring import compiled
 from reffree.scoring.engine import COMPILED_FROM, score_document, score_documents
-from reffree.scoring.inputs import mass_matrix
 from reffree.scoring.metrics import COMPILED, parse_metrics
 from reffree.scoring.pairs import Units
 from tests.test_scoring import documents, hypotheses, oracle, random_masses

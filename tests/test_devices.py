@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from reffree.scoring.inputs import mass_matrix
+from reffree.masses import mass_matrix
 from reffree.scoring.layout import Layout
 from reffree.scoring.metrics import parse_metrics
 from reffree.scoring.pairs import Units

@@ -8,9 +8,9 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
+from reffree.masses import mass_matrix
 from reffree.scoring.compiled import build_tables, score_masses
 from reffree.scoring.engine import score_document, score_documents
-from reffree.scoring.inputs import mass_matrix
 from reffree.scoring.metrics import COMPILED, parse_metrics
 from reffree.scoring.pairs import Units
 

@@ -15,8 +15,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import silhouette_samples
 
 from reffree.errors import InputError, UnknownNameError
+from reffree.masses import mass_matrix
 from reffree.scoring.engine import score_document, score_documents
-from reffree.scoring.inputs import mass_matrix
 from reffree.scoring.layout import Layout
 from reffree.scoring.metrics import DEFAULT, parse_metric, parse_metrics, spelling
 from reffree.scoring.pairs import Units

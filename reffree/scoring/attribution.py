@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from reffree.masses import Masses, stack_masses
 from reffree.scoring.engine import Unsegmented, score_documents
-from reffree.scoring.inputs import Masses, stack_masses
 from reffree.scoring.metrics import Metric, spelling
 from reffree.segmentation import Segmentation
 

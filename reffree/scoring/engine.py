@@ -14,14 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reffree.errors import OptionError
-from reffree.scoring.inputs import (
-    Hypotheses,
-    Masses,
-    check_embeddings,
-    distinct_rows,
-    mass_matrix,
-    stack_masses,
-)
+from reffree.masses import Hypotheses, Masses, distinct_rows, mass_matrix, stack_masses
+from reffree.scoring.inputs import check_embeddings
 from reffree.scoring.layout import Layout
 from reffree.scoring.metrics import COMPILED, Metric, parse_metrics, spelling
 from reffree.scoring.pairs import TABLE_ELEMENTS, Units

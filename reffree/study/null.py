@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from reffree.masses import Masses, stack_masses
 from reffree.scoring.engine import RawScores, Unsegmented, score_documents
-from reffree.scoring.inputs import Masses, stack_masses
 from reffree.scoring.metrics import Metric, spelling
 from reffree.segmentation import Segmentation
 from reffree.study.table import NullTest

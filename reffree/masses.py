@@ -1,0 +1,109 @@
+"""Many segmentations as one integer matrix: checked, padded, without repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reffree.errors import InputError, Place
+from reffree.segmentation import Segmentation
+
+Masses = NDArray[np.int64]
+"""(hypotheses, segments): masses, padded with zeros at the end of each row."""
+
+Hypotheses = Sequence[Segmentation | Sequence[int]] | Masses
+
+
+def mass_matrix(
+    hypotheses: Hypotheses, n_units: int | None, name: str | None = None, first: int = 0
+) -> Masses:
+    """Bring hypotheses into one padded matrix; each must be positive masses that sum to n.
+
+    Without ``n_units`` they may be of different documents. ``first`` is the number of the first
+    one, for messages about parts of a longer list.
+    """
+    if isinstance(hypotheses, np.ndarray):
+        matrix = hypotheses
+        if matrix.ndim != 2 or matrix.dtype.kind not in "iu":
+            raise _refusal(
+                f"a matrix of shape {matrix.shape} and type {matrix.dtype}", n_units, name
+            )
+        matrix = matrix.astype(np.int64, copy=False)
+    else:
+        rows = [h.masses if isinstance(h, Segmentation) else h for h in hypotheses]
+        if not all(isinstance(row, (Sequence, np.ndarray)) for row in rows):
+            raise InputError(
+                "hypotheses that are not lists",
+                expected="a list of hypotheses, each a list of masses",
+                remedy="write [[3, 4]] for the single hypothesis [3, 4]",
+                place=Place(document=name),
+            )
+        counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+        flat = np.array(list(chain.from_iterable(rows)) or [0])
+        if flat.dtype.kind not in "iu":
+            at = next(i for i, row in enumerate(rows) if np.array(row).dtype.kind not in "iu")
+            found = f"hypothesis {first + at + 1} with masses that are not whole numbers"
+            raise _refusal(found, n_units, name)
+        matrix = np.zeros((len(rows), max(1, int(counts.max()))), dtype=np.int64)
+        is_mass = np.arange(matrix.shape[1]) < counts[:, None]
+        matrix[is_mass] = flat[: int(counts.sum())]
+        if (flat[: int(counts.sum())] < 1).any() or (counts == 0).any():
+            at = int(np.argmax((is_mass & (matrix < 1)).any(1) | (counts == 0)))
+            found = f"hypothesis {first + at + 1} with a mass below 1 or none at all"
+            raise _refusal(found, n_units, name)
+    # Zeros may only stand at the end of a row.
+    has_gap = (matrix[:, 1:] > 0) & (matrix[:, :-1] < 1)
+    bad = (matrix < 0).any(1) | has_gap.any(1) | (matrix[:, 0] < 1)
+    wrong = bad if n_units is None else bad | (matrix.sum(1) != n_units)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        found = "a mass below 1" if bad[at] else f"masses that sum to {int(matrix[at].sum())}"
+        raise _refusal(f"hypothesis {first + at + 1} with {found}", n_units, name)
+    return matrix
+
+
+def distinct_rows(masses: Masses) -> tuple[Masses, NDArray[np.int64]]:
+    """Return the rows without repeats, and for every row the place of its like."""
+    # Rows with equal sums of random multiples are equal, but for chance: that is checked.
+    factors = np.random.default_rng(0).integers(1, 1 << 62, size=masses.shape[1])
+    with np.errstate(over="ignore"):
+        sums = masses @ factors
+    _, first, place = np.unique(sums, return_index=True, return_inverse=True)
+    if not np.array_equal(masses[first][place], masses):
+        distinct, place = np.unique(masses, axis=0, return_inverse=True)
+        return distinct, place
+    return masses[first], place
+
+
+def stack_masses(matrices: Sequence[Masses]) -> Masses:
+    """Put matrices of masses under one another, padded to the widest."""
+    width = max(matrix.shape[1] for matrix in matrices)
+    return np.concatenate([np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in matrices])
+
+
+def masses_from_gaps(gaps: NDArray[np.bool_]) -> Masses:
+    """Masses from one boolean per gap between neighbouring units, a row per hypothesis."""
+    rows, n_gaps = gaps.shape
+    edges = np.ones((rows, n_gaps + 2), dtype=bool)
+    edges[:, 1:-1] = gaps
+    place = np.nonzero(edges)[1]
+    lengths = np.diff(place, prepend=0)
+    # A row's first edge is its start, not the end of a segment.
+    inside = place > 0
+    counts = edges.sum(1) - 1
+    masses = np.zeros((rows, int(counts.max(initial=1))), dtype=np.int64)
+    masses[np.arange(masses.shape[1]) < counts[:, None]] = lengths[inside]
+    return masses
+
+
+def _refusal(found: str, n_units: int | None, name: str | None) -> InputError:
+    covering = "" if n_units is None else f" that sum to {n_units}, the number of units"
+    return InputError(
+        found,
+        expected=f"positive masses{covering}",
+        remedy="run the segmenter again on these units",
+        place=Place(document=name),
+    )

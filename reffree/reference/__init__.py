@@ -1,0 +1,1 @@
+"""Gold-based metrics, batched over pairs of segmentations."""

@@ -1,0 +1,72 @@
+"""What a gold-based metric is: counts that add up over documents, and a value made of them."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import numpy as np
+
+from reffree.errors import InputError
+from reffree.reference.pairs import Floats, Given, Pairs, is_single
+
+Direction = Literal["lower", "higher"]
+
+
+class GoldMetric(Protocol):
+    """A metric with its options; frozen dataclasses implement it."""
+
+    @property
+    def name(self) -> str:
+        """Registered name."""
+        ...
+
+    @property
+    def direction(self) -> Direction:
+        """Which way is better."""
+        ...
+
+    @property
+    def undefined(self) -> str:
+        """Why a document may have no value."""
+        ...
+
+    def counts(self, pairs: Pairs) -> Floats:
+        """Count what the value is made of: (pairs, c), each column additive over documents."""
+        ...
+
+    def value(self, counts: Floats) -> Floats:
+        """Value of each row of counts, (…, c) to (…,); NaN where it is undefined.
+
+        Of one document's counts this is its value (averaged over documents: macro), of counts
+        summed over documents the pooled value (micro).
+        """
+        ...
+
+
+def count_pairs(metric: GoldMetric, pairs: Pairs) -> Floats:
+    """Counts of all pairs, a part at a time to bound memory."""
+    return np.concatenate([metric.counts(part) for part in pairs.chunks()])
+
+
+def evaluate(metric: GoldMetric, hypothesis: Given, reference: Given) -> float | Floats | None:
+    """Value of one pair, None where undefined; of several, an array, NaN where undefined."""
+    values = metric.value(count_pairs(metric, Pairs.of(hypothesis, reference)))
+    if not (is_single(hypothesis) and is_single(reference)):
+        return values
+    return None if np.isnan(values[0]) else float(values[0])
+
+
+def ratio(numerator: Floats, denominator: Floats) -> Floats:
+    """``numerator / denominator``, NaN where the denominator is 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(denominator > 0, numerator / denominator, np.nan)
+
+
+def check_at_least(name: str, value: float | None, least: float) -> None:
+    """Refuse an option below its least meaningful value."""
+    if value is not None and not value >= least:
+        raise InputError(
+            f"{name} {value}",
+            expected=f"{least} or more",
+            remedy=f"leave {name} out for its default",
+        )

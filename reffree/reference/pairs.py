@@ -1,0 +1,110 @@
+"""Pairs of segmentations (hypothesis, reference) of the same units, many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from reffree.errors import InputError
+from reffree.masses import Hypotheses, Masses, mass_matrix, masses_from_gaps
+from reffree.segmentation import Segmentation
+
+Floats = NDArray[np.float64]
+
+Given = Segmentation | Sequence[int] | Sequence[Segmentation | Sequence[int]] | NDArray[Any]
+"""One segmentation (masses), several, a matrix of masses, or a boolean matrix of gaps."""
+
+PAIR_ELEMENTS = 1 << 22
+"""Pairs × units worked on at a time."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Rows of masses padded with zeros; both sides of a row sum to the same number of units."""
+
+    hypothesis: Masses  # (p, s)
+    reference: Masses  # (p, r)
+
+    @classmethod
+    def of(cls, hypothesis: Given, reference: Given) -> Pairs:
+        """Check both sides; one segmentation stands for as many as the other side has."""
+        given = [_matrix(hypothesis, "hypothesis"), _matrix(reference, "reference")]
+        counts = [len(side) for side in given]
+        if counts[0] != counts[1] and 1 not in counts:
+            raise InputError(
+                f"{counts[0]} hypotheses and {counts[1]} references",
+                expected="as many references as hypotheses, or one",
+                remedy="pass one reference for all hypotheses, or one for each",
+            )
+        rows = max(counts)
+        left, right = (np.broadcast_to(side, (rows, side.shape[1])) for side in given)
+        wrong = left.sum(1) != right.sum(1)
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise InputError(
+                f"a hypothesis of {left[at].sum()} units and a reference of {right[at].sum()}"
+                + (f" in pair {at + 1}" if rows > 1 else ""),
+                expected="segmentations of the same units",
+                remedy="check that both belong to the same version of the document",
+            )
+        return cls(left, right)
+
+    def __len__(self) -> int:
+        return len(self.hypothesis)
+
+    @cached_property
+    def n_units(self) -> NDArray[np.int64]:
+        """Units of each pair's document."""
+        total: NDArray[np.int64] = self.reference.sum(1)
+        return total
+
+    @cached_property
+    def width(self) -> int:
+        """Units of the longest document."""
+        return int(self.n_units.max())
+
+    def marks(self, masses: Masses, device: torch.device | None = None) -> Tensor:
+        """Boolean (p, width + 1): True at ``b`` where a boundary has ``b`` units before it.
+
+        The document's own ends, 0 and n, are not boundaries.
+        """
+        ends = torch.from_numpy(np.cumsum(masses, axis=1)).to(device)
+        n_units = torch.from_numpy(self.n_units).to(device)
+        marked = torch.zeros(len(self), self.width + 1, dtype=torch.bool, device=device)
+        # Past a row's last mass the running sum stays at n, which is no boundary.
+        inner = ends < n_units[:, None]
+        marked.scatter_(1, torch.where(inner, ends, 0), True)
+        marked[:, 0] = False
+        return marked
+
+    def chunks(self) -> Iterator[Pairs]:
+        """Parts small enough to be worked on at once, in order."""
+        step = max(1, PAIR_ELEMENTS // (self.width + 1))
+        for start in range(0, len(self), step):
+            rows = slice(start, start + step)
+            yield Pairs(self.hypothesis[rows], self.reference[rows])
+
+
+def is_single(given: Given) -> bool:
+    """Whether this is one segmentation rather than several."""
+    if isinstance(given, Segmentation):
+        return True
+    if isinstance(given, np.ndarray):
+        return given.ndim == 1
+    return len(given) > 0 and all(isinstance(x, (int, np.integer)) for x in given)
+
+
+def _matrix(given: Given, side: str) -> Masses:
+    """Masses of one or more segmentations, each checked."""
+    if isinstance(given, np.ndarray):
+        rows = np.atleast_2d(given)
+        return masses_from_gaps(rows) if rows.dtype == np.bool_ else mass_matrix(rows, None, side)
+    several = cast("Hypotheses", [given] if is_single(given) else given)
+    return mass_matrix(several, None, side)
