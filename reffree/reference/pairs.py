@@ -31,6 +31,9 @@ class Pairs:
 
     hypothesis: Masses  # (p, s)
     reference: Masses  # (p, r)
+    units: Sequence[
+        Sequence[str]
+    ] = ()  # the text of each pair's document, for metrics that read it
 
     @classmethod
     def of(cls, hypothesis: Given, reference: Given) -> Pairs:
@@ -89,7 +92,7 @@ class Pairs:
         step = max(1, PAIR_ELEMENTS // (self.width + 1))
         for start in range(0, len(self), step):
             rows = slice(start, start + step)
-            yield Pairs(self.hypothesis[rows], self.reference[rows])
+            yield Pairs(self.hypothesis[rows], self.reference[rows], self.units[rows])
 
 
 def is_single(given: Given) -> bool:
