@@ -12,17 +12,18 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.masses import mass_matrix
-from reffree.scoring import compiled
+from reffree.scoring.compiled import CompiledDocument
 from reffree.scoring.engine import COMPILED_FROM, score_document, score_documents
 from reffree.scoring.metrics import COMPILED, parse_metrics
-from reffree.scoring.pairs import Units
 from tests.test_scoring import documents, hypotheses, oracle, random_masses
 
 
 def run_compiled(embeddings, masses):
     x = torch.as_tensor(np.asarray(embeddings))
-    tables = compiled.build_tables(Units([x], torch.device("cpu")))
-    return compiled.score_masses(tables, mass_matrix(masses, len(x), "d"), threads=2)
+    document = CompiledDocument(x)
+    matrix = mass_matrix(masses, len(x), "d")
+    assert document.prepare(matrix, memory=1 << 30)
+    return document.score(matrix, threads=2)
 
 
 @given(st.data())

@@ -8,13 +8,17 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from reffree.masses import mass_matrix
-from reffree.scoring.compiled import build_tables, score_masses
 from reffree.scoring.engine import score_document, score_documents
 from reffree.scoring.metrics import COMPILED, parse_metrics
-from reffree.scoring.pairs import Units
+from tests.test_compiled import run_compiled
 
 mpmath.mp.dps = 60
+
+
+def torch_scores(x, masses):
+    """Keeping segments takes the torch path."""
+    raw = score_documents([x], [masses], parse_metrics(list(COMPILED)), keep_segments=True)
+    return {name: scores.documents[0] for name, scores in raw.items()}
 
 
 def exact_vectors(x):
@@ -107,13 +111,17 @@ def test_hard_documents_against_sixty_digits(make):
             assert got == pytest.approx(value, rel=1e-6, abs=1e-6), (name, s)
 
 
-@pytest.mark.parametrize("make", [nearly_identical, of_all_lengths])
+def of_wild_lengths(rng, n=600, d=6):
+    """Neighbours' norms differ by up to twelve orders of magnitude."""
+    return rng.normal(size=(n, d)) * 10 ** rng.uniform(-6, 6, size=n)[:, None]
+
+
+@pytest.mark.parametrize("make", [nearly_identical, of_all_lengths, of_wild_lengths])
 def test_the_compiled_loop_is_as_exact(make):
     x = torch.as_tensor(make(np.random.default_rng(1), n=300))
     masses = [[5] * 60, [7, 3] * 30, [1, 4] * 60]
-    tables = build_tables(Units([x], torch.device("cpu")))
-    scores, _ = score_masses(tables, mass_matrix(masses, 300, "d"), threads=1)
-    expected = score_document(x, masses, list(COMPILED))
+    scores, _ = run_compiled(x, masses)
+    expected = torch_scores(x, masses)
     for column, name in enumerate(COMPILED):
         assert_allclose(scores[:, column], expected[name], rtol=1e-7, atol=1e-7, err_msg=name)
 
@@ -150,8 +158,7 @@ def test_parallel_vectors_have_no_angle():
     scores = score_document(x, [[4, 8], [6, 6], [1] * 12])
     assert scores["arp_cos"].tolist() == scores["arp_pair"].tolist() == [0, 0, 0]
     assert all(scores["arp_std"] != 0)
-    tables = build_tables(Units([torch.as_tensor(x)], torch.device("cpu")))
-    compiled, _ = score_masses(tables, mass_matrix([[4, 8], [1] * 12], 12, "d"), threads=1)
+    compiled, _ = run_compiled(x, [[4, 8], [1] * 12])
     assert_allclose(compiled[:, 2:4], 0, atol=0)
 
 

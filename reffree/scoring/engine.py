@@ -39,11 +39,8 @@ BATCH_ELEMENTS = 1 << 21
 COMPILED_HYPOTHESES = 1 << 16
 """Hypotheses scored at a time by the compiled loop."""
 
-COMPILED_FROM = 5_000
-"""Hypotheses × units of a document from which the compiled loop is worth starting, …"""
-
-UNITS_PER_HYPOTHESIS = 64
-"""… unless there are more units than this for every hypothesis to share the tables' cost."""
+COMPILED_FROM = 400
+"""Hypotheses × units in all from which the compiled loop is worth starting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +127,12 @@ def score_documents(
     }
     fast = [metric for metric in metrics if spelling(metric) in COMPILED]
     slow = [metric for metric in metrics if spelling(metric) not in COMPILED]
-    many = [i for i in range(len(documents)) if fast and task.is_compilable(i)]
-    for i in many:
-        for name, scores in task.run_compiled(i, fast, progress).items():
+    many = []
+    for i in task.compilable() if fast else []:
+        scored = task.run_compiled(i, fast, progress)
+        for name, scores in scored.items():
             _file(results[name], [i], [len(hypotheses[i])], [scores], keep_segments=False)
+        many += [i] if scored else []
     rest = sorted(set(range(len(documents))) - set(many))
     for chosen, wanted in ((rest, metrics), (many, slow)):
         for batch in _batches(documents, chosen if wanted else []):
@@ -163,29 +162,28 @@ class _Task:
         part = self.hypotheses[i][start:stop]
         return mass_matrix(part, len(self.documents[i]), self.names[i], first=start)
 
-    def is_compilable(self, i: int) -> bool:
-        """Whether the compiled loop can and should score this document's hypotheses."""
-        n, count = len(self.documents[i]), len(self.hypotheses[i])
-        if self.device_of(i).type != "cpu" or self.keep_segments:
-            return False
-        if count * n < COMPILED_FROM or count * UNITS_PER_HYPOTHESIS < n:
-            return False
-        from reffree.scoring import compiled
-
-        return compiled.table_bytes(n) <= self.memory // 2
+    def compilable(self) -> list[int]:
+        """Documents for the compiled loop: those on CPUs, if there is enough to do to start it."""
+        sizes = [len(x) * len(h) for x, h in zip(self.documents, self.hypotheses, strict=True)]
+        if self.keep_segments or sum(sizes) < COMPILED_FROM:
+            return []
+        return [i for i, size in enumerate(sizes) if size and self.device_of(i).type == "cpu"]
 
     def run_compiled(
         self, i: int, metrics: Sequence[Metric], progress: Progress
     ) -> dict[str, MetricScores]:
-        from reffree.scoring import compiled
+        """Score one document; nothing if its tables do not fit into memory."""
+        from reffree.scoring.compiled import CompiledDocument
 
-        units = Units([self.documents[i]], torch.device("cpu"))
-        tables = compiled.build_tables(units)
+        document = CompiledDocument(self.documents[i])
         raw, left_out, n_segments = [], [], []
         for start in range(0, len(self.hypotheses[i]), COMPILED_HYPOTHESES):
             masses = self.masses(i, start, start + COMPILED_HYPOTHESES)
             distinct, place = distinct_rows(masses)
-            scores, left = compiled.score_masses(tables, distinct, torch.get_num_threads())
+            if not document.prepare(distinct, self.memory // 2):
+                progress(-start)
+                return {}
+            scores, left = document.score(distinct, torch.get_num_threads())
             raw.append(scores[place])
             left_out.append(left[place])
             n_segments.append((masses > 0).sum(1))
