@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from itertools import chain
 
@@ -41,19 +42,7 @@ def mass_matrix(
                 remedy="write [[3, 4]] for the single hypothesis [3, 4]",
                 place=Place(document=name),
             )
-        counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-        flat = np.array(list(chain.from_iterable(rows)) or [0])
-        if flat.dtype.kind not in "iu":
-            at = next(i for i, row in enumerate(rows) if np.array(row).dtype.kind not in "iu")
-            found = f"hypothesis {first + at + 1} with masses that are not whole numbers"
-            raise _refusal(found, n_units, name)
-        matrix = np.zeros((len(rows), max(1, int(counts.max()))), dtype=np.int64)
-        is_mass = np.arange(matrix.shape[1]) < counts[:, None]
-        matrix[is_mass] = flat[: int(counts.sum())]
-        if (flat[: int(counts.sum())] < 1).any() or (counts == 0).any():
-            at = int(np.argmax((is_mass & (matrix < 1)).any(1) | (counts == 0)))
-            found = f"hypothesis {first + at + 1} with a mass below 1 or none at all"
-            raise _refusal(found, n_units, name)
+        matrix = _padded(rows, n_units, name, first)
     # Zeros may only stand at the end of a row.
     has_gap = (matrix[:, 1:] > 0) & (matrix[:, :-1] < 1)
     bad = (matrix < 0).any(1) | has_gap.any(1) | (matrix[:, 0] < 1)
@@ -62,6 +51,25 @@ def mass_matrix(
         at = int(np.argmax(wrong))
         found = "a mass below 1" if bad[at] else f"masses that sum to {int(matrix[at].sum())}"
         raise _refusal(f"hypothesis {first + at + 1} with {found}", n_units, name)
+    return matrix
+
+
+def _padded(rows: list[Sequence[int]], n_units: int | None, name: str | None, first: int) -> Masses:
+    """Rows of positive whole numbers under one another, padded with zeros."""
+    counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    try:
+        flat = np.frombuffer(array("q", chain.from_iterable(rows)), dtype=np.int64)
+    except (TypeError, OverflowError):
+        at = next(i for i, row in enumerate(rows) if np.array(row).dtype.kind not in "iu")
+        found = f"hypothesis {first + at + 1} with masses that are not whole numbers"
+        raise _refusal(found, n_units, name) from None
+    matrix = np.zeros((len(rows), max(1, int(counts.max(initial=1)))), dtype=np.int64)
+    is_mass = np.arange(matrix.shape[1]) < counts[:, None]
+    matrix[is_mass] = flat
+    if (flat < 1).any() or (counts == 0).any():
+        at = int(np.argmax((is_mass & (matrix < 1)).any(1) | (counts == 0)))
+        found = f"hypothesis {first + at + 1} with a mass below 1 or none at all"
+        raise _refusal(found, n_units, name)
     return matrix
 
 

@@ -158,6 +158,19 @@ def test_small_chunks_change_nothing(monkeypatch):
         assert_allclose(one, other, rtol=0, atol=1e-9)
 
 
+def test_both_paths_find_the_same(monkeypatch):
+    monkeypatch.setattr(search, "WHOLE", 40)
+    monkeypatch.setattr(search, "LONGEST", 50)
+    monkeypatch.setattr(search, "ANCHOR", 4)
+    xs = [x - x.mean(0) for x in some_documents()]
+    xs[1][3:9] = xs[1][0]
+    k_max = [len(x) - 1 for x in xs]
+    compiled = search_gains(xs, k_max, n_shuffles=7, seed=0)
+    monkeypatch.setattr(search, "COMPILED_DEVICES", frozenset())
+    for one, other in zip(compiled, search_gains(xs, k_max, n_shuffles=7, seed=0), strict=True):
+        assert_allclose(one, other, rtol=1e-12, atol=1e-9)
+
+
 def test_tables_stay_within_the_limit(monkeypatch):
     sizes = []
     real = largest_gains
@@ -166,6 +179,7 @@ def test_tables_stay_within_the_limit(monkeypatch):
         sizes.append(squared.numel())
         return real(squared, length, k_max)
 
+    monkeypatch.setattr(search, "COMPILED_DEVICES", frozenset())
     monkeypatch.setattr(search, "largest_gains", watched)
     monkeypatch.setattr(search, "ELEMENTS", 9000)
     search_gains(some_documents(), [0, 3, 3, 3, 3, 0, 3, 3], n_shuffles=40, seed=0)

@@ -96,7 +96,7 @@ class CompiledDocument:
         return scores, left_out
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _score(masses, scores, left_out, base, squared, distance, spread):
     edges = np.zeros(masses.shape[1] + 1, dtype=np.int64)
     work = np.empty((masses.shape[1], 8))  # per segment
@@ -114,7 +114,7 @@ def _score(masses, scores, left_out, base, squared, distance, spread):
         left_out[h] = _segrefree(edges, n_segments, base, squared, spread, units, work, scores[h])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _arp(edges, n_segments, base, spread, work, out):
     """Columns 0 to 3 of ``work``: inter of std p = 2, p = 1, cos, pair; 4 to 7: intra."""
     multiple = np.zeros(4)
@@ -157,7 +157,7 @@ def _arp(edges, n_segments, base, spread, work, out):
         out[m] = total[m] / (n_segments - 1)
 
 
-@njit(cache=True, nogil=True, fastmath=VECTORISED)
+@njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
 def _silhouette(edges, n_segments, base, distance, units, out):
     """Rows of ``units``: a, b and the weight of each unit; segments are short, so divide later."""
     n = edges[n_segments]
@@ -178,12 +178,18 @@ def _silhouette(edges, n_segments, base, distance, units, out):
             from_left, to_left, left = from_right, to_right, right
         if s == n_segments - 1:
             from_right, to_right, right = from_left, to_left, left
-        for i in range(start, stop):
-            before = (distance[to_left + i] - distance[from_left + i]) * left
-            after = (distance[to_right + i] - distance[from_right + i]) * right
-            units[0, i] = (distance[high + i] - distance[low + i]) * own
-            units[1, i] = min(before, after)
-            units[2, i] = share
+        to_low, to_high = distance[low + start : low + stop], distance[high + start : high + stop]
+        left_low = distance[from_left + start : from_left + stop]
+        left_high = distance[to_left + start : to_left + stop]
+        right_low = distance[from_right + start : from_right + stop]
+        right_high = distance[to_right + start : to_right + stop]
+        to_own, to_next, weight = units[0, start:], units[1, start:], units[2, start:]
+        # Slices, because loops from 0 to a length vectorise.
+        for i in range(len(to_low)):
+            to_own[i] = (to_high[i] - to_low[i]) * own
+            before, after = left_high[i] - left_low[i], right_high[i] - right_low[i]
+            to_next[i] = min(before * left, after * right)
+            weight[i] = share
     over_segments, over_units = 0.0, 0.0
     for i in range(n):
         a, b = units[0, i], units[1, i]
@@ -195,37 +201,43 @@ def _silhouette(edges, n_segments, base, distance, units, out):
     out[5] = over_units / n
 
 
-@njit(cache=True, nogil=True, fastmath=VECTORISED)
-def _segrefree(edges, n_segments, base, squared, spread, units, work, out):
-    """Row 0 of ``units``: distances to the centroids; column 0 of ``work``: dispersions."""
-    n = edges[n_segments]
+@njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
+def _segment_dispersions(edges, n_segments, base, squared, spread, units, work):
+    """Column 0 of ``work``: SegReFree's dispersion; row 0 of ``units``: distances to centroids."""
     for s in range(n_segments):
         start, stop = edges[s], edges[s + 1]
         low, high = base[start], base[stop]
         share, variance = 1.0 / (stop - start), spread[low + stop - 1, 0]
-        for i in range(start, stop):
-            units[0, i] = (squared[high + i] - squared[low + i]) * share - variance
-    for i in range(n):
+        to_low, to_high = squared[low + start : low + stop], squared[high + start : high + stop]
+        own = units[0, start:]
+        for i in range(len(to_low)):
+            own[i] = (to_high[i] - to_low[i]) * share - variance
+    for i in range(edges[n_segments]):
         units[0, i] = math.sqrt(max(0.0, units[0, i]))
     n_multiple, all_multiple = 0, 0.0
     for s in range(n_segments):
         m = edges[s + 1] - edges[s]
         if m > 1:
+            own = units[0, edges[s] : edges[s + 1]]
             total = 0.0
-            for i in range(edges[s], edges[s + 1]):
-                total += units[0, i]
+            for i in range(len(own)):
+                total += own[i]
             work[s, 0] = total / m / (1.0 - 1.0 / math.sqrt(m))
             all_multiple += work[s, 0]
             n_multiple += 1
-    if n_multiple == 0:
+    for s in range(n_segments):
+        if n_multiple and edges[s + 1] - edges[s] == 1:
+            work[s, 0] = all_multiple / n_multiple
+    return n_multiple
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _segrefree(edges, n_segments, base, squared, spread, units, work, out):
+    if _segment_dispersions(edges, n_segments, base, squared, spread, units, work) == 0:
         out[6] = ALL_SINGLE
         return 0
-    others = all_multiple / n_multiple
     left_out, defined, total = 0, 0, 0.0
     previous = -1.0
-    for s in range(n_segments):
-        if edges[s + 1] - edges[s] == 1:
-            work[s, 0] = others
     for s in range(n_segments):
         ratio = -1.0  # with the next segment; negative where there is none
         if s < n_segments - 1:
@@ -242,7 +254,7 @@ def _segrefree(edges, n_segments, base, squared, spread, units, work, out):
     return left_out
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _centroid_gap(a, b, c, base, spread):
     """Squared distance between the centroids of [a, b) and [b, c); 0 where they are equal."""
     m, k = b - a, c - b

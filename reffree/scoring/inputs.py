@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,9 +41,9 @@ def check_embeddings(embeddings: Array, name: str) -> Tensor:
             remedy="convert them to float32",
             place=Place(document=name),
         )
-    finite = torch.isfinite(x).all(1)
-    if not bool(finite.all()):
-        unit = int((~finite).nonzero()[0])
+    # NaN is both the least and the largest of numbers with NaN.
+    if not all(math.isfinite(bound) for bound in torch.stack(torch.aminmax(x)).tolist()):
+        unit = int((~torch.isfinite(x).all(1)).nonzero()[0])
         raise InputError(
             f"NaN or infinity in the vector of unit {unit + 1}",
             expected="finite numbers",

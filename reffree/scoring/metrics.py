@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields, replace
+from functools import lru_cache
 from typing import Protocol
 
 from torch import Tensor
@@ -44,6 +45,8 @@ class Metric(Protocol):
     def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> MetricScores:
         """Raw scores of every hypothesis in the layout."""
         ...
+
+    def __hash__(self) -> int: ...
 
 
 METRICS: dict[str, type[ArpStd | ArpCos | ArpPair | Silhouette | SegReFree | Sag]] = {
@@ -119,6 +122,7 @@ def settings(metric: Metric) -> dict[str, str]:
     }
 
 
+@lru_cache(maxsize=256)
 def spelling(metric: Metric) -> str:
     """Return the shortest text that `parse_metric` reads as this metric."""
     default = {field.name: field.default for field in fields(METRICS[metric.name])}

@@ -25,6 +25,7 @@ Letters: ``b`` documents or shuffles of them, ``n`` units (padded), ``d`` dimens
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -43,6 +44,9 @@ ANCHOR = 32
 
 ELEMENTS = 1 << 21
 """Entries of one cost table held at a time (16 MiB), but at least one table of `LONGEST` units."""
+
+COMPILED_DEVICES = frozenset({"cpu"})
+"""Where the search runs as a compiled loop; elsewhere it is torch's."""
 
 SIMILAR = 1.25
 """Documents searched together differ at most by this factor in length."""
@@ -121,6 +125,8 @@ def _segment_costs(squared: Tensor) -> Tensor:
 
 def _exact_gains(documents: list[Tensor], k_max: int, n_shuffles: int, seed: int) -> Tensor:
     """Mean over shuffles of the largest gains of documents of similar length."""
+    if documents[0].device.type in COMPILED_DEVICES:
+        return _compiled_gains(documents, k_max, n_shuffles, seed)
     length = torch.tensor([len(x) for x in documents], device=documents[0].device)
     squared = _pairs(torch.nn.utils.rnn.pad_sequence(documents, batch_first=True), length)
     b, n, _ = squared.shape
@@ -137,6 +143,21 @@ def _exact_gains(documents: list[Tensor], k_max: int, n_shuffles: int, seed: int
         gains = largest_gains(shuffled, length.repeat_interleave(order.shape[1]), k_max)
         parts.append(gains.view(b, order.shape[1], -1))  # (b, shuffles, k_max + 1)
     return torch.cat(parts, 1).mean(1)  # (b, k_max + 1)
+
+
+def _compiled_gains(documents: list[Tensor], k_max: int, n_shuffles: int, seed: int) -> Tensor:
+    """The same, document by document."""
+    from reffree.scoring.search_kernel import largest_gains_of
+
+    means = []
+    for x in documents:
+        squared = _pairs(x[None], torch.tensor([len(x)]))[0].numpy()
+        orders = _shuffles(len(x), n_shuffles, seed).numpy()
+        k = min(k_max, len(x) - 1)
+        gains = largest_gains_of(squared, orders, k, torch.get_num_threads()).mean(0)
+        # As in the padded search, a row repeats its last gain.
+        means.append(torch.from_numpy(np.pad(gains, (0, k_max - k), mode="edge")))
+    return torch.stack(means)
 
 
 def _long_gains(document: Tensor, k_max: int, n_shuffles: int, seed: int) -> Tensor:
@@ -176,7 +197,8 @@ def _window_excess(
         length = torch.full((len(window),), size, device=document.device)
         squared = _pairs(document[window], length)
         whole = squared.sum((1, 2))[:, None] / (2 * size)
-        parts.append(torch.cat([largest_gains(squared, length, k_window), whole], 1))
+        gains = _window_gains(squared, length, k_window)
+        parts.append(torch.cat([gains, whole], 1))
     gains = torch.cat(parts).mean(0)
     k = torch.arange(k_max + 1, dtype=document.dtype, device=document.device)
     chance = k[: k_window + 1] / (size - 1)
@@ -185,6 +207,18 @@ def _window_excess(
     below = place.long()
     above = (below + 1).clamp(max=k_window)
     return torch.lerp(excess[below], excess[above], place - below)  # (k_max + 1,)
+
+
+def _window_gains(squared: Tensor, length: Tensor, k_max: int) -> Tensor:
+    """Largest gains in each window, its units in order."""
+    if squared.device.type not in COMPILED_DEVICES:
+        return largest_gains(squared, length, k_max)
+    from reffree.scoring.search_kernel import largest_gains_of
+
+    order = np.arange(squared.shape[1])[None]
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        found = pool.map(lambda window: largest_gains_of(window, order, k_max, 1), squared.numpy())
+    return torch.from_numpy(np.concatenate(list(found)))
 
 
 def _pairs(x: Tensor, length: Tensor) -> Tensor:

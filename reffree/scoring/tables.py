@@ -95,16 +95,16 @@ def build_tables(vectors: Floats, rounding: float, band: Band) -> Tables:
     norm, own = np.empty(len(vectors)), np.empty(len(vectors))
     centred = np.empty_like(vectors)
     _centre(vectors, centred, norm, own)
-    size = band.size
+    low, high, base, size = band
     pairs = np.empty(size)
     for start in range(0, len(vectors), TILE):
         stop = min(start + TILE, len(vectors))
-        columns = slice(start, int(band.high[stop - 1]))
+        columns = slice(start, int(high[stop - 1]))
         products = centred[start:stop] @ centred[columns].T
-        _measure(products, vectors, norm, own, rounding, start, *band[:3], pairs)
+        _measure(products, vectors, norm, own, rounding, start, high, base, pairs)
     squared, distance, spread = np.empty(size), np.empty(size), np.empty((size, 3))
-    below = (pairs, *band[:3], squared, distance)
-    above = (pairs, vectors, norm, rounding, *band[:3], squared, distance, spread)
+    below = (pairs, low, base, squared, distance)
+    above = (pairs, vectors, norm, rounding, high, base, squared, distance, spread)
     if size < THREADED:
         _sum_below(*below)
         _sum_above(*above)
@@ -113,28 +113,29 @@ def build_tables(vectors: Floats, rounding: float, band: Band) -> Tables:
             other = pool.submit(_sum_below, *below)
             _sum_above(*above)
             other.result()
-    return Tables(band.base, squared, distance, spread)
+    return Tables(base, squared, distance, spread)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _reach(masses, first, last):
     """Widen every unit's reach: from the previous segment's start to the next one's end."""
+    n = len(first)
     for h in range(masses.shape[0]):
-        before, start = 0, 0
-        s = 0
-        while s < masses.shape[1] and masses[h, s] > 0:
+        before, start, s = 0, 0, 0
+        while start < n:
             stop = start + masses[h, s]
-            after = stop
-            if s + 1 < masses.shape[1]:
-                after += masses[h, s + 1]
-            for i in range(start, stop):
-                first[i] = min(first[i], before)
-                last[i] = max(last[i], after)
-            before, start = start, stop
-            s += 1
+            after = stop + masses[h, s + 1] if stop < n else stop
+            first[stop - 1] = min(first[stop - 1], before)
+            last[start] = max(last[start], after)
+            before, start, s = start, stop, s + 1
+    # Both move right with the unit, so what is said of a segment's end holds for all of it.
+    for i in range(n - 2, -1, -1):
+        first[i] = min(first[i], first[i + 1])
+    for i in range(1, n):
+        last[i] = max(last[i], last[i - 1])
 
 
-@njit(cache=True, nogil=True, fastmath=VECTORISED)
+@njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
 def _centre(x, centred, norm, own):
     """Subtract the mean; lengths of the vectors as they are, squared lengths of what remains."""
     n, d = x.shape
@@ -154,129 +155,154 @@ def _centre(x, centred, norm, own):
         own[i] = total
 
 
-@njit(cache=True, nogil=True, fastmath=VECTORISED)
-def _measure(products, x, norm, own, rounding, start, low, high, base, pairs):
+@njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
+def _measure(products, x, norm, own, rounding, start, high, base, pairs):
     """Squared distances of a tile: near pairs directly, 0 where rounding makes them."""
-    row = np.empty(products.shape[1])
     for r in range(products.shape[0]):
         i = start + r
-        at, width = base[i] + start, high[i] - start
-        pairs[at + r] = 0.0
+        first, stop = i + 1, high[i]
+        pairs[base[i] + i] = 0.0
+        # Slices, because loops from 0 to a length vectorise.
+        row = pairs[base[i] + first : base[i] + stop]
+        product, own_of, norm_of = products[r, r + 1 :], own[first:stop], norm[first:stop]
         is_near = False
-        for j in range(r + 1, width):
-            scale = own[i] + own[start + j]
-            row[j] = scale - 2.0 * products[r, j]
+        for j in range(len(row)):
+            scale = own[i] + own_of[j]
+            row[j] = scale - 2.0 * product[j]
             is_near |= row[j] < NEAR * scale
         if is_near:
-            for j in range(r + 1, width):
-                if row[j] < NEAR * (own[i] + own[start + j]):
-                    row[j] = 0.0
-                    for k in range(x.shape[1]):
-                        difference = x[i, k] - x[start + j, k]
-                        row[j] += difference * difference
-        squared_norm = norm[i] * norm[i]
-        for j in range(r + 1, width):
-            c = start + j
-            noise = rounding * (squared_norm + norm[c] * norm[c])
+            for j in range(len(row)):
+                if row[j] < NEAR * (own[i] + own_of[j]):
+                    row[j] = _squared_distance(x[i], x[first + j])
+        length = norm[i] * norm[i]
+        for j in range(len(row)):
+            noise = rounding * (length + norm_of[j] * norm_of[j])
             row[j] = row[j] if row[j] > noise else 0.0
-            pairs[at + j] = row[j]
-        for j in range(r + 1, width):
-            pairs[base[start + j] + i] = row[j]
+        for j in range(len(row)):
+            pairs[base[first + j] + i] = row[j]
 
 
-@njit(cache=True, nogil=True, fastmath=VECTORISED)
-def _sum_below(pairs, low, high, base, squared, distance):
+@njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
+def _squared_distance(a, b):
+    total = 0.0
+    for k in range(len(a)):
+        difference = a[k] - b[k]
+        total += difference * difference
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
+def _sum_below(pairs, low, base, squared, distance):
     """Sums from every unit to the edges after it."""
     n = len(base) - 1
-    running = np.zeros(n)
-    running_distance = np.zeros(n)
+    running = np.zeros((2, n))
     for c in range(n):
-        at, to = base[c], base[c + 1]
-        for i in range(low[c + 1], c + 1):
-            running[i] += pairs[at + i]
-            running_distance[i] += math.sqrt(pairs[at + i])
-            squared[to + i] = running[i]
-            distance[to + i] = running_distance[i]
+        first, stop = low[c + 1], c + 1
+        pair = pairs[base[c] + first : base[c] + stop]
+        to_squared = squared[base[c + 1] + first : base[c + 1] + stop]
+        to_distance = distance[base[c + 1] + first : base[c + 1] + stop]
+        total, total_distance = running[0, first:stop], running[1, first:stop]
+        for i in range(len(pair)):
+            total[i] += pair[i]
+            total_distance[i] += math.sqrt(pair[i])
+            to_squared[i] = total[i]
+            to_distance[i] = total_distance[i]
 
 
-@njit(cache=True, nogil=True, fastmath=VECTORISED)
-def _sum_above(pairs, x, norm, rounding, low, high, base, squared, distance, spread):
+@njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
+def _sum_above(pairs, x, norm, rounding, high, base, squared, distance, spread):
     """Sums from every unit to the edges before it, and dispersions of all spans."""
     n = len(x)
     running = np.zeros((5, n))  # squared, distance, angle, both lengths · angle, their product · it
-    within = np.empty((5, n))  # over all pairs of a span; in the place of distance, the lengths
+    # The same over all pairs of a span, but in the place of distances its units' lengths.
+    within = (np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n))
     turn = np.empty(n)
-    shares = np.empty((n, 2))  # by the number of units: 1 / m², 1 / pairs
-    for i in range(1, n):
-        shares[i, 0] = 1.0 / ((i + 1.0) * (i + 1.0))
-        shares[i, 1] = 2.0 / ((i + 1.0) * i)
     for a in range(n - 1, -1, -1):
-        at, stop = base[a], high[a]
+        at, first, stop = base[a], a + 1, high[a]
         squared[at + a] = 0.0
         distance[at + a] = 0.0
         spread[at + a] = 0.0
-        _turns(pairs, x, norm, rounding, a, stop, at, turn)
-        for i in range(a + 1, stop):
-            value = pairs[at + i]
-            running[0, i] += value
-            running[1, i] += math.sqrt(value)
-            running[2, i] += turn[i]
-            running[3, i] += (norm[a] + norm[i]) * turn[i]
-            running[4, i] += norm[a] * norm[i] * turn[i]
-            squared[at + i] = -running[0, i]
-            distance[at + i] = -running[1, i]
-        total, weight, angle, weighted, product = 0.0, norm[a], 0.0, 0.0, 0.0
-        for i in range(a + 1, stop):
-            total += running[0, i]
-            weight += norm[i]
-            angle += running[2, i]
-            weighted += running[3, i]
-            product += running[4, i]
-            within[0, i] = total
-            within[1, i] = weight
-            within[2, i] = angle
-            within[3, i] = weighted
-            within[4, i] = product
-        for i in range(a + 1, stop):
-            m = i + 1.0 - a
-            within[0, i] *= shares[i - a, 0]
-            within[2, i] *= shares[i - a, 1]
-            within[1, i] = _cosine_dispersion(m, within[1, i], within[3, i], within[4, i])
-        for i in range(a + 1, stop):
-            spread[at + i, 0] = within[0, i]
-            spread[at + i, 1] = within[1, i]
-            spread[at + i, 2] = within[2, i]
+        pair, turned, length = pairs[at + first : at + stop], turn[first:stop], norm[first:stop]
+        _turns(pair, x, norm, rounding, a, turned)
+        total, to_units = running[0, first:stop], running[1, first:stop]
+        angle, weighted, product = (
+            running[2, first:stop],
+            running[3, first:stop],
+            running[4, first:stop],
+        )
+        to_squared = squared[at + first : at + stop]
+        to_distance = distance[at + first : at + stop]
+        for i in range(len(pair)):
+            total[i] += pair[i]
+            to_units[i] += math.sqrt(pair[i])
+            angle[i] += turned[i]
+            weighted[i] += (norm[a] + length[i]) * turned[i]
+            product[i] += norm[a] * length[i] * turned[i]
+            to_squared[i] = -total[i]
+            to_distance[i] = -to_units[i]
+        into = spread[at + first : at + stop]
+        _disperse(total, angle, weighted, product, length, norm[a], within, into)
 
 
-@njit(cache=True, nogil=True, fastmath=VECTORISED)
-def _turns(pairs, x, norm, rounding, a, stop, at, turn):
+@njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
+def _disperse(total, angle, weighted, product, length, own_length, within, spread):
+    """Dispersions of the spans that start at one unit, from what each further unit adds."""
+    squares, angles, both, products, weights = within
+    running = (0.0, 0.0, 0.0, 0.0, own_length)
+    for i in range(len(length)):
+        running = (
+            running[0] + total[i],
+            running[1] + angle[i],
+            running[2] + weighted[i],
+            running[3] + product[i],
+            running[4] + length[i],
+        )
+        squares[i], angles[i], both[i], products[i], weights[i] = running
+    _cosine_dispersions(weights, both, products, len(length))
+    for i in range(len(length)):
+        m = i + 2.0
+        squares[i] /= m * m
+        angles[i] /= m * (m - 1.0) / 2.0
+    for i in range(len(length)):
+        spread[i, 0] = squares[i]
+        spread[i, 1] = both[i]
+        spread[i, 2] = angles[i]
+
+
+@njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
+def _turns(pair, x, norm, rounding, a, turn):
     """``1 - cos`` of unit ``a`` with the units after it; 1 where one has no direction."""
     is_hard = False
-    for i in range(a + 1, stop):
-        both = norm[a] * norm[i]
-        difference = norm[a] - norm[i]
-        turn[i] = (pairs[at + i] - difference * difference) / (2.0 * both) if both > 0.0 else 1.0
+    own, length = norm[a], norm[a + 1 : a + 1 + len(pair)]
+    for i in range(len(pair)):
+        both, difference = own * length[i], own - length[i]
+        angle = (pair[i] - difference * difference) / (2.0 * both if both > 0.0 else 1.0)
+        turn[i] = angle if both > 0.0 else 1.0
         is_hard |= turn[i] < NEAR
-        is_hard |= min(norm[a], norm[i]) < UNLIKE * max(norm[a], norm[i])
+        is_hard |= min(own, length[i]) < UNLIKE * max(own, length[i])
     if is_hard:
-        for i in range(a + 1, stop):
-            shorter, longer = min(norm[a], norm[i]), max(norm[a], norm[i])
+        for i in range(len(pair)):
+            shorter, longer = min(own, length[i]), max(own, length[i])
             if shorter > 0.0 and (turn[i] < NEAR or shorter < UNLIKE * longer):
-                turn[i] = 0.0
-                for k in range(x.shape[1]):
-                    difference = x[a, k] / norm[a] - x[i, k] / norm[i]
-                    turn[i] += difference * difference / 2.0
+                turn[i] = _squared_distance(x[a] / own, x[a + 1 + i] / length[i]) / 2.0
                 if turn[i] <= rounding:
                     turn[i] = 0.0
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _cosine_dispersion(m, weight, weighted, product):
-    """See `reffree.scoring.arp.ArpCos.dispersion`; without branches, so that it vectorises."""
-    total = weight if weight > 0.0 else 1.0
-    beta = 2.0 * product / (total * total)
-    is_directed = (weight > 0.0) & (1.0 - beta > ZERO_CENTROID)
-    centroid = math.sqrt(1.0 - beta if is_directed else 1.0)
-    alpha = weighted / (m * total)
-    dispersion = max(0.0, (alpha - beta / (1.0 + centroid)) / centroid)
-    return dispersion if is_directed else 1.0
+@njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
+def _cosine_dispersions(weight, weighted, product, count):
+    """See `reffree.scoring.arp.ArpCos.dispersion`; ``weighted`` becomes the dispersion.
+
+    Several short loops without branches, because those vectorise.
+    """
+    for i in range(count):
+        total = weight[i] if weight[i] > 0.0 else 1.0
+        weighted[i] /= total * (i + 2.0)
+        product[i] *= 2.0 / (total * total)
+    for i in range(count):
+        beta, alpha = product[i], weighted[i]
+        centroid = math.sqrt(max(1.0 - beta, ZERO_CENTROID))
+        weighted[i] = max(0.0, (alpha - beta / (1.0 + centroid)) / centroid)
+    for i in range(count):
+        value = weighted[i] if 1.0 - product[i] > ZERO_CENTROID else 1.0
+        weighted[i] = value if weight[i] > 0.0 else 1.0
