@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -51,7 +51,7 @@ class Arp(ABC):
     value: ClassVar[PairValue]
     orientation: ClassVar[Orientation] = SIMILARITY
     undefined: ClassVar[str] = "no boundary"
-    p: float = field(default=1.0, init=False)
+    p: int = field(default=1, init=False)
 
     @property
     def requests(self) -> tuple[Request, ...]:
@@ -103,7 +103,7 @@ class ArpStd(Arp):
 
     name: ClassVar[str] = "arp_std"
     value: ClassVar[PairValue] = "squared"
-    p: float = 2.0
+    p: Literal[1, 2] = 2
 
     def dispersion(self, moments: Moments) -> Tensor:
         """Root of the mean squared distance to the mean = root of ``Σ_ij |x_i-x_j|² / 2m²``."""

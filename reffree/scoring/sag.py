@@ -23,6 +23,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from reffree.errors import InputError
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
 from reffree.scoring.result import MetricScores, Orientation
@@ -53,10 +54,17 @@ class Sag:
     requests: ClassVar[tuple[Request, ...]] = (("squared", "own"),)
 
     shuffles: int = 128
-    seed: int = 0
+    seed: int = field(default=0, metadata={"option": False})
     _searches: WeakKeyDictionary[Units, _Search] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False, compare=False
     )
+
+    def __post_init__(self) -> None:
+        """Refuse a mean over nothing."""
+        if self.shuffles < 1:
+            raise InputError(
+                f"shuffles={self.shuffles}", expected="1 or more", remedy="leave it out for 128"
+            )
 
     def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> MetricScores:
         """Score every hypothesis."""

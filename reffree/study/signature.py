@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from reffree.encoders.base import EncoderSpec
-from reffree.scoring.metrics import Metric, settings
+from reffree.naming import settings_of
+from reffree.scoring.metrics import Metric
 from reffree.study.bootstrap import CONFIDENCE, RESAMPLES
 
 SHORT_KEYS = {
@@ -79,5 +80,5 @@ class Signature:
 
 
 def _with_settings(metric: Metric) -> str:
-    options = ",".join(f"{key}={value}" for key, value in settings(metric).items())
+    options = ",".join(f"{key}={value}" for key, value in settings_of(metric).items())
     return f"{metric.name}({options})" if options else metric.name

@@ -1,0 +1,1 @@
+"""Segmenters: named methods that make hypotheses."""
