@@ -20,6 +20,7 @@ class Document:
     id: str
     units: tuple[str, ...]
     gold: Segmentation | None = None
+    golds: Mapping[str, Segmentation] = field(default_factory=dict)  # by annotator
     systems: Mapping[str, Segmentation] = field(default_factory=dict)
     speakers: tuple[str, ...] | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
@@ -33,6 +34,7 @@ class Document:
         units: Sequence[str],
         *,
         gold: Segmentation | Sequence[int] | None = None,
+        golds: Mapping[str, Segmentation | Sequence[int]] | None = None,
         systems: Mapping[str, Segmentation | Sequence[int]] | None = None,
         speakers: Sequence[str] | None = None,
         meta: Mapping[str, Any] | None = None,
@@ -74,6 +76,10 @@ class Document:
             _check_system_name(name, place): document.align(value, replace(place, system=name))
             for name, value in (systems or {}).items()
         }
+        checked_golds = {
+            _check_system_name(name, place): document.align(value, replace(place, system=name))
+            for name, value in (golds or {}).items()
+        }
         # A system called "gold" is the gold segmentation under another key.
         named = checked.pop(GOLD, checked_gold)
         if checked_gold is not None and named != checked_gold:
@@ -83,7 +89,7 @@ class Document:
                 remedy="rename the system",
                 place=place,
             )
-        return replace(document, gold=named, systems=checked)
+        return replace(document, gold=named, golds=checked_golds, systems=checked)
 
     def __post_init__(self) -> None:
         """Without word of what was dropped, every unit was kept."""
@@ -94,6 +100,13 @@ class Document:
     def n_dropped(self) -> int:
         """Units without text that were left out."""
         return len(self.kept) - len(self.units)
+
+    @property
+    def references(self) -> tuple[Segmentation, ...]:
+        """What gold-based metrics compare with: every annotator's gold, else the one gold."""
+        if self.golds:
+            return tuple(self.golds.values())
+        return () if self.gold is None else (self.gold,)
 
     def align(
         self, value: Segmentation | Sequence[int], place: Place | None = None

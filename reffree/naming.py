@@ -28,6 +28,8 @@ class Named(Protocol):
         """Registered name."""
         ...
 
+    def __hash__(self) -> int: ...
+
 
 T = TypeVar("T", bound=Named)
 

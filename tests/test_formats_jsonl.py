@@ -46,7 +46,8 @@ def test_every_field(tmp_path):
     assert document.gold == Segmentation((2, 1))
     assert document.systems == {"even": Segmentation((1, 2))}
     assert document.speakers == ("A", "B", "A")
-    assert document.meta["golds"] == {"ann": [1, 2], "bob": [1, 2]}
+    assert document.golds == {"ann": Segmentation((1, 2)), "bob": Segmentation((1, 2))}
+    assert document.references == tuple(document.golds.values())
     assert document.meta["nested"] == {"a": [1.5, None, True]}
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from reffree.encoders.embed import Embeddings
     from reffree.scoring.engine import Unsegmented
     from reffree.segmentation import Convention
-    from reffree.study.score import Progress
+    from reffree.study.progress import Progress
 
 
 class Given(TypedDict):

@@ -34,8 +34,10 @@ system_options = _all(
         "--metric",
         "metrics",
         multiple=True,
-        help="arp_std, arp_cos, arp_pair, silhouette, segrefree or sag, with options as in "
-        "arp_std:p=1 or silhouette:average=units; may be repeated.  [default: all but sag]",
+        help="Reference-free: arp_std, arp_cos, arp_pair, silhouette, segrefree, sag, or all of "
+        "them. Gold-based: pk, windowdiff, boundary_similarity, w_f1 and many more (see the "
+        "README), or all of them as gold. With options as in arp_std:p=1 or pk:k=3; may be "
+        "repeated.  [default: all, and pk, windowdiff, boundary_similarity where there is gold]",
     ),
     click.option(
         "--system",
@@ -51,6 +53,14 @@ system_options = _all(
         show_default=True,
         help="What a document without a boundary scores.",
     ),
+)
+
+average_option = click.option(
+    "--average",
+    type=click.Choice(["macro", "micro"]),
+    default="macro",
+    show_default=True,
+    help="Gold-based metrics over documents: the mean of values, or the value of pooled counts.",
 )
 
 vector_options = _all(

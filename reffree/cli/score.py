@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from reffree.cli.inputs import Given, input_files, read_inputs
 from reffree.cli.options import (
+    average_option,
     encoding_options,
     output_options,
     reading_options,
@@ -17,10 +18,14 @@ from reffree.cli.options import (
 )
 from reffree.cli.output import Output
 
+if TYPE_CHECKING:
+    from reffree.study.columns import Average
+
 
 @click.command(name="score")
 @click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
 @system_options
+@average_option
 @click.option(
     "--null",
     type=click.IntRange(min=1),
@@ -40,6 +45,7 @@ from reffree.cli.output import Output
 @encoding_options
 @output_options
 def command(
+    average: Average,
     null: int | None,
     explain: bool,
     per_document: bool,
@@ -48,10 +54,10 @@ def command(
     output: Path | None,
     **given: Unpack[Given],
 ) -> None:
-    """Score segmentations without gold labels.
+    """Score segmentations without gold labels, and against them where there are any.
 
     CORPUS is a file or folder of documents with the segmentations of one or more systems; - reads
-    standard input. Lower scores are better.
+    standard input.
     """
     out = Output.of(output_format, output, input_files(given))
     corpus, scoring = read_inputs(given)
@@ -61,6 +67,7 @@ def command(
 
     table = score(
         corpus,
+        average=average,
         null=null or 0,
         explain=explain,
         per_document=per_document,

@@ -2,9 +2,8 @@
 
 ``{"id": "m1", "units": ["…"], "gold": [3, 4], "systems": {"texttiling": [2, 5]}, "speakers":
 ["…"], "meta": {}}``: gold, systems, speakers and meta are optional, masses sum to the number of
-units. The key ``golds`` (annotator → masses) is reserved for several annotators: its masses are
-checked and kept in ``meta["golds"]``. A JSON file with one such object, or a list of them, is read
-as well.
+units. With several annotators ``golds`` holds annotator → masses. A JSON file with one such object,
+or a list of them, is read as well.
 """
 
 from __future__ import annotations
@@ -65,22 +64,17 @@ def document(table: dict[str, object], place: Place) -> Document:
     _refuse_unknown(table, place)
     systems = table.get("systems")
     meta = table.get("meta")
-    made = Document.build(
+    golds = table.get(GOLDS)
+    return Document.build(
         id,
         cast(Any, units),
         gold=cast(Any, table.get("gold")),
+        golds=None if golds is None else cast(Any, as_object(golds, f"{GOLDS!r}", place)),
         systems=None if systems is None else cast(Any, as_object(systems, "'systems'", place)),
         speakers=cast(Any, table.get("speakers")),
         meta=None if meta is None else _checked_meta(as_object(meta, "'meta'", place), place),
         place=place,
     )
-    if table.get(GOLDS) is None:
-        return made
-    golds = {
-        annotator: list(made.align(cast(Any, masses), replace(place, system=annotator)).masses)
-        for annotator, masses in as_object(table[GOLDS], f"{GOLDS!r}", place).items()
-    }
-    return replace(made, meta={**made.meta, GOLDS: golds})
 
 
 def _units(table: dict[str, object], place: Place) -> object:
@@ -148,16 +142,14 @@ def _checked_meta(meta: dict[str, object], place: Place) -> dict[str, object]:
 def write(corpus: Corpus) -> Iterator[str]:
     """Write one line per document; fields without content are left out."""
     for doc in corpus.documents:
-        meta = dict(doc.meta)
-        golds = meta.pop(GOLDS, None)
         table = {
             "id": doc.id,
             "units": list(doc.units),
             "gold": doc.gold and list(doc.gold.masses),
             "systems": {name: list(value.masses) for name, value in doc.systems.items()} or None,
             "speakers": doc.speakers and list(doc.speakers),
-            GOLDS: golds,
-            "meta": meta or None,
+            GOLDS: {name: list(value.masses) for name, value in doc.golds.items()} or None,
+            "meta": dict(doc.meta) or None,
         }
         present = {key: value for key, value in table.items() if value is not None}
         yield dumps(present, doc.place) + "\n"

@@ -141,7 +141,8 @@ def _without_text(corpus: Corpus, format: str) -> list[str]:
 def _extras(corpus: Corpus, format: str, *, speakers: bool = True) -> list[str]:
     documents = corpus.documents
     has_speakers = speakers and any(document.speakers is not None for document in documents)
-    found = ["speakers"] * has_speakers + ["meta"] * any(document.meta for document in documents)
+    found = ["annotators' golds"] * any(document.golds for document in documents)
+    found += ["speakers"] * has_speakers + ["meta"] * any(document.meta for document in documents)
     return [f"{format} files hold no {name}: they were left out" for name in found]
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from dataclasses import Field
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
 from reffree.errors import InputError
 from reffree.reference.pairs import Floats, Given, Pairs, is_single
 
-Direction = Literal["lower", "higher"]
+Direction = Literal["lower", "higher", "toward_1"]
 
 
 class GoldMetric(Protocol):
-    """A metric with its options; frozen dataclasses implement it."""
+    """A metric with its options; frozen dataclasses implement it.
+
+    One that says ``pooled = True`` has only the pooled value over a corpus.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     @property
     def name(self) -> str:
@@ -41,6 +47,8 @@ class GoldMetric(Protocol):
         summed over documents the pooled value (micro).
         """
         ...
+
+    def __hash__(self) -> int: ...
 
 
 def count_pairs(metric: GoldMetric, pairs: Pairs) -> Floats:

@@ -36,6 +36,14 @@ class Grid:
     rows: tuple[tuple[Cell, ...], ...]
     n_labels: int = 1
 
+    def columns(self, chosen: Sequence[int]) -> Grid:
+        """Return the grid of some columns."""
+        return Grid(
+            tuple(self.header[i] for i in chosen),
+            tuple(tuple(row[i] for i in chosen) for row in self.rows),
+            self.n_labels,
+        )
+
     def to_markdown(self) -> str:
         """Pipe table, best cells in bold."""
         align = [":--" if i < self.n_labels else "--:" for i in range(len(self.header))]

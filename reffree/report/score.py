@@ -101,13 +101,18 @@ def _chance(null: NullTest | None) -> str:
 def _remarks(table: ScoreTable) -> list[str]:
     documents = counted(table.corpus["documents"], "document")
     size = f"{documents}, {counted(table.corpus['units'], 'unit')}."
-    return [f"{size} {_legend(table)}", *_counts(table), *table.notes, table.signature]
+    modes = [
+        f"{row.system}: {row.failure_mode.label} ({row.failure_mode.explanation})."
+        for row in table.systems
+        if row.failure_mode is not None
+    ]
+    return [f"{size} {_legend(table)}", *_counts(table), *modes, *table.notes, table.signature]
 
 
 def _legend(table: ScoreTable) -> str:
     """Say how to read the cells, as far as there is something in them."""
     cells = [score for row in table.systems for score in row.metrics.values()]
-    legend = "Losses: lower is better; * marks the best of a column."
+    legend = f"{_directions(table)}; * marks the best of a column."
     if any(score.ci for score in cells):
         legend += " Under each score: its 95 % interval over documents."
     if any(score.null for score in cells):
@@ -116,6 +121,20 @@ def _legend(table: ScoreTable) -> str:
             "boundaries are not where chance would put them."
         )
     return legend
+
+
+def _directions(table: ScoreTable) -> str:
+    """Say which way is better."""
+    directions = {name: score.direction for name, score in table.systems[0].metrics.items()}
+    higher = [name for name, direction in directions.items() if direction == "higher"]
+    toward = [name for name, direction in directions.items() if direction == "toward_1"]
+    others = len(directions) - len(higher) - len(toward)
+    parts = ["lower is better"] if others else []
+    if higher:
+        parts.append(f"{'for ' + ', '.join(higher) + ' ' if others else ''}higher is better")
+    if toward:
+        parts.append(f"for {', '.join(toward)} 1 is best")
+    return f"{'Losses: ' if others == len(directions) else ''}{', '.join(parts)}".capitalize()
 
 
 def _counts(table: ScoreTable) -> list[str]:

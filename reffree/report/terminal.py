@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from reffree.report.grid import Cell, Grid
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 PLAIN_WIDTH = 10_000
 """Columns of output that no terminal shows, so that nothing is folded in files and pipes."""
+
+LONG_NAME = 12
 
 
 def console(*, color: bool, width: int | None) -> tuple[Console, io.StringIO]:
@@ -38,12 +40,11 @@ def render_terminal(
     """Draw the grids, then one remark a line; the last one, the signature, is dimmed."""
     from rich.text import Text
 
-    # A table too wide for the terminal runs over its edge: cut numbers would lie.
+    # A column too wide for the terminal runs over its edge: cut numbers would lie.
     wide, drawn = console(color=color, width=None)
     for grid in grids:
-        table = _table(grid, gap=2)
-        fits = width is None or wide.measure(table).maximum <= width
-        wide.print(table if fits else _table(grid, gap=1))
+        for part in _fitting(grid, wide, width):
+            wide.print(_table(part, gap=2))
     screen, out = console(color=color, width=width)
     # The box draws empty lines above and below; one below is enough.
     out.write("\n".join(line.rstrip() for line in drawn.getvalue().splitlines()[1:]) + "\n")
@@ -51,6 +52,26 @@ def render_terminal(
         style = "dim" if i == len(remarks) - 1 else ""
         screen.print(Text(remark, style=style), soft_wrap=width is None)
     return out.getvalue()
+
+
+def _fitting(grid: Grid, wide: Console, width: int | None) -> Iterator[Grid]:
+    """Split a grid that is too wide into several with the same first columns."""
+    start = n_fixed = min(2, len(grid.header))
+    while start < len(grid.header):
+        stop = len(grid.header)
+        while stop > start + 1 and width is not None:
+            part = grid.columns([*range(n_fixed), *range(start, stop)])
+            if wide.measure(_table(part, gap=2)).maximum <= width:
+                break
+            stop -= 1
+        yield grid.columns([*range(n_fixed), *range(start, stop)])
+        start = stop
+
+
+def _heading(name: str) -> str:
+    """A long name on two lines."""
+    head, separator, tail = name.rpartition("_")
+    return f"{head}{separator}\n{tail}" if head and len(name) > LONG_NAME else name
 
 
 def _table(grid: Grid, *, gap: int) -> Table:
@@ -61,7 +82,7 @@ def _table(grid: Grid, *, gap: int) -> Table:
     for i, name in enumerate(grid.header):
         is_label = i < grid.n_labels
         justify = "left" if is_label else "right"
-        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+        table.add_column(_heading(name), justify=justify, no_wrap=True)  # type: ignore[arg-type]
     for row in grid.rows:
         table.add_row(*(_cell(cell) for cell in row))
     return table

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95
@@ -28,9 +32,7 @@ class DocumentBootstrap:
             rng.multinomial(n_documents, uniform, size=size).astype(np.uint8) for size in sizes
         ]
 
-    def interval(
-        self, values: NDArray[np.float64], weights: NDArray[np.float64] | None = None
-    ) -> tuple[float, float] | None:
+    def interval(self, values: Floats, weights: Floats | None = None) -> tuple[float, float] | None:
         """95 % interval of the (weighted) mean over documents, NaN left out.
 
         None with fewer than `MIN_DOCUMENTS` defined documents, where it would mean nothing.
@@ -42,7 +44,23 @@ class DocumentBootstrap:
         weighted = np.where(defined, values, 0.0) * weight
         totals = np.concatenate([counts @ weighted for counts in self._counts])
         sizes = np.concatenate([counts @ weight for counts in self._counts])
-        means = totals[sizes > 0] / sizes[sizes > 0]
-        tail = (1 - CONFIDENCE) / 2
-        low, high = np.quantile(means, [tail, 1 - tail])
-        return float(low), float(high)
+        return _percentiles(totals[sizes > 0] / sizes[sizes > 0])
+
+    def pooled_interval(
+        self, counts: Floats, defined: NDArray[np.bool_], value: Callable[[Floats], Floats]
+    ) -> tuple[float, float] | None:
+        """95 % interval of the value of counts (documents, c) summed over documents.
+
+        None with fewer than `MIN_DOCUMENTS` defined documents; the counts of the others are 0.
+        """
+        if defined.sum() < MIN_DOCUMENTS:
+            return None
+        values = value(np.concatenate([drawn @ counts for drawn in self._counts]))
+        values = values[~np.isnan(values)]
+        return _percentiles(values) if len(values) else None
+
+
+def _percentiles(values: Floats) -> tuple[float, float]:
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(values, [tail, 1 - tail])
+    return float(low), float(high)

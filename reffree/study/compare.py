@@ -16,8 +16,9 @@ from reffree.encoders.embed import Embeddings
 from reffree.errors import InputError
 from reffree.scoring.engine import Unsegmented
 from reffree.study.paired import SWAPS, Floats, PairedTest, holm, letters, paired_tests
-from reffree.study.score import Progress, no_progress, score
-from reffree.study.table import Direction, ScoreTable, rounded
+from reffree.study.progress import Progress, no_progress
+from reffree.study.score import score
+from reffree.study.table import CorpusScore, Direction, ScoreTable, badness, rounded
 from reffree.study.weights import filled_weights
 
 if TYPE_CHECKING:
@@ -258,17 +259,18 @@ def _compare_metric(
     systems = [row.system for row in table.systems]
     scores = {row.system: row.metrics[metric] for row in table.systems}
     direction = scores[systems[0]].direction
-    sign = 1 if direction == "lower" else -1
     corrected = iter(holm([test.p for test in tests if test.p is not None]).tolist())
     pairs = []
     for (a, b), test in zip(combinations(systems, 2), tests, strict=True):
         p_holm = None if test.p is None else rounded(next(corrected))
         better = None
         if p_holm is not None and p_holm <= alpha and test.difference:
-            better = a if sign * test.difference < 0 else b
+            better = _better(a, b, test.difference, scores, direction)
         pairs.append(Pair(a, b, test.difference, test.ci, test.p, p_holm, test.documents, better))
     values = {system: rounded(score.value) for system, score in scores.items()}
-    scored = {system: sign * value for system, value in values.items() if value is not None}
+    scored = {
+        system: badness(value, direction) for system, value in values.items() if value is not None
+    }
     ranking = sorted(scored, key=scored.__getitem__)
     groups = letters(ranking, [(pair.a, pair.b) for pair in pairs if pair.better is not None])
     return MetricComparison(
@@ -279,6 +281,15 @@ def _compare_metric(
         ),
         pairs=tuple(pairs),
     )
+
+
+def _better(
+    a: str, b: str, difference: float, scores: Mapping[str, CorpusScore], direction: Direction
+) -> str:
+    """Which of two systems is better, given that they differ."""
+    if direction == "toward_1":
+        return min(a, b, key=lambda system: abs((scores[system].value or 0.0) - 1))
+    return a if (difference < 0) == (direction == "lower") else b
 
 
 def _out_of_reach(tests: Sequence[PairedTest], alpha: float) -> str | None:

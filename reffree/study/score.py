@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 
 from reffree.corpus import Corpus
@@ -16,22 +13,17 @@ from reffree.encoders.device import choose_device, scoring_device
 from reffree.encoders.embed import Embeddings, distinct_texts, embed
 from reffree.encoders.open import open_encoder
 from reffree.encoders.precomputed import from_arrays
-from reffree.errors import InputError, OptionError, counted
-from reffree.scoring.attribution import explain_document
-from reffree.scoring.engine import Unsegmented, score_documents
-from reffree.scoring.metrics import parse_metrics
-from reffree.study.aggregate import Scored
-from reffree.study.null import NullTests, against_null
+from reffree.errors import InputError, OptionError
+from reffree.scoring.engine import Unsegmented
+from reffree.study.columns import Average, Column
+from reffree.study.gold import score_against_gold
+from reffree.study.metrics import choose_metrics
+from reffree.study.notes import score_notes
+from reffree.study.progress import Progress, no_progress
+from reffree.study.reference_free import ReferenceFreeTask
+from reffree.study.rows import document_rows, system_rows
 from reffree.study.signature import Signature
-from reffree.study.table import DocumentScores, ScoreTable, SystemScores
-
-Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
-"""Called with a stage and its size; yields a function that is told how many were just done."""
-
-
-def no_progress(stage: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
-    """Show nothing."""
-    return nullcontext(lambda done: None)
+from reffree.study.table import ScoreTable
 
 
 def score(
@@ -43,6 +35,7 @@ def score(
     per_document: bool = False,
     per_segment: bool = False,
     unsegmented: Unsegmented = "neutral",
+    average: Average = "macro",
     null: int = 0,
     explain: bool = False,
     seed: int = 0,
@@ -57,15 +50,21 @@ def score(
 ) -> ScoreTable:
     """Score all systems of a corpus, and its gold where every document has it.
 
+    A document with several annotators' golds is compared with each; its value is the mean.
+
     Args:
         corpus: from `reffree.load`.
-        metrics: names such as ``arp_pair`` or ``arp_std:p=1``; all but ``sag`` by default.
+        metrics: names such as ``arp_pair``, ``arp_std:p=1`` or ``pk``; ``all`` stands for every
+            reference-free one, ``gold`` for every gold-based one. By default the reference-free
+            ones, and where there is gold Pk, WindowDiff and boundary similarity.
         encoder: alias, folder or hub id of a model; the packaged MiniLM by default.
         embeddings: one array per document, in corpus order or by id, instead of an encoder.
         per_document: also return every document's scores.
         per_segment: also return every segment's scores (implies ``per_document``).
         unsegmented: what a document without a boundary scores: ``neutral`` (raw 0; SegReFree
             skips it), ``skip`` (undefined), ``worst`` (raw -1, SegReFree 10).
+        average: of gold-based metrics over documents: ``macro``, the mean of their values, or
+            ``micro``, the value of all their counts together.
         null: random arrangements of the same segment lengths to hold every score against, giving
             z and p per document and per system; 0 for none.
         explain: also return, for every boundary, what it contributes and where it would be better,
@@ -80,6 +79,85 @@ def score(
         memory: bytes that scoring may use; a quarter of what is free by default.
         progress: called as stages start.
     """
+    _check(corpus, seed, null)
+    hypotheses = corpus.hypotheses
+    chosen = choose_metrics(metrics, corpus, seed=seed, offline=offline)
+    if (null or explain or per_segment) and not chosen.reference_free:
+        raise OptionError(
+            f"only gold-based metrics ({', '.join(chosen.names)})",
+            expected="a reference-free one for the chance test, explanations or segments",
+            remedy="add one, such as arp_pair, or leave those options out",
+        )
+    columns: dict[str, Column] = {}
+    if chosen.gold_based:
+        columns.update(score_against_gold(corpus, hypotheses, chosen.gold_based, average))
+    where = choose_device(device)
+    embedded: Embeddings | None = None
+    task: ReferenceFreeTask | None = None
+    if chosen.reference_free:
+        if isinstance(embeddings, Embeddings):
+            embedded = embeddings
+        elif embeddings is not None:
+            embedded = from_arrays(corpus, embeddings)
+        else:
+            opened = open_encoder(
+                encoder,
+                device=where,
+                batch_tokens=batch_tokens,
+                offline=offline,
+                use_cache=cache,
+                cache_dir=None if cache_dir is None else Path(cache_dir),
+            )
+            texts = distinct_texts(corpus)
+            with progress("Encoding", len(texts)) as advance:
+                embedded = embed(corpus, opened, str(where), texts, advance)
+        task = ReferenceFreeTask(
+            corpus,
+            embedded,
+            hypotheses,
+            chosen.reference_free,
+            unsegmented,
+            scoring_device(where),
+            memory,
+            progress,
+        )
+        columns.update(task.columns(keep_segments=per_segment, null=null, seed=seed))
+    ordered = {name: columns[name] for name in chosen.names}
+    documents = None
+    if per_document or per_segment or explain:
+        ids = [document.id for document in corpus.documents]
+        documents = document_rows(ordered, hypotheses, ids, per_segment=per_segment)
+        documents = task.explained(documents) if task and explain else documents
+    signature = Signature.of(
+        chosen,
+        corpus,
+        embedded,
+        unsegmented=unsegmented,
+        average=average,
+        seed=seed,
+        null=null,
+    )
+    systems = system_rows(ordered, hypotheses, np.random.default_rng(seed))
+    incomparable = frozenset(name for name, column in ordered.items() if not column.is_comparable)
+    notes = score_notes(corpus, systems, embedded, incomparable, unsegmented, chosen)
+    return ScoreTable(
+        signature=signature.short() if short_signature else str(signature),
+        corpus={
+            "documents": len(corpus),
+            "units": corpus.n_units,
+            "dropped_units": corpus.n_dropped,
+            "distinct_units": len(distinct_texts(corpus)),
+            "truncated_units": 0 if embedded is None else embedded.n_truncated,
+        },
+        systems=systems,
+        documents=documents,
+        notes=(*corpus.notes, *notes),
+        incomparable=incomparable,
+    )
+
+
+def _check(corpus: Corpus, seed: int, null: int) -> None:
+    """Refuse what cannot be scored."""
     if not isinstance(corpus, Corpus):
         raise InputError(
             f"a {type(corpus).__name__} to score",
@@ -92,157 +170,10 @@ def score(
             expected="0 or more",
             remedy="use whole numbers that are not negative",
         )
-    parsed = parse_metrics(metrics, seed)
-    if not parsed:
-        raise InputError(
-            "no metrics", expected="at least one", remedy="leave metrics out to get all of them"
-        )
-    hypotheses = corpus.hypotheses
-    if not hypotheses:
+    if not corpus.hypotheses:
         raise InputError(
             "no segmentation to score: no systems, and no gold in every document",
             expected="at least one system or a complete gold",
             remedy='add "systems" to the corpus, or pass --system NAME=FILE',
             place=corpus.documents[0].place,
         )
-    chosen = choose_device(device)
-    if isinstance(embeddings, Embeddings):
-        embedded = embeddings
-    elif embeddings is not None:
-        embedded = from_arrays(corpus, embeddings)
-    else:
-        opened = open_encoder(
-            encoder,
-            device=chosen,
-            batch_tokens=batch_tokens,
-            offline=offline,
-            use_cache=cache,
-            cache_dir=None if cache_dir is None else Path(cache_dir),
-        )
-        texts = distinct_texts(corpus)
-        with progress("Encoding", len(texts)) as advance:
-            embedded = embed(corpus, opened, str(chosen), texts, advance)
-    ids = [document.id for document in corpus.documents]
-    scoring = scoring_device(chosen)
-    with progress("Scoring", len(hypotheses) * len(corpus)) as advance:
-        raw = score_documents(
-            embedded.vectors,
-            list(zip(*hypotheses.values(), strict=True)),
-            parsed,
-            keep_segments=per_segment,
-            unsegmented=unsegmented,
-            device=scoring,
-            names=ids,
-            memory=memory,
-            progress=advance,
-        )
-    nulls = NullTests({}, {})
-    if null:
-        with progress("Null", len(hypotheses) * len(corpus) * null) as advance:
-            nulls = against_null(
-                embedded.vectors,
-                ids,
-                hypotheses,
-                raw,
-                parsed,
-                draws=null,
-                seed=seed,
-                unsegmented=unsegmented,
-                device=scoring,
-                memory=memory,
-                progress=advance,
-            )
-    signature = Signature.of(
-        parsed,
-        embedded.spec,
-        truncated_share=embedded.n_truncated / corpus.n_units,
-        unsegmented=unsegmented,
-        device=embedded.device,
-        seed=seed,
-        null=null,
-    )
-    scored = Scored(hypotheses, raw, parsed, nulls, unsegmented)
-    documents = None
-    if per_document or per_segment or explain:
-        documents = scored.documents(ids, per_segment=per_segment)
-    if explain and documents is not None:
-        with progress("Explaining", len(corpus)) as advance:
-            documents = _explained(documents, corpus, embedded, scored, scoring, advance)
-    systems = scored.systems(np.random.default_rng(seed))
-    return ScoreTable(
-        signature=signature.short() if short_signature else str(signature),
-        corpus={
-            "documents": len(corpus),
-            "units": corpus.n_units,
-            "dropped_units": corpus.n_dropped,
-            "distinct_units": embedded.n_distinct,
-            "truncated_units": embedded.n_truncated,
-        },
-        systems=systems,
-        documents=documents,
-        notes=(*corpus.notes, *_notes(corpus, systems, embedded, scored)),
-        incomparable=scored.incomparable,
-    )
-
-
-def _explained(
-    rows: Sequence[DocumentScores],
-    corpus: Corpus,
-    embedded: Embeddings,
-    scored: Scored,
-    device: torch.device,
-    advance: Callable[[int], None],
-) -> tuple[DocumentScores, ...]:
-    """Add the explanation of every boundary, and the text it stands in."""
-    explained = []
-    by_document = iter(rows)
-    for d, document in enumerate(corpus.documents):
-        explanations = explain_document(
-            embedded.vectors[d],
-            [segmentations[d] for segmentations in scored.hypotheses.values()],
-            scored.metrics,
-            unsegmented=scored.unsegmented,
-            device=device,
-            name=document.id,
-        )
-        for explanation in explanations:
-            row = next(by_document)
-            explained.append(replace(row, units=document.units, explanations=explanation))
-        advance(1)
-    return tuple(explained)
-
-
-def _notes(
-    corpus: Corpus,
-    systems: Sequence[SystemScores],
-    embedded: Embeddings,
-    scored: Scored,
-) -> list[str]:
-    """Say what a reader must know before trusting the numbers."""
-    notes = []
-    if corpus.n_dropped:
-        dropped = counted(corpus.n_dropped, "unit")
-        notes.append(f"{dropped} without text dropped, the boundaries reindexed.")
-    if embedded.n_truncated:
-        notes.append(
-            f"{embedded.n_truncated:,} of {counted(corpus.n_units, 'unit')} cut off at the "
-            f"encoder's {embedded.spec.max_length} tokens."
-        )
-    n_gold = sum(document.gold is not None for document in corpus.documents)
-    if 0 < n_gold < len(corpus):
-        notes.append(f"Gold was not scored: only {n_gold} of {len(corpus)} documents have it.")
-    differing: dict[str, list[str]] = {}
-    for name in systems[0].metrics:
-        if name in scored.incomparable:
-            listed = ", ".join(f"{row.system} {row.metrics[name].documents}" for row in systems)
-            differing.setdefault(listed, []).append(name)
-    for listed, names in differing.items():
-        notes.append(
-            f"{', '.join(names)}: the systems were scored on different documents ({listed}) and "
-            "must not be compared."
-        )
-    single = [row for row in systems if row.unsegmented]
-    if single:
-        listed = ", ".join(f"{row.system} {row.unsegmented}" for row in single)
-        notes.append(f"Documents without a boundary ({scored.unsegmented}): {listed}.")
-    return notes

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from reffree.encoders.base import EncoderSpec
-from reffree.naming import settings_of
-from reffree.scoring.metrics import Metric
+from reffree.corpus import Corpus
+from reffree.encoders.embed import Embeddings
+from reffree.naming import Named, settings_of
+from reffree.reference.sed import Sed
 from reffree.study.bootstrap import CONFIDENCE, RESAMPLES
+from reffree.study.metrics import Chosen
 
 SHORT_KEYS = {
     "metrics": "m",
@@ -21,6 +22,7 @@ SHORT_KEYS = {
     "truncated": "t",
     "unsegmented": "u",
     "aggregation": "a",
+    "gold": "g",
     "null": "c",
     "seed": "s",
     "reffree": "v",
@@ -37,48 +39,56 @@ class Signature:
     @classmethod
     def of(
         cls,
-        metrics: Sequence[Metric],
-        spec: EncoderSpec,
+        metrics: Chosen,
+        corpus: Corpus,
+        embedded: Embeddings | None,
         *,
-        truncated_share: float,
         unsegmented: str,
-        device: str,
+        average: str,
         seed: int,
         null: int,
     ) -> Signature:
         """Collect everything that went into a table of scores."""
-        chance = {"null": f"permuted-lengths({null})"} if null else {}
-        return cls(
-            {
-                "metrics": "+".join(map(_with_settings, metrics)),
+        every: dict[str, Named] = {**metrics.reference_free, **metrics.gold_based}
+        fields = {"metrics": "+".join(_with_settings(every[name]) for name in metrics.names)}
+        if embedded is not None and metrics.reference_free:
+            spec = embedded.spec
+            fields |= {
                 "encoder": f"{spec.name}@{spec.revision}",
                 "backend": spec.backend,
                 "pooling": spec.pooling,
                 "normalisation": spec.normalisation,
                 "dtype": spec.dtype,
                 "maxlen": "given" if spec.max_length is None else str(spec.max_length),
-                "truncated": f"{truncated_share:.2%}",
-                "device": device,
+                "truncated": f"{embedded.n_truncated / corpus.n_units:.2%}",
+                "device": embedded.device,
                 "unsegmented": unsegmented,
                 "aggregation": "mean(segments)>mean(documents)",
-                "interval": f"bootstrap(documents,{RESAMPLES},{CONFIDENCE:.0%})",
-                **chance,
-                "seed": str(seed),
-                "reffree": version("reffree"),
             }
-        )
+        if metrics.gold_based:
+            several = any(document.golds for document in corpus.documents)
+            fields["gold"] = f"{'mean(annotators)>' * several}{average}(documents)"
+        fields["interval"] = f"bootstrap(documents,{RESAMPLES},{CONFIDENCE:.0%})"
+        if null:
+            fields["null"] = f"permuted-lengths({null})"
+        return cls({**fields, "seed": str(seed), "reffree": version("reffree")})
 
     def __str__(self) -> str:
         return "|".join(f"{key}:{value}" for key, value in self.fields.items())
 
     def short(self) -> str:
         """Return the same without what cannot change a score, in single letters."""
-        short = {**self.fields, "aggregation": "mean"}
-        name, _, revision = short["encoder"].rpartition("@")
-        short["encoder"] = f"{name.rsplit('/', 1)[-1]}@{revision.rsplit(':', 1)[-1][:8]}"
+        short = dict(self.fields)
+        if "encoder" in short:
+            name, _, revision = short["encoder"].rpartition("@")
+            short["encoder"] = f"{name.rsplit('/', 1)[-1]}@{revision.rsplit(':', 1)[-1][:8]}"
+            short["aggregation"] = "mean"
         return "|".join(f"{SHORT_KEYS[key]}:{short[key]}" for key in short if key in SHORT_KEYS)
 
 
-def _with_settings(metric: Metric) -> str:
-    options = ",".join(f"{key}={value}" for key, value in settings_of(metric).items())
+def _with_settings(metric: Named) -> str:
+    settings: dict[str, object] = dict(settings_of(metric))
+    if isinstance(metric, Sed):
+        settings["vectors"] = metric.vectors.name
+    options = ",".join(f"{k}={'auto' if v is None else v}" for k, v in settings.items())
     return f"{metric.name}({options})" if options else metric.name

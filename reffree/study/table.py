@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from reffree.errors import ReffreeError
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     # For annotations here and in the reports; nothing is imported when the program runs.
+    from reffree.reference.granularity import FailureMode as FailureMode
     from reffree.scoring.attribution import Addition as Addition
     from reffree.scoring.attribution import BoundaryEffect as BoundaryEffect
     from reffree.scoring.attribution import Explanation as Explanation
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 DECIMALS = 10
 """Rounding of results: far below any meaning, far above what batching can change."""
 
-Direction = Literal["lower", "higher"]
+Direction = Literal["lower", "higher", "toward_1"]
+
+
+def badness(value: float, direction: Direction) -> float:
+    """Order values, best first."""
+    return {"lower": value, "higher": -value, "toward_1": abs(value - 1)}[direction]
 
 
 def rounded(value: float | None) -> float | None:
@@ -51,7 +57,7 @@ class NullTest:
 class CorpusScore:
     """One metric of one system over the corpus."""
 
-    value: float | None  # what the table shows: the loss
+    value: float | None  # what the table shows: the loss, or a gold-based metric's own value
     raw: float | None
     ci: tuple[float, float] | None
     ci_reason: str | None  # why there is no interval
@@ -115,6 +121,19 @@ class SystemScores:
     segments: int
     unsegmented: int  # documents without a boundary
     metrics: dict[str, CorpusScore]
+    failure_mode: FailureMode | None = None  # where the four figures it rests on are there
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        result: dict[str, Any] = {
+            "system": self.system,
+            "segments": self.segments,
+            "unsegmented": self.unsegmented,
+            "metrics": {name: score.to_dict() for name, score in self.metrics.items()},
+        }
+        if self.failure_mode is not None:
+            result["failure_mode"] = asdict(self.failure_mode)
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,15 +182,7 @@ class ScoreTable:
         result: dict[str, Any] = {
             "signature": self.signature,
             "corpus": dict(self.corpus),
-            "systems": [
-                {
-                    "system": row.system,
-                    "segments": row.segments,
-                    "unsegmented": row.unsegmented,
-                    "metrics": {name: score.to_dict() for name, score in row.metrics.items()},
-                }
-                for row in self.systems
-            ],
+            "systems": [row.to_dict() for row in self.systems],
             "notes": list(self.notes),
         }
         if self.documents is not None:
@@ -195,11 +206,16 @@ class ScoreTable:
         None where there is nothing to compare: one system, or systems scored on different
         documents.
         """
-        values = {row.system: rounded(row.metrics[metric].value) for row in self.systems}
-        defined = [value for value in values.values() if value is not None]
-        if len(values) < 2 or not defined or metric in self.incomparable:
+        direction = self.systems[0].metrics[metric].direction
+        values = {
+            row.system: badness(value, direction)
+            for row in self.systems
+            if (value := rounded(row.metrics[metric].value)) is not None
+        }
+        if len(self.systems) < 2 or not values or metric in self.incomparable:
             return frozenset()
-        return frozenset(system for system, value in values.items() if value == min(defined))
+        least = min(values.values())
+        return frozenset(system for system, value in values.items() if value == least)
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per system and metric (needs pandas)."""

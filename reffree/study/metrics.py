@@ -1,0 +1,66 @@
+"""Metrics of both kinds by name, in the order of the table's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reffree.corpus import GOLD, Corpus
+from reffree.encoders.word_vectors import open_word_vectors
+from reffree.errors import InputError, UnknownNameError
+from reffree.naming import spelling_of
+from reffree.reference.metric import GoldMetric
+from reffree.reference.metrics import GOLD_DEFAULT, GOLD_METRICS, SedOver, parse_gold_metric
+from reffree.scoring.metrics import DEFAULT, METRICS, Metric, parse_metrics
+
+ALL = {"all": METRICS, "gold": GOLD_METRICS}
+"""Names that stand for every metric of a kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What to score: names in the order of the columns, and the metrics of each kind."""
+
+    names: tuple[str, ...]
+    reference_free: dict[str, Metric]
+    gold_based: dict[str, GoldMetric]
+
+
+def choose_metrics(
+    names: Sequence[str] | None, corpus: Corpus, *, seed: int, offline: bool
+) -> Chosen:
+    """Read names such as ``arp_pair``, ``pk:k=3``, ``all`` or ``gold``, each once.
+
+    None means the default: the reference-free ones, and `GOLD_DEFAULT` where every document has
+    gold and there is a system to hold against it.
+    """
+    given = [names] if isinstance(names, str) else _default(corpus) if names is None else [*names]
+    every = [one for name in given for one in ALL.get(name, [name])]
+    reference_free: dict[str, Metric] = {}
+    gold_based: dict[str, GoldMetric] = {}
+    order = []
+    for text in every:
+        name = text.partition(":")[0]
+        if name in GOLD_METRICS:
+            parsed = parse_gold_metric(text)
+            order.append(spelling_of(parsed))
+            if isinstance(parsed, SedOver):
+                parsed = parsed.over(open_word_vectors(parsed.vectors, offline=offline))
+            gold_based[order[-1]] = parsed
+        elif name in METRICS or "," in name:
+            (metric,) = parse_metrics([text], seed)
+            order.append(spelling_of(metric))
+            reference_free[order[-1]] = metric
+        else:
+            raise UnknownNameError("metric", name, [*METRICS, *GOLD_METRICS])
+    if not order:
+        raise InputError(
+            "no metrics", expected="at least one", remedy="leave metrics out for the default ones"
+        )
+    return Chosen(tuple(dict.fromkeys(order)), reference_free, gold_based)
+
+
+def _default(corpus: Corpus) -> list[str]:
+    has_gold = all(document.references for document in corpus.documents)
+    has_systems = bool(corpus.hypotheses.keys() - {GOLD})
+    return [*DEFAULT, *(GOLD_DEFAULT if has_gold and has_systems else ())]

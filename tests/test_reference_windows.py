@@ -1,0 +1,368 @@
+"""Window metrics against the written-out definitions, segeval, nltk and the published values."""
+
+from __future__ import annotations
+
+import warnings
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from reffree.errors import InputError, OptionError
+from reffree.reference import pairs as pairs_module
+from reffree.reference.metric import count_pairs, evaluate
+from reffree.reference.pairs import Pairs
+from reffree.reference.windows import (
+    Pk,
+    PkPrime,
+    PrError,
+    PrFalseAlarm,
+    PrMiss,
+    WindowDiff,
+    Windows,
+    WinPr,
+    WinPrPrecision,
+    WinPrRecall,
+    window_sizes,
+)
+from reffree.segmentation import Segmentation
+from tests.oracles import reference_based as oracles
+from tests.test_devices import Watch
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import segeval
+    from nltk.metrics import segmentation as nltk_metrics
+
+METRICS = [Pk, WindowDiff, PkPrime, PrError, PrMiss, PrFalseAlarm]
+METRICS += [WinPr, WinPrPrecision, WinPrRecall]
+PADDED = [partial(WindowDiff, padding="exact"), partial(WindowDiff, padding="segeval")]
+
+
+@st.composite
+def segmentations(draw, n):
+    """No boundary, all boundaries, few, or any."""
+    chance = draw(st.sampled_from(["none", "all", "few", "any"]))
+    if chance == "few":
+        marked = set(draw(st.lists(st.integers(1, max(1, n - 1)), max_size=3))) - {n}
+    else:
+        choice = {"none": st.just(False), "all": st.just(True), "any": st.booleans()}[chance]
+        marked = {b for b in range(1, n) if draw(choice)}
+    return list(Segmentation.from_boundaries(marked, n).masses)
+
+
+@st.composite
+def pairs(draw, max_units=14):
+    n = draw(st.integers(1, max_units))
+    return draw(segmentations(n)), draw(segmentations(n))
+
+
+def agree(got, expected):
+    if expected is None or got is None:
+        return got is expected
+    return got == pytest.approx(float(expected), rel=1e-12, abs=1e-12)
+
+
+# The definitions ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+@given(pair=pairs(), k=st.none() | st.integers(1, 17))
+@example(pair=([1], [1]), k=None)
+@example(pair=([1], [1]), k=1)
+@example(pair=([1, 1], [2]), k=None)
+@example(pair=([3], [1, 1, 1]), k=3)
+@example(pair=([1] * 5, [1] * 5), k=None)
+@example(pair=([5], [5]), k=None)
+@settings(max_examples=120, deadline=None)
+def test_equals_the_definition(metric, pair, k):
+    expected = getattr(oracles, metric.name)(*pair, k=k)
+    assert agree(evaluate(metric(k=k), *pair), expected)
+
+
+@pytest.mark.parametrize("padding", ["plain", "exact", "segeval"])
+@given(pair=pairs(), k=st.none() | st.integers(1, 17))
+@example(pair=([1], [1]), k=1)
+@example(pair=([1, 2], [3]), k=9)
+@settings(max_examples=150, deadline=None)
+def test_padding_equals_the_definition(padding, pair, k):
+    expected = oracles.windowdiff(*pair, k=k, padding=padding)
+    assert agree(evaluate(WindowDiff(k=k, padding=padding), *pair), expected)
+
+
+@given(pairs(), st.floats(0, 4), st.floats(0, 4))
+@settings(max_examples=60, deadline=None)
+def test_costs_equal_the_definition(pair, c_miss, c_fa):
+    expected = oracles.pr_error(*pair, c_miss=c_miss, c_fa=c_fa)
+    assert agree(evaluate(PrError(c_miss=c_miss, c_fa=c_fa), *pair), expected)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=9))
+@example([5, 5])
+@settings(max_examples=200, deadline=None)
+def test_window_size_equals_the_definition(reference):
+    assert window_sizes(Pairs.of(reference, reference)).tolist() == [oracles.window_size(reference)]
+
+
+@pytest.mark.parametrize(
+    ("reference", "k"),
+    [
+        *([([5, 5], 2), ([7, 7], 4), ([9, 9], 4), ([1], 2), ([1] * 9, 2), ([10], 5)]),
+        # Half of 2⁵³ + 3 lies halfway between two integers and is no float.
+        ([2**53 + 3], 2**52 + 2),
+        ([2**53 + 1], 2**52),
+    ],
+)
+def test_halves_round_to_even(reference, k):
+    given_pairs = Pairs(np.array([reference]), np.array([reference]))
+    assert window_sizes(given_pairs).tolist() == [k]
+
+
+# Published values -----------------------------------------------------------------------------
+
+REFERENCE = [2, 3, 5]
+TABLE = [  # hypothesis, Pk, WindowDiff, segeval's padding, WinPR precision and recall, Pr_error
+    ([2, 3, 5], 0, 0, 0, 1, 1, 0),
+    ([5, 5], 1 / 4, 1 / 4, 2 / 13, 1, 1 / 2, 1 / 4),
+    ([3, 2, 5], 1 / 4, 1 / 4, 2 / 13, 3 / 4, 3 / 4, 3 / 16),
+    ([10], 1 / 2, 1 / 2, 4 / 13, None, 0, 1 / 2),
+    ([1] * 10, 1 / 2, 1, 10 / 13, 2 / 9, 1, 1 / 2),
+]
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: str(row[0]))
+def test_table(row):
+    metrics = [Pk(), WindowDiff(), WindowDiff(padding="segeval")]
+    metrics += [WinPrPrecision(), WinPrRecall(), PrError()]
+    for metric, expected in zip(metrics, row[1:], strict=True):
+        assert agree(evaluate(metric, row[0], REFERENCE), expected), metric
+
+
+@pytest.mark.parametrize(
+    ("metric", "hypothesis", "reference", "expected"),
+    [
+        (Pk(k=2), [4, 6], [5, 5], 1 / 4),
+        (Pk(k=3), [4, 6], [5, 5], 2 / 7),
+        (Pk(k=2), [10], [2, 3, 5], 1 / 2),
+        (Pk(), [2, 3, 5], [10], 1),
+        (WindowDiff(k=2), [1, 9], [10], 1 / 8),
+        (WindowDiff(k=2, padding="exact"), [1, 9], [10], 1 / 5),
+        (WindowDiff(k=2, padding="segeval"), [1, 9], [10], 2 / 13),
+        (WinPr(), [5, 5], [2, 3, 5], 2 / 3),
+        (WinPr(), [10], [2, 3, 5], 0),
+        (WinPr(), [10], [10], None),
+        (PrMiss(), [10], [2, 3, 5], 1),
+        (PrMiss(), [2, 8], [10], None),
+        (PrFalseAlarm(k=2), [2, 8], [10], 1 / 4),
+        (PrError(), [2, 8], [10], None),
+        (Pk(k=10), [4, 6], [5, 5], None),
+        (Pk(k=9), [4, 6], [5, 5], 0),
+    ],
+)
+def test_single_values(metric, hypothesis, reference, expected):
+    assert agree(evaluate(metric, hypothesis, reference), expected)
+
+
+def test_nltk_pair():
+    hypothesis, reference = "000001001000", "000100010000"
+    assert nltk_metrics.pk(reference, hypothesis, 2) == pytest.approx(6 / 11)
+    masses = (Segmentation.from_string(text, 13) for text in (hypothesis, reference))
+    assert evaluate(Pk(k=2), *masses) == pytest.approx(6 / 11)
+
+
+@given(pairs(max_units=30), st.integers(1, 6))
+@settings(max_examples=60, deadline=None)
+def test_nltk_agrees(pair, k):
+    assume(sum(pair[0]) > k)
+    hypothesis, reference = (Segmentation(tuple(masses)).to_string("gap") for masses in pair)
+    assert agree(evaluate(Pk(k=k), *pair), nltk_metrics.pk(reference, hypothesis, k))
+    assert agree(
+        evaluate(WindowDiff(k=k), *pair), nltk_metrics.windowdiff(reference, hypothesis, k)
+    )
+
+
+@given(pairs(max_units=40), st.none() | st.integers(2, 6))
+@settings(max_examples=60, deadline=None)
+def test_segeval_agrees(pair, k):
+    n = sum(pair[0])
+    assume(n > (k or oracles.window_size(pair[1])))
+    size = {} if k is None else {"window_size": k}
+    assert agree(evaluate(Pk(k=k), *pair), segeval.pk(*pair, **size))
+    assert agree(evaluate(WindowDiff(k=k), *pair), segeval.window_diff(*pair, **size))
+    padded = segeval.window_diff(*pair, lamprier_et_al_2007_fix=True, **size)
+    assert agree(evaluate(WindowDiff(k=k, padding="segeval"), *pair), padded)
+
+
+# What the metrics promise ---------------------------------------------------------------------
+
+
+@given(pairs(), st.none() | st.integers(1, 6))
+@settings(max_examples=60, deadline=None)
+def test_pk_prime_is_windowdiff(pair, k):
+    """With P_seg counted on the same windows the weights cancel."""
+    batch = Pairs.of(*pair)
+    assert_array_equal(PkPrime(k=k).counts(batch), WindowDiff(k=k).counts(batch))
+
+
+@given(pairs(), st.floats(0, 1))
+@settings(max_examples=60, deadline=None)
+def test_no_boundaries_cost_a_miss(pair, c_miss):
+    """Georgescul et al., section 4.3: placing no boundaries costs one half when costs are equal."""
+    reference = pair[1]
+    n = sum(reference)
+    assume(len(reference) > 1 and n > oracles.window_size(reference))
+    value = evaluate(PrError(c_miss=c_miss, c_fa=1 - c_miss), [n], reference)
+    assert value == pytest.approx(c_miss)
+
+
+def test_the_worst_segmentation_of_the_paper_is_not_the_worst():
+    """Boundaries everywhere but in the right places: "100 %" in the paper, 1/4 by its formula.
+
+    Of the windows 1–2, 2–3, 3–4, 4–5, 5–6, 6–7, 7–8, 8–9 those at 2 and at 5 hold one boundary of
+    each side; the other four hold two of the hypothesis and none of the reference.
+    """
+    complement = [1, 2, 1, 2, 1, 1, 1, 1]
+    assert evaluate(PrMiss(k=2), complement, REFERENCE) == 0
+    assert evaluate(PrFalseAlarm(k=2), complement, REFERENCE) == pytest.approx(1 / 2)
+    assert evaluate(PrError(k=2), complement, REFERENCE) == pytest.approx(1 / 4)
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+@given(segmentations(12))
+@settings(max_examples=25, deadline=None)
+def test_the_reference_itself_is_perfect(metric, masses):
+    value = evaluate(metric(), masses, masses)
+    assert value in (None, 0 if metric.direction == "lower" else 1)
+
+
+# Batches --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [*METRICS, *PADDED])
+@given(batch=st.lists(pairs(), min_size=1, max_size=6), k=st.none() | st.integers(1, 8))
+@settings(max_examples=20, deadline=None)
+def test_a_batch_equals_its_pairs(make, batch, k):
+    metric = make(k=k)
+    hypotheses, references = zip(*batch, strict=True)
+    together = metric.counts(Pairs.of(list(hypotheses), list(references)))
+    assert together.dtype == np.float64
+    single = np.concatenate([metric.counts(Pairs.of(*pair)) for pair in batch])
+    assert_array_equal(together, single)
+
+
+def test_parts_equal_the_whole(monkeypatch):
+    rng = np.random.default_rng(0)
+    gaps = rng.random((50, 19)) < 0.3
+    batch = Pairs.of(gaps, gaps[::-1].copy())
+    whole = count_pairs(WindowDiff(), batch)
+    monkeypatch.setattr(pairs_module, "PAIR_ELEMENTS", 100)
+    assert len(list(batch.chunks())) > 10
+    assert_array_equal(count_pairs(WindowDiff(), batch), whole)
+
+
+def test_one_reference_serves_many_hypotheses():
+    hypotheses = [row[0] for row in TABLE]
+    got = evaluate(Pk(), hypotheses, REFERENCE)
+    assert_allclose(got, [row[1] for row in TABLE])
+
+
+@given(st.lists(pairs(), min_size=1, max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_summed_counts_give_the_pooled_value(batch):
+    hypotheses, references = zip(*batch, strict=True)
+    given_pairs = Pairs.of(list(hypotheses), list(references))
+
+    def pooled(metric):
+        value = metric.value(metric.counts(given_pairs).sum(0))
+        assert value.shape == ()
+        return None if np.isnan(value) else float(value)
+
+    windows = [
+        window for h, r in batch for window in oracles.boundary_counts(h, r, oracles.window_size(r))
+    ]
+    wrong = sum(h != r for h, r in windows)
+    parted = sum((h > 0) != (r > 0) for h, r in windows)
+    assert agree(pooled(WindowDiff()), oracles.ratio(wrong, len(windows)))
+    assert agree(pooled(Pk()), oracles.ratio(parted, len(windows)))
+    miss = oracles.ratio(sum(r > h for h, r in windows), sum(r > 0 for _, r in windows))
+    false_alarm = oracles.ratio(sum(r < h for h, r in windows), len(windows))
+    error = None if miss is None else Fraction(1, 2) * (miss + false_alarm)
+    assert agree(pooled(PrError()), error)
+    hits = sum(oracles.winpr_counts(h, r)[0] for h, r in batch)
+    n_h, n_r = (sum(len(masses) - 1 for masses in side) for side in (hypotheses, references))
+    assert agree(pooled(WinPrPrecision()), oracles.ratio(hits, n_h))
+    assert agree(pooled(WinPrRecall()), oracles.ratio(hits, n_r))
+    assert agree(pooled(WinPr()), oracles.ratio(2 * hits, n_h + n_r))
+
+
+def test_inputs_stay_as_they_are():
+    hypothesis, reference = np.array([[3, 2, 5], [10, 0, 0]]), np.array([[2, 3, 5], [5, 5, 0]])
+    before = hypothesis.copy(), reference.copy()
+    for metric in METRICS:
+        metric().counts(Pairs.of(hypothesis, reference))
+    assert_array_equal(hypothesis, before[0])
+    assert_array_equal(reference, before[1])
+
+
+# Options --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_a_window_holds_something(metric):
+    with pytest.raises(InputError, match="found k 0; expected 1 or more; leave k out"):
+        metric(k=0)
+
+
+def test_costs_are_not_negative():
+    with pytest.raises(InputError, match=r"found c_miss -0.1; expected 0 or more"):
+        PrError(c_miss=-0.1)
+    with pytest.raises(InputError, match="found c_fa nan; expected 0 or more"):
+        PrError(c_fa=float("nan"))
+
+
+def test_unknown_padding():
+    with pytest.raises(OptionError, match="'lamprier'; expected plain or exact or segeval"):
+        WindowDiff(padding="lamprier")
+
+
+def test_options_tell_metrics_apart():
+    assert PrError(k=3) == PrError(k=3, c_miss=0.5) != PrError(k=3, c_miss=0.4)
+    assert Pk() != PkPrime()
+    with pytest.raises(AttributeError):
+        Pk().k = 3
+
+
+# Devices --------------------------------------------------------------------------------------
+
+
+def everything(batch, device):
+    windows = Windows.of(batch, None, torch.device(device))
+    return [
+        windows.count,
+        windows.total(windows.parted(windows.hypothesis)),
+        windows.total(windows.differences(windows.excess()) != 0),
+        windows.padded_total(torch.abs),
+    ]
+
+
+def mixed_batch():
+    return Pairs.of([[3, 2, 5], [1, 1], [30]], [[2, 3, 5], [2], [7, 20, 3]])
+
+
+def test_nothing_is_read_back():
+    with Watch("meta") as watch:
+        results = everything(mixed_batch(), "meta")
+    assert watch.waits == []
+    assert {(tuple(x.shape), x.device.type) for x in results} == {((3,), "meta")}
+
+
+@pytest.mark.gpu
+def test_gpu_equals_cpu():
+    on_cpu, on_gpu = (everything(mixed_batch(), device) for device in ("cpu", "cuda"))
+    for a, b in zip(on_cpu, on_gpu, strict=True):
+        assert_array_equal(a.numpy(), b.cpu().numpy())
