@@ -18,20 +18,27 @@ ROOMS = {
     "segmentation": {"errors"},
     "masses": {"errors", "segmentation"},
     "naming": {"errors"},
+    "parallel": set(),
+    "selection": {"errors", "naming", "segmentation", "masses", "corpus"},
+    "perturbation": {"errors", "naming", "segmentation", "masses", "corpus"},
     "corpus": {"errors", "segmentation"},
     "formats": {"errors", "atomic", "segmentation", "corpus"},
     "encoders": {"errors", "segmentation", "corpus"},
-    "scoring": {"errors", "naming", "segmentation", "masses", "corpus"},
-    "reference": {"errors", "naming", "segmentation", "masses", "corpus"},
-    "segmenters": {"errors", "naming", "segmentation", "masses", "corpus", "encoders", "scoring"},
+    "scoring": {"errors", "parallel", "naming", "segmentation", "masses", "corpus"},
+    "reference": {"errors", "parallel", "naming", "segmentation", "masses", "corpus"},
+    "segmenters": {
+        *("errors", "parallel", "naming", "segmentation", "masses", "corpus"),
+        *("encoders", "scoring", "selection"),
+    },
     "study": {
         *("errors", "naming", "segmentation", "masses", "corpus", "formats"),
-        *("encoders", "scoring", "reference"),
+        *("encoders", "scoring", "reference", "segmenters", "selection", "perturbation"),
     },
     "report": {"errors", "segmentation", "corpus", "study"},
     "cli": {
         *("errors", "atomic", "naming", "segmentation", "masses", "corpus", "formats"),
-        *("encoders", "scoring", "reference", "study", "report"),
+        *("encoders", "scoring", "reference", "segmenters", "selection", "perturbation"),
+        *("study", "report"),
     },
 }
 TOP = {"__init__", "__main__"}

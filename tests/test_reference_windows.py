@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -24,7 +23,6 @@ from reffree.reference.windows import (
     PrFalseAlarm,
     PrMiss,
     WindowDiff,
-    Windows,
     WinPr,
     WinPrPrecision,
     WinPrRecall,
@@ -32,7 +30,6 @@ from reffree.reference.windows import (
 )
 from reffree.segmentation import Segmentation
 from tests.oracles import reference_based as oracles
-from tests.test_devices import Watch
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -335,34 +332,3 @@ def test_options_tell_metrics_apart():
     assert Pk() != PkPrime()
     with pytest.raises(AttributeError):
         Pk().k = 3
-
-
-# Devices --------------------------------------------------------------------------------------
-
-
-def everything(batch, device):
-    windows = Windows.of(batch, None, torch.device(device))
-    return [
-        windows.count,
-        windows.total(windows.parted(windows.hypothesis)),
-        windows.total(windows.differences(windows.excess()) != 0),
-        windows.padded_total(torch.abs),
-    ]
-
-
-def mixed_batch():
-    return Pairs.of([[3, 2, 5], [1, 1], [30]], [[2, 3, 5], [2], [7, 20, 3]])
-
-
-def test_nothing_is_read_back():
-    with Watch("meta") as watch:
-        results = everything(mixed_batch(), "meta")
-    assert watch.waits == []
-    assert {(tuple(x.shape), x.device.type) for x in results} == {((3,), "meta")}
-
-
-@pytest.mark.gpu
-def test_gpu_equals_cpu():
-    on_cpu, on_gpu = (everything(mixed_batch(), device) for device in ("cpu", "cuda"))
-    for a, b in zip(on_cpu, on_gpu, strict=True):
-        assert_array_equal(a.numpy(), b.cpu().numpy())

@@ -39,7 +39,7 @@ class Alignment:
 
     def counts(self, pairs: Pairs) -> Floats:
         """Sum of the edges' Jaccard indices, and the number of edges."""
-        return count_edges(pairs.hypothesis, pairs.reference)
+        return count_edges(pairs)
 
     def value(self, counts: Floats) -> Floats:
         """Mean over the edges."""

@@ -15,18 +15,24 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from reffree.masses import Masses
+from reffree.parallel import THREADED, available_threads, over_rows
+from reffree.reference.pairs import Pairs
 
 
-def count_edges(hypothesis: Masses, reference: Masses) -> NDArray[np.float64]:
+def count_edges(pairs: Pairs) -> NDArray[np.float64]:
     """Sum of the Jaccard indices of each pair's edges, and their number: (pairs, 2)."""
-    counts = np.empty((len(hypothesis), 2))
-    # Copies: a repeated row has another memory layout, for which everything would compile again.
-    _count(np.array(hypothesis, order="C"), np.array(reference, order="C"), counts)
+    counts = np.empty((len(pairs), 2))
+    hypotheses, references = pairs.rows()
+
+    def work(rows: slice) -> None:
+        _count(hypotheses[rows], references[rows], counts[rows])
+
+    is_much = hypotheses.size + references.size >= THREADED
+    over_rows(work, len(pairs), available_threads() if is_much else 1)
     return counts
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _count(hypothesis, reference, counts):
     most = hypothesis.shape[1] + reference.shape[1]
     units = np.empty(most, dtype=np.int64)  # of each span, left to right
@@ -45,7 +51,7 @@ def _count(hypothesis, reference, counts):
                 counts[p, 1] += 1.0
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _choose(h_masses, r_masses, units, h_of, r_of, h_best, r_best):
     """List the spans and choose one for every segment; return how many spans there are."""
     s, h, r = 0, 0, 0

@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from reffree.masses import Masses
+from reffree.parallel import THREADED, available_threads, over_rows
 from reffree.reference.pairs import Floats, Pairs
 
 Integers = NDArray[np.int64]
@@ -45,16 +45,15 @@ def cheapest_edits(
     counted = np.empty((len(pairs), 4), dtype=np.int64)
     cost = np.empty(len(pairs))
     costs = (float(insertion), float(deletion), float(shift))
-    _edit(_plain(pairs.hypothesis), _plain(pairs.reference), costs, reach, counted, cost)
+    hypotheses, references = pairs.rows()
+
+    def work(rows: slice) -> None:
+        _edit(hypotheses[rows], references[rows], costs, reach, counted[rows], cost[rows])
+
+    is_much = hypotheses.size + references.size >= THREADED
+    over_rows(work, len(pairs), available_threads() if is_much else 1)
     hypothesis, reference, matched, shifted = counted.T
     return Edits(hypothesis, reference, matched, shifted, cost)
-
-
-def _plain(masses: Masses) -> Masses:
-    """One memory layout, hence one compilation, whatever the pairs were made of."""
-    plain = np.ascontiguousarray(masses).view()
-    plain.flags.writeable = False
-    return plain
 
 
 @njit(cache=True, nogil=True)

@@ -1,24 +1,21 @@
 """Metrics that slide a window over both segmentations and compare the boundaries in it.
 
 Window i of a document of n units lies between units i and i + k and holds the boundaries
-i + 1 … i + k. All metrics but Pk need only how many more boundaries the hypothesis has in a window
-than the reference, which is a difference of two running sums.
+i + 1 … i + k.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from reffree.errors import OptionError
 from reffree.reference.metric import Direction, check_at_least, ratio
 from reffree.reference.pairs import Floats, Pairs
+from reffree.reference.windows_kernel import WindowSums, window_sums
 
 Padding = Literal["plain", "exact", "segeval"]
 
@@ -32,106 +29,14 @@ def window_sizes(pairs: Pairs) -> NDArray[np.int64]:
     return sizes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Windows:
-    """The windows of a batch of pairs, whose lengths n and window sizes k may differ."""
-
-    n_units: Tensor  # (p,)
-    k: Tensor  # (p,)
-    hypothesis: Tensor  # (p, width + 1) boolean, boundaries
-    reference: Tensor  # (p, width + 1)
-    starts: Tensor  # (width + 1,) i
-    ends: Tensor  # (p, width + 1) i + k; past a document no running sum changes any more
-
-    @classmethod
-    def of(cls, pairs: Pairs, k: int | None, device: torch.device | None = None) -> Windows:
-        """Mark the boundaries; without ``k`` each pair has its own default."""
-        chosen = window_sizes(pairs) if k is None else np.full(len(pairs), k)
-        sizes = torch.from_numpy(chosen).to(device)
-        starts = torch.arange(pairs.width + 1, device=device)
-        return cls(
-            torch.from_numpy(pairs.n_units).to(device),
-            sizes,
-            pairs.marks(pairs.hypothesis, device),
-            pairs.marks(pairs.reference, device),
-            starts,
-            (starts + sizes[:, None]).clamp_(max=pairs.width),
-        )
-
-    @property
-    def count(self) -> Tensor:
-        """Windows between two units of each document: n − k, or none."""
-        return (self.n_units - self.k).clamp(min=0)
-
-    def total(self, chosen: Tensor) -> Tensor:
-        """Count the windows between two units for which a condition holds."""
-        return (chosen & (self.starts < self.count[:, None])).sum(1, dtype=torch.int32)
-
-    def parted(self, marks: Tensor) -> Tensor:
-        """Whether a boundary lies in window i."""
-        running = marks.cumsum(1, dtype=torch.int32)
-        return running.gather(1, self.ends) != running
-
-    def excess(self) -> Tensor:
-        """Hypothesis boundaries minus reference boundaries among 1 … b."""
-        difference = self.hypothesis.to(torch.int8) - self.reference.to(torch.int8)
-        return difference.cumsum(1, dtype=torch.int32)
-
-    def differences(self, excess: Tensor) -> Tensor:
-        """Hypothesis boundaries minus reference boundaries in window i."""
-        return excess.gather(1, self.ends).sub_(excess)
-
-    def padded_total(self, size: Callable[[Tensor], Tensor]) -> Tensor:
-        """Sum ``size`` of the differences over all n + k − 2 windows with a place for a boundary.
-
-        ``size`` of no difference must be 0.
-        """
-        excess = self.excess()
-        starting = size(self.differences(excess)).sum(1)
-        # Before the document nothing runs up, so these differences are the running sums.
-        ends_inside = self.starts < torch.minimum(self.k, self.n_units)[:, None]
-        ending = (size(excess) * ends_inside).sum(1)
-        around = (self.k - self.n_units).clamp(min=0) * size(excess[:, -1])
-        return starting + ending + around
-
-
-def columns(*parts: Tensor) -> Floats:
+def columns(*parts: NDArray[np.int64] | Floats) -> Floats:
     """One row of counts per pair."""
-    counts: Floats = torch.stack(parts, dim=1).to(torch.float64).cpu().numpy()
-    return counts
+    return np.stack(parts, axis=1).astype(np.float64)
 
 
-def different_windows(pairs: Pairs, k: int | None) -> Floats:
-    """Windows with different numbers of boundaries, and all windows."""
-    windows = Windows.of(pairs, k)
-    different = windows.differences(windows.excess()) != 0
-    return columns(windows.total(different), windows.count)
-
-
-def misses_and_false_alarms(pairs: Pairs, k: int | None) -> Floats:
+def misses_and_false_alarms(sums: WindowSums) -> Floats:
     """Windows with too few boundaries, with a reference boundary, with too many, and all."""
-    windows = Windows.of(pairs, k)
-    difference = windows.differences(windows.excess())
-    return columns(
-        windows.total(difference < 0),
-        windows.total(windows.parted(windows.reference)),
-        windows.total(difference > 0),
-        windows.count,
-    )
-
-
-def shared_boundaries(pairs: Pairs, k: int | None) -> Floats:
-    """True positives of WinPR, and the boundaries of the hypothesis and of the reference.
-
-    True positives are Σ min(h, r) / k over the padded windows, so that a boundary, which lies in k
-    of them, counts once; 2·min(h, r) = h + r − |h − r|.
-    """
-    windows = Windows.of(pairs, k)
-    n_hypothesis = windows.hypothesis.sum(1, dtype=torch.int32)
-    n_reference = windows.reference.sum(1, dtype=torch.int32)
-    apart = windows.padded_total(torch.abs)
-    shared = (windows.k * (n_hypothesis + n_reference) - apart) // 2
-    return columns(shared / windows.k.to(torch.float64), n_hypothesis, n_reference)
+    return columns(sums.fewer, sums.with_reference, sums.more, sums.windows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +48,24 @@ class Windowed:
     def __post_init__(self) -> None:
         """Refuse a window without a boundary in it."""
         check_at_least("k", self.k, 1)
+
+    def sizes(self, pairs: Pairs) -> NDArray[np.int64]:
+        """Window size of each pair."""
+        return window_sizes(pairs) if self.k is None else np.full(len(pairs), self.k)
+
+    def sums(self, pairs: Pairs) -> WindowSums:
+        """Sums over the windows between two units."""
+        return window_sums(pairs, self.sizes(pairs), padded=False)
+
+    def shared_boundaries(self, pairs: Pairs) -> Floats:
+        """True positives of WinPR, and the boundaries of the hypothesis and of the reference.
+
+        A boundary lies in k of the padded windows and must count once.
+        """
+        sizes = self.sizes(pairs)
+        shared = window_sums(pairs, sizes, padded=True).shared / sizes
+        sides = ((side > 0).sum(1) - 1 for side in (pairs.hypothesis, pairs.reference))
+        return columns(shared, *sides)
 
 
 class Share(Windowed):
@@ -169,9 +92,8 @@ class Pk(Share):
 
     def counts(self, pairs: Pairs) -> Floats:
         """Pairs of units judged differently, and all."""
-        windows = Windows.of(pairs, self.k)
-        wrong = windows.parted(windows.hypothesis) != windows.parted(windows.reference)
-        return columns(windows.total(wrong), windows.count)
+        sums = self.sums(pairs)
+        return columns(sums.parted, sums.windows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,12 +123,10 @@ class WindowDiff(Share):
 
     def counts(self, pairs: Pairs) -> Floats:
         """Windows that differ, and all."""
-        if self.padding == "plain":
-            return different_windows(pairs, self.k)
-        windows = Windows.of(pairs, self.k)
-        different = windows.padded_total(lambda excess: excess != 0)
-        more = -2 if self.padding == "exact" else 1
-        return columns(different, windows.n_units + windows.k + more)
+        sizes = self.sizes(pairs)
+        sums = window_sums(pairs, sizes, padded=self.padding != "plain")
+        windows = pairs.n_units + sizes + 1 if self.padding == "segeval" else sums.windows
+        return columns(sums.different, windows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +145,8 @@ class PkPrime(Share):
 
     def counts(self, pairs: Pairs) -> Floats:
         """Windows that differ, and all."""
-        return different_windows(pairs, self.k)
+        sums = self.sums(pairs)
+        return columns(sums.different, sums.windows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +173,7 @@ class PrError(Windowed):
 
     def counts(self, pairs: Pairs) -> Floats:
         """Misses, windows with a reference boundary, false alarms, all windows."""
-        return misses_and_false_alarms(pairs, self.k)
+        return misses_and_false_alarms(self.sums(pairs))
 
     def value(self, counts: Floats) -> Floats:
         """Weigh the two rates."""
@@ -277,7 +198,7 @@ class PrMiss(Share):
 
     def counts(self, pairs: Pairs) -> Floats:
         """Misses, and windows with a reference boundary."""
-        return misses_and_false_alarms(pairs, self.k)[:, :2]
+        return misses_and_false_alarms(self.sums(pairs))[:, :2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +214,7 @@ class PrFalseAlarm(Share):
 
     def counts(self, pairs: Pairs) -> Floats:
         """False alarms, and all windows."""
-        return misses_and_false_alarms(pairs, self.k)[:, 2:]
+        return misses_and_false_alarms(self.sums(pairs))[:, 2:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +231,7 @@ class WinPrPrecision(Share):
 
     def counts(self, pairs: Pairs) -> Floats:
         """True positives, and hypothesis boundaries."""
-        return shared_boundaries(pairs, self.k)[:, [0, 1]]
+        return self.shared_boundaries(pairs)[:, [0, 1]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +247,7 @@ class WinPrRecall(Share):
 
     def counts(self, pairs: Pairs) -> Floats:
         """True positives, and reference boundaries."""
-        return shared_boundaries(pairs, self.k)[:, [0, 2]]
+        return self.shared_boundaries(pairs)[:, [0, 2]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +264,7 @@ class WinPr(Windowed):
 
     def counts(self, pairs: Pairs) -> Floats:
         """True positives, hypothesis boundaries, reference boundaries."""
-        return shared_boundaries(pairs, self.k)
+        return self.shared_boundaries(pairs)
 
     def value(self, counts: Floats) -> Floats:
         """Twice the true positives per boundary."""

@@ -11,7 +11,6 @@ of the torch modules, which score everything else; tests hold the two together.
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reffree.masses import Masses
+from reffree.parallel import over_rows
 from reffree.scoring.metrics import COMPILED
 from reffree.scoring.pairs import rounding_of
 from reffree.scoring.segrefree import ALL_SINGLE, EQUAL_CENTROIDS
@@ -82,17 +82,11 @@ class CompiledDocument:
         scores = np.empty((len(masses), len(COMPILED)))
         left_out = np.zeros(len(masses), dtype=np.int64)
         shares = 1 if masses.shape[0] * len(self.vectors) < THREADED else threads
-        step = -(-len(masses) // shares)
-        spans = [slice(start, start + step) for start in range(0, len(masses), step)]
 
-        def work(span: slice) -> None:
-            _score(masses[span], scores[span], left_out[span], *tables)
+        def work(rows: slice) -> None:
+            _score(masses[rows], scores[rows], left_out[rows], *tables)
 
-        if len(spans) == 1:
-            work(spans[0])
-        else:
-            with ThreadPoolExecutor(len(spans)) as pool:
-                list(pool.map(work, spans))
+        over_rows(work, len(masses), shares)
         return scores, left_out
 
 

@@ -9,12 +9,11 @@ number of boundaries: operations on neighbouring numbers, which processors do se
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from reffree.parallel import over_rows
 from reffree.scoring.tables import VECTORISED
 
 Floats = NDArray[np.float64]
@@ -34,14 +33,11 @@ def largest_gains_of(squared: Floats, orders: Integers, k_max: int, threads: int
         (shuffles, k_max + 1) gains.
     """
     gains = np.empty((len(orders), k_max + 1))
-    shares = np.array_split(np.arange(len(orders)), threads)
-    spans = [slice(int(share[0]), int(share[-1]) + 1) for share in shares if len(share)]
 
-    def work(span: slice) -> None:
-        _search(squared, orders[span], gains[span])
+    def work(rows: slice) -> None:
+        _search(squared, orders[rows], gains[rows])
 
-    with ThreadPoolExecutor(len(spans)) as pool:
-        list(pool.map(work, spans))
+    over_rows(work, len(orders), threads)
     return gains
 
 
