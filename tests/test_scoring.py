@@ -18,7 +18,7 @@ from reffree.errors import InputError, UnknownNameError
 from reffree.masses import mass_matrix
 from reffree.scoring.engine import score_document, score_documents
 from reffree.scoring.layout import Layout
-from reffree.scoring.metrics import DEFAULT, parse_metric, parse_metrics, spelling
+from reffree.scoring.metrics import WITHOUT_SEARCH, parse_metric, parse_metrics, spelling
 from reffree.scoring.pairs import Units
 from tests.oracles.reference_free import (
     arp_segments,
@@ -27,7 +27,7 @@ from tests.oracles.reference_free import (
     silhouette_segments,
 )
 
-SPELLINGS = [*DEFAULT, "arp_std:p=1", "silhouette:average=units"]
+SPELLINGS = [*WITHOUT_SEARCH, "arp_std:p=1", "silhouette:average=units"]
 TOY = np.array([[1, 0], [1, 0.2], [0.9, 0.1], [0, 1], [0.1, 1], [0.2, 0.9], [0.5, 0.5]])
 
 

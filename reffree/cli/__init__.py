@@ -13,8 +13,9 @@ from reffree.errors import OptionError, ReffreeError, UnknownNameError
 
 COMMANDS = {
     "demo": ("reffree.cli.demo", "Score the corpus that ships with reffree."),
-    "score": ("reffree.cli.score", "Score segmentations without gold labels."),
+    "score": ("reffree.cli.score", "Score segmentations, without gold labels or with them."),
     "compare": ("reffree.cli.compare", "Which system is better, paired over documents."),
+    "agreement": ("reffree.cli.agreement", "How far annotators agree, beyond chance."),
     "convert": ("reffree.cli.convert", "Convert between corpus formats."),
     "cache": ("reffree.cli.cache", "List, check and remove cached embeddings."),
 }

@@ -1,1 +1,61 @@
 """Gold-based metrics, batched over pairs of segmentations."""
+
+from reffree.reference.agreement import agreement
+from reffree.reference.alignment import align
+from reffree.reference.functions import (
+    alignment,
+    bed,
+    bed_precision,
+    bed_recall,
+    bor,
+    boundary_similarity,
+    coverage,
+    f1,
+    ghd,
+    pk,
+    pk_prime,
+    pr_error,
+    pr_false_alarm,
+    pr_miss,
+    purity,
+    sed,
+    segmentation_similarity,
+    w_f1,
+    w_f1_one_to_one,
+    windowdiff,
+    winpr,
+    winpr_precision,
+    winpr_recall,
+)
+from reffree.reference.granularity import failure_mode
+from reffree.reference.sed import align_segments
+
+__all__ = [
+    "agreement",
+    "align",
+    "align_segments",
+    "alignment",
+    "bed",
+    "bed_precision",
+    "bed_recall",
+    "bor",
+    "boundary_similarity",
+    "coverage",
+    "f1",
+    "failure_mode",
+    "ghd",
+    "pk",
+    "pk_prime",
+    "pr_error",
+    "pr_false_alarm",
+    "pr_miss",
+    "purity",
+    "sed",
+    "segmentation_similarity",
+    "w_f1",
+    "w_f1_one_to_one",
+    "windowdiff",
+    "winpr",
+    "winpr_precision",
+    "winpr_recall",
+]

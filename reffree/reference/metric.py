@@ -10,6 +10,9 @@ import numpy as np
 from reffree.errors import InputError
 from reffree.reference.pairs import Floats, Given, Pairs, is_single
 
+Result = float | None | Floats
+"""Of one pair a number, None where undefined; of several an array, NaN where undefined."""
+
 Direction = Literal["lower", "higher", "toward_1"]
 
 
@@ -53,12 +56,21 @@ class GoldMetric(Protocol):
 
 def count_pairs(metric: GoldMetric, pairs: Pairs) -> Floats:
     """Counts of all pairs, a part at a time to bound memory."""
-    return np.concatenate([metric.counts(part) for part in pairs.chunks()])
+    parts = [(rows, metric.counts(part)) for rows, part in pairs.chunks()]
+    counts = np.empty((len(pairs), parts[0][1].shape[1]))
+    for rows, part in parts:
+        counts[rows] = part
+    return counts
 
 
-def evaluate(metric: GoldMetric, hypothesis: Given, reference: Given) -> float | Floats | None:
+def evaluate(metric: GoldMetric, hypothesis: Given, reference: Given) -> Result:
     """Value of one pair, None where undefined; of several, an array, NaN where undefined."""
-    values = metric.value(count_pairs(metric, Pairs.of(hypothesis, reference)))
+    return evaluate_pairs(metric, Pairs.of(hypothesis, reference), hypothesis, reference)
+
+
+def evaluate_pairs(metric: GoldMetric, pairs: Pairs, hypothesis: Given, reference: Given) -> Result:
+    """Evaluate pairs made of the two that were given, which say whether it is one or several."""
+    values = metric.value(count_pairs(metric, pairs))
     if not (is_single(hypothesis) and is_single(reference)):
         return values
     return None if np.isnan(values[0]) else float(values[0])

@@ -24,6 +24,9 @@ Given = Segmentation | Sequence[int] | Sequence[Segmentation | Sequence[int]] | 
 PAIR_ELEMENTS = 1 << 22
 """Pairs × units worked on at a time."""
 
+SIMILAR = 2
+"""Documents worked on together differ at most by this factor in length."""
+
 
 @dataclass(frozen=True)
 class Pairs:
@@ -94,12 +97,24 @@ class Pairs:
             side.flags.writeable = False
         return plain
 
-    def chunks(self) -> Iterator[Pairs]:
-        """Parts small enough to be worked on at once, in order."""
-        step = max(1, PAIR_ELEMENTS // (self.width + 1))
-        for start in range(0, len(self), step):
-            rows = slice(start, start + step)
-            yield Pairs(self.hypothesis[rows], self.reference[rows], self.units[rows])
+    def chunks(self) -> Iterator[tuple[NDArray[np.int64], Pairs]]:
+        """Rows and their pairs, of similar length and few enough to be worked on at once."""
+        order = np.argsort(self.n_units, kind="stable")
+        widths = self.n_units[order] + 1
+        start = 0
+        while start < len(order):
+            least = int(widths[start])
+            alike = int(np.searchsorted(widths, SIMILAR * least, side="right"))
+            stop = min(alike, start + max(1, PAIR_ELEMENTS // int(widths[alike - 1])))
+            rows = order[start:stop]
+            units = [self.units[row] for row in rows] if self.units else ()
+            yield rows, Pairs(_narrow(self.hypothesis[rows]), _narrow(self.reference[rows]), units)
+            start = stop
+
+
+def _narrow(masses: Masses) -> Masses:
+    """Leave out columns that hold padding only."""
+    return masses[:, : int((masses > 0).sum(1).max())]
 
 
 def is_single(given: Given) -> bool:

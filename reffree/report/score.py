@@ -131,10 +131,10 @@ def _directions(table: ScoreTable) -> str:
     others = len(directions) - len(higher) - len(toward)
     parts = ["lower is better"] if others else []
     if higher:
-        parts.append(f"{'for ' + ', '.join(higher) + ' ' if others else ''}higher is better")
+        parts.append(f"for {', '.join(higher)} higher" if others else "higher is better")
     if toward:
         parts.append(f"for {', '.join(toward)} 1 is best")
-    return f"{'Losses: ' if others == len(directions) else ''}{', '.join(parts)}".capitalize()
+    return "; ".join(parts).capitalize()
 
 
 def _counts(table: ScoreTable) -> list[str]:

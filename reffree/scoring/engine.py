@@ -17,7 +17,7 @@ from reffree.errors import OptionError
 from reffree.masses import Hypotheses, Masses, distinct_rows, mass_matrix, stack_masses
 from reffree.scoring.inputs import check_embeddings
 from reffree.scoring.layout import Layout
-from reffree.scoring.metrics import COMPILED, Metric, parse_metrics, spelling
+from reffree.scoring.metrics import COMPILED, WITHOUT_SEARCH, Metric, parse_metrics, spelling
 from reffree.scoring.pairs import TABLE_ELEMENTS, Units
 from reffree.scoring.result import MetricScores
 
@@ -87,7 +87,7 @@ def score_document(
     scores = score_documents(
         [embeddings],
         [hypotheses],
-        parse_metrics(metrics, seed),
+        parse_metrics(WITHOUT_SEARCH if metrics is None else metrics, seed),
         unsegmented=unsegmented,
         memory=memory,
     )

@@ -56,6 +56,9 @@ METRICS: dict[str, type[ArpStd | ArpCos | ArpPair | Silhouette | SegReFree | Sag
 DEFAULT = tuple(METRICS)
 """Scored unless others are asked for."""
 
+WITHOUT_SEARCH = ("arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree")
+"""What one more hypothesis of a document costs next to nothing for; ``sag`` searches it first."""
+
 COMPILED = (
     *("arp_std", "arp_std:p=1", "arp_cos", "arp_pair"),
     *("silhouette", "silhouette:average=units", "segrefree"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import Field, dataclass
 from typing import Any, ClassVar, Protocol
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from reffree.corpus import Corpus
 from reffree.errors import InputError
+from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
 
 
@@ -25,9 +25,7 @@ class Inputs:
 
     def rng(self, document: str, method: str) -> np.random.Generator:
         """Random numbers of one method on one document, whatever else the corpus holds."""
-        key = f"{self.seed}\0{method}\0{document}".encode()
-        digest = hashlib.blake2b(key, digest_size=16).digest()
-        return np.random.default_rng(int.from_bytes(digest, "big"))
+        return rng_for(self.seed, method, document)
 
     def gold(self, method: str) -> tuple[Segmentation, ...]:
         """Gold of every document, for oracles; refuses to go on without it."""

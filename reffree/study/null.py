@@ -9,7 +9,6 @@ p-value is itself that of a permutation test, in which documents are permuted in
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from reffree.masses import Masses, stack_masses
 from reffree.scoring.engine import RawScores, Unsegmented, score_documents
 from reffree.scoring.metrics import Metric, spelling
+from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
 from reffree.study.table import NullTest
 from reffree.study.weights import corpus_mean, values_and_weights
@@ -127,8 +127,7 @@ def compare_with_null(raw: float, null: Floats, metric: Metric) -> NullTest | No
 def _arrangements(masses: tuple[int, ...], draws: int, id: str, seed: int) -> Masses:
     """Random orders of the same masses; they depend on the document, the lengths and the seed."""
     lengths = sorted(masses)
-    digest = hashlib.blake2b(f"{seed}\0{id}\0{lengths}".encode(), digest_size=16).digest()
-    rng = np.random.default_rng(int.from_bytes(digest, "big"))
+    rng = rng_for(seed, id, lengths)
     return rng.permuted(np.tile(np.array(lengths, dtype=np.int64), (draws, 1)), axis=1)
 
 

@@ -1,0 +1,1 @@
+"""Segmentations made worse on purpose, by a known amount."""

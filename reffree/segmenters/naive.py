@@ -1,0 +1,302 @@
+"""Segmenters that read no text: what every other method and every metric has to beat.
+
+The random ones differ in how many boundaries they draw. Given their number, every set of gaps is
+equally likely. Methods that take that number from gold are oracles: no user of a real system has
+it, and they refuse to work without gold.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from reffree.corpus import Corpus
+from reffree.errors import InputError
+from reffree.segmentation import Segmentation
+from reffree.segmenters.base import Inputs
+
+ARP_RATES = range(2, 10)
+"""Ghinassi et al. (2024) §3.4.1: a boundary with probability 1/n for each of these n."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoBoundaries:
+    """The document as one segment (Georgescul et al. 2006 §5.1, "no boundaries")."""
+
+    name: ClassVar[str] = "none"
+    needs_embeddings: ClassVar[bool] = False
+
+    def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
+        """One segment per document."""
+        return tuple(Segmentation((len(document.units),)) for document in inputs.corpus)
+
+
+@dataclass(frozen=True, slots=True)
+class AllBoundaries:
+    """A boundary after every unit (Georgescul et al. 2006 §5.1, "all boundaries")."""
+
+    name: ClassVar[str] = "all"
+    needs_embeddings: ClassVar[bool] = False
+
+    def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
+        """One segment per unit."""
+        return tuple(Segmentation((1,) * len(document.units)) for document in inputs.corpus)
+
+
+@dataclass(frozen=True, slots=True)
+class Even:
+    """Segments of equal length: ``k`` of them, or one for ``every`` so many units.
+
+    With ``k`` the boundaries are ⌊i·n/k⌋ for i = 1…k−1, so masses differ by 1 at most; a document
+    of fewer than ``k`` units has a boundary after every unit. With ``every`` the last segment takes
+    what is left over. Neither has a default: the right number is what a corpus without gold
+    cannot tell.
+    """
+
+    k: int | None = None
+    every: int | None = None
+    name: ClassVar[str] = "even"
+    needs_embeddings: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Refuse both, neither, and numbers below 1."""
+        if (self.k is None) == (self.every is None):
+            raise InputError(
+                "neither k nor every" if self.k is None else "both k and every",
+                expected="the number of segments (k) or the number of units in each (every)",
+                remedy="write even:k=5 or even:every=10",
+            )
+        _check_whole("k", self.k, 1, "even:k=5")
+        _check_whole("every", self.every, 1, "even:every=10")
+
+    def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
+        """Cut every document by the same rule."""
+        return tuple(self._cut(len(document.units)) for document in inputs.corpus)
+
+    def _cut(self, n_units: int) -> Segmentation:
+        if self.every is not None:
+            return _periodic(n_units, self.every)
+        return _spread(n_units, self.k or 1)  # None was refused
+
+
+@dataclass(frozen=True, slots=True)
+class Random:
+    """A boundary in every gap with probability ``p``, independently of the others.
+
+    ``draw`` numbers the independent draws of one seed, for several systems alike. Two of the same
+    draw are nested: the one with the smaller ``p`` has none but boundaries of the other. ``p`` has
+    no default, as the number of boundaries is all this method has to say.
+    """
+
+    p: float | None = None
+    draw: int = 0
+    name: ClassVar[str] = "random"
+    needs_embeddings: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a probability."""
+        if self.p is None or not 0 <= self.p <= 1:
+            raise InputError(
+                "no probability p" if self.p is None else f"p = {self.p}",
+                expected="the probability of a boundary, from 0 to 1",
+                remedy="write random:p=0.1 for a boundary in one of ten gaps",
+            )
+        _check_whole("draw", self.draw, 0, "random:p=0.1,draw=1")
+
+    def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
+        """Draw once per gap of every document."""
+        return tuple(
+            self._drawn(len(document.units), inputs.rng(document.id, self.name))
+            for document in inputs.corpus
+        )
+
+    def _drawn(self, n_units: int, rng: np.random.Generator) -> Segmentation:
+        for _ in range(self.draw):
+            rng.random(n_units - 1)
+        probability = self.p or 0.0  # None was refused
+        marked = np.flatnonzero(rng.random(n_units - 1) < probability) + 1
+        return Segmentation.from_boundaries(marked.tolist(), n_units)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomKnown:
+    """As many boundaries as gold has in the document, in any gaps.
+
+    Georgescul et al. 2006 §5.1, "random known". Needs gold.
+    """
+
+    name: ClassVar[str] = "random_known"
+    needs_embeddings: ClassVar[bool] = False
+
+    def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
+        """Scatter each document's number of gold boundaries."""
+        return _as_many_as_gold(inputs, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomUnknown:
+    """A random number of boundaries in any gaps.
+
+    Georgescul et al. 2006 §5.1, "random unknown". They do not say how the number is drawn: here
+    every number from 0 to n − 1 is equally likely in each document, so half of the gaps have a
+    boundary in the mean.
+    """
+
+    name: ClassVar[str] = "random_unknown"
+    needs_embeddings: ClassVar[bool] = False
+
+    def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
+        """Draw the number, then the gaps."""
+        found = []
+        for document in inputs.corpus:
+            rng, n_units = inputs.rng(document.id, self.name), len(document.units)
+            found.append(_scattered(n_units, int(rng.integers(n_units)), rng))
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class OracleRandom:
+    """As many boundaries as gold has in the document, in any gaps.
+
+    Coen, "When F1 Fails", Table 3, "oracle-density random (BOR = 1)": the same distribution as
+    `RandomKnown`, by independent draws. Needs gold.
+    """
+
+    name: ClassVar[str] = "oracle_random"
+    needs_embeddings: ClassVar[bool] = False
+
+    def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
+        """Scatter each document's number of gold boundaries."""
+        return _as_many_as_gold(inputs, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class OraclePeriodic:
+    """A boundary after every N units, N such that there are as many boundaries as in gold.
+
+    Coen, "When F1 Fails", §4 and Table 3, "oracle-periodic (Every-N)". Needs gold. The paper gives
+    N but not how it was found. ``match=corpus``: one N for all documents, the smallest of those
+    whose number of boundaries over the corpus is nearest to gold's (Table 3: one N per dataset,
+    BOR .97 to 1.10). ``match=document``: each document has its own number of gold boundaries,
+    spaced evenly (Table 4: BOR 1.00).
+    """
+
+    match: Literal["corpus", "document"] = "corpus"
+    name: ClassVar[str] = "oracle_periodic"
+    needs_embeddings: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Refuse a match that does not exist."""
+        if self.match not in ("corpus", "document"):
+            raise InputError(
+                f"match = {self.match}",
+                expected="corpus or document",
+                remedy="leave it out for corpus",
+            )
+
+    def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
+        """Space the boundaries."""
+        gold = inputs.gold(self.name)
+        if self.match == "document":
+            return tuple(_spread(g.n_units, len(g)) for g in gold)
+        period = nearest_period(
+            [g.n_units for g in gold], n_boundaries=sum(len(g) - 1 for g in gold)
+        )
+        return tuple(_periodic(g.n_units, period) for g in gold)
+
+
+Naive = (
+    NoBoundaries
+    | AllBoundaries
+    | Even
+    | Random
+    | RandomKnown
+    | RandomUnknown
+    | OracleRandom
+    | OraclePeriodic
+)
+NAIVE: dict[str, type[Naive]] = {
+    method.name: method
+    for method in (
+        *(NoBoundaries, AllBoundaries, Even),
+        *(Random, RandomKnown, RandomUnknown),
+        *(OracleRandom, OraclePeriodic),
+    )
+}
+
+
+def arp_random_baselines(corpus: Corpus) -> tuple[tuple[str, Random], ...]:
+    """Return the nine random baselines of Ghinassi et al. (2024) §3.4.1 under their names.
+
+    ``random_mean``: probability 1/k at every gap, k the corpus mean of gold segments per document
+    (as printed; the mean segment *length* is what would match gold's number of boundaries).
+    ``random_2`` to ``random_9``: probability 1/n. Each has a draw of its own, so they are
+    independent of one another. Needs gold.
+    """
+    gold = Inputs(corpus).gold("random_mean")
+    mean = sum(map(len, gold)) / len(gold)
+    return (
+        ("random_mean", Random(p=1 / mean, draw=1)),
+        *((f"random_{n}", Random(p=1 / n, draw=n)) for n in ARP_RATES),
+    )
+
+
+def nearest_period(lengths: Sequence[int], n_boundaries: int) -> int:
+    """Return the smallest N whose Σ ⌊(n − 1)/N⌋ over documents of n units is nearest to a number.
+
+    >>> nearest_period([10, 10], n_boundaries=2)
+    5
+    """
+    gaps = np.array(lengths) - 1
+
+    def count(period: int) -> int:
+        return int((gaps // period).sum())
+
+    # The count never rises with N: search for the first N with no more boundaries than asked for.
+    periods = range(1, int(gaps.max()) + 2)
+    at_most = periods[bisect_left(periods, -n_boundaries, key=lambda period: -count(period))]
+    if at_most == 1:
+        return 1
+    more = count(at_most - 1)
+    if more - n_boundaries > n_boundaries - count(at_most):
+        return at_most
+    return periods[bisect_left(periods, -more, key=lambda period: -count(period))]
+
+
+def _periodic(n_units: int, period: int) -> Segmentation:
+    return Segmentation.from_boundaries(range(period, n_units, period), n_units)
+
+
+def _spread(n_units: int, n_segments: int) -> Segmentation:
+    k = min(n_segments, n_units)
+    return Segmentation.from_boundaries([i * n_units // k for i in range(1, k)], n_units)
+
+
+def _scattered(n_units: int, n_boundaries: int, rng: np.random.Generator) -> Segmentation:
+    """Any set of so many gaps, all sets equally likely."""
+    gaps = rng.choice(n_units - 1, size=n_boundaries, replace=False) + 1
+    return Segmentation.from_boundaries(gaps.tolist(), n_units)
+
+
+def _as_many_as_gold(inputs: Inputs, method: str) -> tuple[Segmentation, ...]:
+    pairs = zip(inputs.corpus, inputs.gold(method), strict=True)
+    return tuple(
+        _scattered(gold.n_units, len(gold) - 1, inputs.rng(document.id, method))
+        for document, gold in pairs
+    )
+
+
+def _check_whole(option: str, value: int | None, least: int, example: str) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise InputError(
+            f"{option} = {value}",
+            expected=f"a whole number, {least} or more",
+            remedy=f"write {example}",
+        )

@@ -1,0 +1,343 @@
+"""Segmenters without text: exact where they promise to be, uniform where they draw."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom, binomtest, chisquare
+
+from reffree.corpus import Corpus, Document
+from reffree.errors import InputError, OptionError
+from reffree.naming import parse_named, spelling_of
+from reffree.segmentation import Segmentation
+from reffree.segmenters.base import Inputs
+from reffree.segmenters.naive import (
+    NAIVE,
+    AllBoundaries,
+    Even,
+    NoBoundaries,
+    OraclePeriodic,
+    OracleRandom,
+    Random,
+    RandomKnown,
+    RandomUnknown,
+    arp_random_baselines,
+    nearest_period,
+)
+
+WITHOUT_GOLD = [
+    NoBoundaries(),
+    AllBoundaries(),
+    Even(k=3),
+    Even(every=4),
+    Random(p=0.3),
+    Random(p=0.3, draw=2),
+    RandomUnknown(),
+]
+ORACLES = [RandomKnown(), OracleRandom(), OraclePeriodic(), OraclePeriodic(match="document")]
+ALIKE = 1e-3  # draws are seeded: a p-value below this is a fault, not bad luck
+
+
+def corpus_of(*golds):
+    return Corpus(
+        tuple(Document.build(f"d{i}", ["x"] * sum(gold), gold=gold) for i, gold in enumerate(golds))
+    )
+
+
+def plain(*lengths):
+    return Corpus(tuple(Document.build(f"d{i}", ["x"] * n) for i, n in enumerate(lengths)))
+
+
+def copies(gold, n):
+    """Documents alike but for their ids: independent draws of one method."""
+    return corpus_of(*[gold] * n)
+
+
+def golds(max_units=30):
+    gold = st.lists(st.booleans(), max_size=max_units - 1).map(
+        lambda labels: Segmentation.from_labels(labels, "gap").masses
+    )
+    return st.lists(gold, min_size=1, max_size=5)
+
+
+def masses(segmentations):
+    return [segmentation.masses for segmentation in segmentations]
+
+
+def boundaries(segmentations):
+    return [frozenset(segmentation.boundaries) for segmentation in segmentations]
+
+
+def equally_likely(outcomes, possible):
+    seen = Counter(outcomes)
+    assert set(seen) <= set(possible)
+    return chisquare([seen[outcome] for outcome in possible]).pvalue > ALIKE
+
+
+# All of them ----------------------------------------------------------------------------------
+
+
+def test_names():
+    assert [*NAIVE] == [
+        *("none", "all", "even", "random", "random_known", "random_unknown"),
+        *("oracle_random", "oracle_periodic"),
+    ]
+
+
+@pytest.mark.parametrize("method", WITHOUT_GOLD + ORACLES, ids=spelling_of)
+@given(golds(), st.integers(0, 99))
+@example([(1,), (2,), (1, 1)], 0)
+@example([(1,)], 0)
+@example([(1,) * 7, (7,)], 0)
+@settings(max_examples=40, deadline=None)
+def test_every_document_is_covered(method, gold, seed):
+    corpus = corpus_of(*gold)
+    found = method(Inputs(corpus, seed))
+    assert [s.n_units for s in found] == [len(document.units) for document in corpus]
+    assert not method.needs_embeddings
+    assert method(Inputs(corpus, seed)) == found
+
+
+@pytest.mark.parametrize("method", WITHOUT_GOLD + ORACLES, ids=spelling_of)
+def test_long_documents(method):
+    assert method(Inputs(corpus_of((2, 4998))))[0].n_units == 5000
+
+
+@pytest.mark.parametrize(
+    "method", WITHOUT_GOLD + ORACLES[:2] + ORACLES[3:], ids=spelling_of
+)  # one period for the corpus does depend on all of it
+def test_documents_are_independent(method):
+    corpus = corpus_of((3, 4, 5), (1,), (20, 10, 10), (1, 1, 1))
+    found = method(Inputs(corpus, 5))
+    assert method(Inputs(Corpus(corpus.documents[::-1]), 5)) == found[::-1]
+    for i, document in enumerate(corpus):
+        assert method(Inputs(Corpus((document,)), 5)) == found[i : i + 1]
+
+
+@pytest.mark.parametrize(
+    "method", [Random(p=0.5), RandomKnown(), RandomUnknown(), OracleRandom()], ids=spelling_of
+)
+def test_seeds_matter(method):
+    corpus = corpus_of((50, 50, 50, 50))
+    assert len({method(Inputs(corpus, seed)) for seed in range(5)}) == 5
+
+
+@pytest.mark.parametrize("method", WITHOUT_GOLD, ids=spelling_of)
+def test_gold_is_not_looked_at(method):
+    assert method(Inputs(plain(12, 1, 7))) == method(Inputs(corpus_of((3, 9), (1,), (1,) * 7)))
+
+
+@pytest.mark.parametrize("method", ORACLES, ids=spelling_of)
+def test_oracles_refuse_to_work_without_gold(method):
+    corpus = Corpus((Document.build("a", ["x"], gold=(1,)), Document.build("b", ["x"])))
+    with pytest.raises(InputError, match=f"document 'b': found no gold for {method.name}"):
+        method(Inputs(corpus))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("none", NoBoundaries()),
+        ("all", AllBoundaries()),
+        ("even:k=5", Even(k=5)),
+        ("even:every=10", Even(every=10)),
+        ("random:p=0.1", Random(p=0.1)),
+        ("random:p=0.1,draw=3", Random(p=0.1, draw=3)),
+        ("random_unknown", RandomUnknown()),
+        ("oracle_periodic:match=document", OraclePeriodic("document")),
+    ],
+)
+def test_spellings(text, expected):
+    assert parse_named(text, NAIVE, "method", "--method") == expected
+    assert spelling_of(expected) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("even", "found neither k nor every in 'even'; .*; write even:k=5 or even:every=10"),
+        ("even:k=2,every=3", "found both k and every"),
+        ("even:k=0", "found k = 0 .*expected a whole number, 1 or more"),
+        ("even:every=-1", "found every = -1"),
+        ("random", "found no probability p in 'random'; .*write random:p=0.1"),
+        ("random:p=1.1", "found p = 1.1 .*from 0 to 1"),
+        ("random:p=0.1,draw=-1", "found draw = -1 .*0 or more"),
+        ("oracle_periodic:match=units", "match=corpus or match=document"),
+    ],
+)
+def test_options_out_of_range_are_refused(text, message):
+    with pytest.raises(OptionError, match=message):
+        parse_named(text, NAIVE, "method", "--method")
+
+
+def test_python_is_refused_what_text_is():
+    for bad in ({"k": 2.5}, {"k": True}, {"every": "3"}):
+        with pytest.raises(InputError, match="expected a whole number"):
+            Even(**bad)
+    with pytest.raises(InputError, match="p = nan"):
+        Random(p=float("nan"))
+    with pytest.raises(InputError, match="match = x; expected corpus or document"):
+        OraclePeriodic("x")
+
+
+# The regular ones -----------------------------------------------------------------------------
+
+
+def test_none_and_all():
+    inputs = Inputs(plain(1, 4))
+    assert masses(NoBoundaries()(inputs)) == [(1,), (4,)]
+    assert masses(AllBoundaries()(inputs)) == [(1,), (1, 1, 1, 1)]
+
+
+def test_even():
+    inputs = Inputs(plain(1, 2, 10, 11))
+    assert masses(Even(k=3)(inputs)) == [(1,), (1, 1), (3, 3, 4), (3, 4, 4)]
+    assert masses(Even(every=3)(inputs)) == [(1,), (2,), (3, 3, 3, 1), (3, 3, 3, 2)]
+    assert masses(Even(k=1)(inputs)) == masses(NoBoundaries()(inputs))
+    assert masses(Even(every=1)(inputs)) == masses(AllBoundaries()(inputs))
+
+
+@given(st.integers(1, 200), st.integers(1, 250))
+@settings(max_examples=150, deadline=None)
+def test_even_lengths_differ_by_one_at_most(n_units, number):
+    (found,) = masses(Even(k=number)(Inputs(plain(n_units))))
+    assert len(found) == min(number, n_units)
+    assert max(found) - min(found) <= 1
+    (found,) = masses(Even(every=number)(Inputs(plain(n_units))))
+    assert set(found[:-1]) <= {number}
+    assert found[-1] <= number
+
+
+@given(st.lists(st.integers(1, 25), min_size=1, max_size=6), st.data())
+@settings(max_examples=200, deadline=None)
+def test_the_period_is_the_nearest_of_all(lengths, data):
+    wanted = data.draw(st.integers(0, sum(lengths) - len(lengths)))
+
+    def missed(period):
+        placed = sum(len(range(period, n, period)) for n in lengths)
+        return abs(placed - wanted)
+
+    assert nearest_period(lengths, wanted) == min(range(1, 27), key=missed)
+
+
+def test_the_period_is_the_smallest_of_those_alike():
+    # Every 4 or every 5 place 4 boundaries, every 6 two.
+    assert nearest_period([11, 11], 3) == nearest_period([11, 11], 4) == 4
+
+
+def test_oracle_periodic():
+    # 3 + 1 boundaries over 12 + 9 units: every 4 places 2 + 2.
+    inputs = Inputs(corpus_of((1, 1, 1, 9), (1, 8)))
+    assert masses(OraclePeriodic()(inputs)) == [(4, 4, 4), (4, 4, 1)]
+    assert masses(OraclePeriodic("document")(inputs)) == [(3, 3, 3, 3), (4, 5)]
+
+
+@given(golds())
+@settings(max_examples=60, deadline=None)
+def test_oracles_have_as_many_boundaries_as_gold(gold):
+    inputs = Inputs(corpus_of(*gold))
+    for method in (RandomKnown(), OracleRandom(), OraclePeriodic("document")):
+        assert [*map(len, method(inputs))] == [*map(len, gold)]
+
+
+@pytest.mark.parametrize(
+    "gold", [[(5,), (1,), (9,)], [(1,) * 5, (1,) * 3, (1,)]], ids=["no boundary", "every unit"]
+)
+def test_oracle_periodic_keeps_the_extremes(gold):
+    assert masses(OraclePeriodic()(Inputs(corpus_of(*gold)))) == gold
+
+
+# The random ones ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [RandomKnown(), OracleRandom()], ids=spelling_of)
+def test_given_their_number_all_places_are_equally_likely(method):
+    found = boundaries(method(Inputs(copies((1, 1, 4), 3000))))
+    assert equally_likely(found, [frozenset(c) for c in combinations(range(1, 6), 2)])
+
+
+def test_the_two_oracles_draw_apart():
+    inputs = Inputs(corpus_of((50, 50, 50, 50)))
+    assert RandomKnown()(inputs) != OracleRandom()(inputs)
+
+
+def test_unknown_numbers_are_equally_likely_and_so_are_places():
+    found = boundaries(RandomUnknown()(Inputs(copies((5,), 5000))))
+    assert equally_likely(map(len, found), range(5))
+    pairs = [places for places in found if len(places) == 2]
+    assert equally_likely(pairs, [frozenset(c) for c in combinations(range(1, 5), 2)])
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.75])
+def test_random_is_a_coin_at_every_gap(p):
+    n_gaps, n_documents = 5, 3000
+    found = boundaries(Random(p=p)(Inputs(copies((n_gaps + 1,), n_documents))))
+    for gap in range(1, n_gaps + 1):
+        hits = sum(gap in places for places in found)
+        assert binomtest(hits, n_documents, p).pvalue > ALIKE
+    # Independent coins: their sum is binomial.
+    counts = np.bincount([len(places) for places in found], minlength=n_gaps + 1)
+    expected = binom.pmf(range(n_gaps + 1), n_gaps, p) * n_documents
+    common = expected > 5
+    rest = [counts[~common].sum()], [expected[~common].sum()]
+    observed, wanted = (
+        np.append(x[common], r) for x, r in zip((counts, expected), rest, strict=True)
+    )
+    some = wanted > 0
+    assert chisquare(observed[some], wanted[some]).pvalue > ALIKE
+
+
+def test_random_at_the_limits():
+    inputs = Inputs(plain(1, 2, 300))
+    assert Random(p=0)(inputs) == NoBoundaries()(inputs)
+    assert Random(p=1)(inputs) == AllBoundaries()(inputs)
+
+
+def test_one_draw_is_nested_and_two_are_independent():
+    inputs = Inputs(plain(4000))
+    (rare,), (common,) = (boundaries(Random(p=p)(inputs)) for p in (0.2, 0.5))
+    assert rare < common
+    (other,) = boundaries(Random(p=0.5, draw=1)(inputs))
+    # Independent coins agree in half of the gaps.
+    agreeing = 3999 - len(common ^ other)
+    assert binomtest(agreeing, 3999).pvalue > ALIKE
+
+
+def test_the_nine_baselines_of_the_arp_paper():
+    corpus = corpus_of((100, 100, 100, 100), (150, 150), (300,) * 3)  # three segments each
+    baselines = arp_random_baselines(corpus)
+    assert [name for name, _ in baselines] == [
+        "random_mean",
+        *(f"random_{n}" for n in range(2, 10)),
+    ]
+    assert [method.p for _, method in baselines] == [1 / 3, *(1 / n for n in range(2, 10))]
+    found = [method(Inputs(corpus)) for _, method in baselines]
+    assert len(set(found)) == 9
+    for (_, method), segmentations in zip(baselines, found, strict=True):
+        n_boundaries = sum(map(len, segmentations)) - 3
+        assert binomtest(n_boundaries, corpus.n_units - 3, method.p).pvalue > ALIKE
+    # The same probability twice gives two systems, not one.
+    assert found[0] != found[2]
+
+
+def test_the_nine_baselines_are_not_nested():
+    corpus = corpus_of((5000,))
+    found = [boundaries(method(Inputs(corpus)))[0] for _, method in arp_random_baselines(corpus)]
+    half, third = found[1], found[2]
+    assert binomtest(len(half & third), len(third), 1 / 2).pvalue > ALIKE
+
+
+def test_the_mean_needs_gold():
+    with pytest.raises(InputError, match="found no gold for random_mean"):
+        arp_random_baselines(plain(5))
+
+
+def test_one_segment_a_document_makes_the_mean_baseline_certain():
+    """As printed: 1/k with k = 1."""
+    (_, method), *_ = arp_random_baselines(corpus_of((4,), (2,)))
+    assert masses(method(Inputs(plain(4)))) == [(1, 1, 1, 1)]
