@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from reffree.segmentation import Segmentation
     from reffree.study.compare import compare
     from reffree.study.score import score
+    from reffree.study.segment import segment
     from reffree.study.table import ScoreTable
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "save",
     "score",
     "score_document",
+    "segment",
 ]
 
 _HOMES = {
@@ -46,6 +48,7 @@ _HOMES = {
     "save": "reffree.formats",
     "score": "reffree.study.score",
     "score_document": "reffree.scoring.engine",
+    "segment": "reffree.study.segment",
 }
 
 

@@ -16,6 +16,8 @@ COMMANDS = {
     "score": ("reffree.cli.score", "Score segmentations, without gold labels or with them."),
     "compare": ("reffree.cli.compare", "Which system is better, paired over documents."),
     "agreement": ("reffree.cli.agreement", "How far annotators agree, beyond chance."),
+    "segment": ("reffree.cli.segment", "Make hypotheses with published methods and baselines."),
+    "perturb": ("reffree.cli.perturb", "Make segmentations worse by a known amount."),
     "convert": ("reffree.cli.convert", "Convert between corpus formats."),
     "cache": ("reffree.cli.cache", "List, check and remove cached embeddings."),
 }

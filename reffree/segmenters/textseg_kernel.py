@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Gaps = NDArray[np.int64] | NDArray[np.int32]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -33,23 +34,23 @@ def cheapest_path(ids: Integers, n_distinct: int, edges: Integers) -> Integers:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def cheapest_path_of(ids: Integers, n_distinct: int, edges: Integers, k: int) -> Integers:
-    """Inner gaps of the cheapest path of ``k`` segments; ties go to the longest last segments."""
+    """Gaps on the cheapest path over ``k`` of them; ties go to the longest last segments."""
     n = len(edges) - 1
     costs, counts = np.empty(n), np.zeros(n_distinct, dtype=np.int64)
     tables = _tables(len(ids), n_distinct)
-    least = np.full((k + 1, n + 1), np.inf)  # [m, g]: of m segments up to gap g
+    least = np.full((k + 2, n + 1), np.inf)  # [m, g]: of m segments up to gap g
     least[0, 0] = 0.0
-    came_from = np.zeros((k + 1, n + 1), dtype=np.int32)
+    came_from = np.zeros((k + 2, n + 1), dtype=np.int32)
     for start in range(n):
         row = costs[: n - start]
         _fill_costs(ids, edges, start, tables, counts, row)
-        # Of m segments up to a gap, n - gap units must be left for the other k - m.
-        for m in range(max(1, k - (n - start - 1)), min(k, start + 1) + 1):
-            ends = slice(start + 1, n - (k - m) + 1)
+        # The segment is the m-th: as many units as segments before it, and as many after it.
+        for m in range(max(1, k + 2 - (n - start)), min(k, start) + 2):
+            ends = slice(start + 1, n - (k + 1 - m) + 1)
             _lower(least[m, ends], came_from[m, ends], least[m - 1, start], row, start)
-    gaps = np.empty(k - 1, dtype=np.int64)
+    gaps = np.empty(k, dtype=np.int64)
     gap = n
-    for m in range(k, 1, -1):
+    for m in range(k + 1, 1, -1):
         gap = came_from[m, gap]
         gaps[m - 2] = gap
     return gaps
@@ -84,7 +85,7 @@ def _fill_costs(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _lower(least: Floats, came_from: Integers, before: float, costs: Floats, start: int) -> None:
+def _lower(least: Floats, came_from: Gaps, before: float, costs: Floats, start: int) -> None:
     """Put a last segment after a path, wherever that is cheaper."""
     for j in range(len(least)):
         cost = before + costs[j]

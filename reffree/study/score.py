@@ -10,9 +10,7 @@ from numpy.typing import ArrayLike
 
 from reffree.corpus import Corpus
 from reffree.encoders.device import choose_device, scoring_device
-from reffree.encoders.embed import Embeddings, distinct_texts, embed
-from reffree.encoders.open import open_encoder
-from reffree.encoders.precomputed import from_arrays
+from reffree.encoders.embed import Embeddings, distinct_texts
 from reffree.errors import InputError, OptionError
 from reffree.scoring.engine import Unsegmented
 from reffree.study.columns import Average, Column
@@ -24,6 +22,7 @@ from reffree.study.reference_free import ReferenceFreeTask
 from reffree.study.rows import document_rows, system_rows
 from reffree.study.signature import Signature
 from reffree.study.table import ScoreTable
+from reffree.study.vectors import corpus_vectors
 
 
 def score(
@@ -95,22 +94,17 @@ def score(
     embedded: Embeddings | None = None
     task: ReferenceFreeTask | None = None
     if chosen.reference_free:
-        if isinstance(embeddings, Embeddings):
-            embedded = embeddings
-        elif embeddings is not None:
-            embedded = from_arrays(corpus, embeddings)
-        else:
-            opened = open_encoder(
-                encoder,
-                device=where,
-                batch_tokens=batch_tokens,
-                offline=offline,
-                use_cache=cache,
-                cache_dir=None if cache_dir is None else Path(cache_dir),
-            )
-            texts = distinct_texts(corpus)
-            with progress("Encoding", len(texts)) as advance:
-                embedded = embed(corpus, opened, str(where), texts, advance)
+        embedded = corpus_vectors(
+            corpus,
+            embeddings,
+            encoder,
+            device=where,
+            batch_tokens=batch_tokens,
+            offline=offline,
+            cache=cache,
+            cache_dir=cache_dir,
+            progress=progress,
+        )
         task = ReferenceFreeTask(
             corpus,
             embedded,

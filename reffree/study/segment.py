@@ -1,0 +1,80 @@
+"""Make hypotheses: run segmenters over a corpus and keep the results as its systems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from numpy.typing import ArrayLike
+
+from reffree.corpus import Corpus
+from reffree.encoders.device import choose_device
+from reffree.encoders.embed import Embeddings
+from reffree.errors import InputError
+from reffree.naming import spelling_of
+from reffree.segmenters.base import Inputs
+from reffree.segmenters.registry import parse_segmenter
+from reffree.study.progress import Progress, no_progress
+from reffree.study.vectors import corpus_vectors
+
+
+def segment(
+    corpus: Corpus,
+    methods: str | Sequence[str] | Mapping[str, str],
+    *,
+    seed: int = 0,
+    encoder: str | None = None,
+    embeddings: Sequence[ArrayLike] | Mapping[str, ArrayLike] | Embeddings | None = None,
+    device: str = "auto",
+    batch_tokens: int | None = None,
+    offline: bool = False,
+    cache: bool = True,
+    cache_dir: Path | str | None = None,
+    progress: Progress = no_progress,
+) -> Corpus:
+    """Segment every document with every method; return the corpus with these systems added.
+
+    Args:
+        corpus: from `reffree.load`.
+        methods: such as ``texttiling`` or ``random:p=0.1``; a system is called as its method is
+            spelt, or, in a mapping, by its key.
+        seed: of methods that draw at random.
+        encoder: alias, folder or hub id of a model, for methods that need vectors.
+        embeddings: one array per document, in corpus order or by id, instead of an encoder.
+        device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
+        batch_tokens: tokens per encoder batch; chosen by device if not given.
+        offline: never connect to a model hub.
+        cache: keep vectors on disk.
+        cache_dir: where, if not in the user's cache folder.
+        progress: called as stages start.
+    """
+    given = [methods] if isinstance(methods, str) else methods
+    texts = given.items() if isinstance(given, Mapping) else [(None, text) for text in given]
+    parsed = [(name, parse_segmenter(text)) for name, text in texts]
+    if not parsed:
+        raise InputError(
+            "no method", expected="at least one", remedy="name one, such as texttiling"
+        )
+    vectors = None
+    if any(method.needs_embeddings for _, method in parsed):
+        embedded = corpus_vectors(
+            corpus,
+            embeddings,
+            encoder,
+            device=choose_device(device),
+            batch_tokens=batch_tokens,
+            offline=offline,
+            cache=cache,
+            cache_dir=cache_dir,
+            progress=progress,
+        )
+        vectors = embedded.vectors
+    inputs = Inputs(corpus, seed, vectors)
+    ids = [document.id for document in corpus.documents]
+    with progress("Segmenting", len(parsed)) as advance:
+        for name, method in parsed:
+            made = method(inputs)
+            system = spelling_of(method) if name is None else name
+            corpus = corpus.with_system(system, dict(zip(ids, made, strict=True)))
+            advance(1)
+    return corpus
