@@ -15,6 +15,7 @@ import json
 import platform
 import subprocess
 import time
+import tracemalloc
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import silhouette_samples
 
 import reffree
+from reffree.scoring.metrics import WITHOUT_SEARCH
 
 RESULTS = Path(__file__).parent / "results" / "scoring.json"
 Floats = NDArray[np.float64]
@@ -159,7 +161,7 @@ def measure(n: int, d: int, count: int, rounds: int) -> dict[str, Any]:
     hypotheses = random_hypotheses(n, count, rng)
     few = hypotheses[: max(1, min(5, 20_000 // n))]  # the slow ways need no more to be timed
     ours = reffree.score_document(x, few[:1])
-    names = ("arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree")
+    names = WITHOUT_SEARCH
     expected = numpy_hypothesis(x, few[0])
     error = max(abs(float(ours[k][0]) - v) for k, v in zip(names, expected, strict=True))
     seconds: dict[str, float] = {}
@@ -174,10 +176,15 @@ def measure(n: int, d: int, count: int, rounds: int) -> dict[str, Any]:
         for name, run in runs.items():
             spent = best_of(run, 1) / sizes[name]
             seconds[name] = min(spent, seconds.get(name, np.inf))
+    tracemalloc.start()
+    reffree.score_document(x, hypotheses)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     return {
         "n": n,
         "d": d,
         "hypotheses": count,
+        "peak_mb": round(peak / 1e6, 1),
         **{f"{name}_ms": round(value * 1e3, 4) for name, value in seconds.items()},
         "ratio_to_numpy": round(seconds["numpy"] / seconds["reffree"], 1),
         "largest_difference": error,
@@ -187,12 +194,13 @@ def measure(n: int, d: int, count: int, rounds: int) -> dict[str, Any]:
 def table(results: dict[str, Any]) -> str:
     """Markdown of a results file."""
     lines = [
-        "| units | dimensions | hypotheses | reffree ms | NumPy ms | ratio | "
+        "| units | dimensions | hypotheses | reffree ms | peak MB | NumPy ms | ratio | "
         "scikit-learn ms (silhouette only) | torch.cdist ms (silhouette only) |",
-        "|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for row in results["rows"]:
-        cells = [row["n"], row["d"], row["hypotheses"], row["reffree_ms"], row["numpy_ms"]]
+        cells = [row["n"], row["d"], row["hypotheses"], row["reffree_ms"]]
+        cells += [row["peak_mb"], row["numpy_ms"]]
         cells += [f"{row['ratio_to_numpy']}×", row["sklearn_ms"], row["cdist_ms"]]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines)
@@ -210,11 +218,10 @@ def main() -> None:
     # Compile before anything is timed.
     reffree.score_document(np.random.default_rng(0).normal(size=(50, 4)), [[25, 25]] * 2000)
     rows = []
-    for n, d in ((50, 384), (500, 384), (500, 4544), (5000, 384)):
+    for n, d in ((50, 384), (500, 384), (5000, 384), (50, 4544), (500, 4544), (5000, 4544)):
         for count in (1, 10, 100, 1000, 10_000):
-            if n * count <= 5_000_000:
-                rows.append(measure(n, d, count, arguments.rounds if n < 5000 else 2))
-                print(rows[-1], flush=True)
+            rows.append(measure(n, d, count, arguments.rounds if n < 5000 else 2))
+            print(rows[-1], flush=True)
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
     )
