@@ -35,8 +35,8 @@ from reffree.segmentation import Segmentation
 with warnings.catch_warnings():
     # segeval's docstrings have invalid escapes.
     warnings.simplefilter("ignore")
-    import segeval  # type: ignore[import-untyped]
-    from nltk.metrics import segmentation as nltk  # type: ignore[import-untyped]
+    import segeval
+    from nltk.metrics import segmentation as nltk
 
 RESULTS = Path(__file__).parent / "results" / "reference.json"
 Masses = list[int]

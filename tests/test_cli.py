@@ -22,7 +22,8 @@ import pytest
 
 import reffree
 
-METRICS = ["arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree"]
+METRICS = ["arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree", "sag"]
+GOLD_BASED = ["pk", "windowdiff", "boundary_similarity"]
 UNITS = [
     "Bees fly out in the morning.",
     "They bring nectar to the hive.",
@@ -83,12 +84,13 @@ def test_demo_prints_a_table_and_how_to_read_it(run):
     assert done.stderr == ""
     assert "\x1b" not in done.stdout
     lines = done.stdout.splitlines()
-    assert lines[0].split() == ["system", "segs", *METRICS]
-    assert "lower is better" in done.stdout
+    assert lines[0].split() == ["boundary_"]
+    assert lines[1].split() == ["system", "segs", *METRICS, "pk", "windowdiff", "similarity"]
+    assert "Lower is better; for boundary_similarity higher" in done.stdout
     assert "all-MiniLM-L6-v2@sha256:53aa5117" in done.stdout
     reading = done.stdout.split("\n\n")[-1]
-    assert "gold is best in every column" in reading
-    assert len(re.findall(r"\.(?:\s|$)", reading)) == 3
+    assert "gold is best in each" in reading
+    assert len(re.findall(r"\.(?:\s|$)", reading)) == 4
 
 
 def test_demo_claims_nothing_it_does_not_show(run, tmp_path):
@@ -168,7 +170,7 @@ def test_csv_markdown_and_latex(run, write_corpus, tmp_path):
     rows = list(
         csv.DictReader(io.StringIO(run("score", path, "-f", "csv", "--per-document").stdout))
     )
-    assert len(rows) == 2 * 5 + 2 * 5 * 6
+    assert len(rows) == 2 * 9 + 2 * 9 * 6
     late = next(r for r in rows if r["system"] == "late_100%" and r["metric"] == "silhouette")
     cell = expected["systems"][1]["metrics"]["silhouette"]
     assert float(late["value"]) == cell["value"]
@@ -178,7 +180,7 @@ def test_csv_markdown_and_latex(run, write_corpus, tmp_path):
 
     markdown = run("score", path, "-f", "md").stdout
     header, rule, gold, *_ = markdown.splitlines()
-    assert header == "| system | segs | " + " | ".join(METRICS) + " |"
+    assert header == "| system | segs | " + " | ".join([*METRICS, *GOLD_BASED]) + " |"
     assert rule.count("|") == header.count("|") == gold.count("|")
     assert "**" in markdown
     assert f"`{expected['signature']}`" in markdown
@@ -186,9 +188,9 @@ def test_csv_markdown_and_latex(run, write_corpus, tmp_path):
     done = run("score", path, "-f", "latex", "-o", "table.tex")
     assert done.stdout == ""
     latex = (tmp_path / "table.tex").read_text()
-    assert latex.startswith("% Losses: lower is better; bold marks the best of a column.")
+    assert latex.startswith("% Lower is better; for boundary_similarity higher; bold marks the best")
     assert f"% {expected['signature']}" in latex
-    assert r"\begin{tabular}{lrrrrrr}" in latex
+    assert r"\begin{tabular}{lrrrrrrrrrr}" in latex
     assert r"late\_100\% & 12 &" in latex
     assert r"\textbf{" in latex
     assert latex.count(r"\\") == 3

@@ -17,17 +17,18 @@ if TYPE_CHECKING:
 
 DRAWS = 1000
 SCALE = (
-    "Every score asks whether units on the two sides of a boundary differ more than units within "
-    "a segment do: lower is better, and p says how often the same segment lengths in random order "
-    "do as well."
+    "The columns with a p ask, without gold labels, whether units on the two sides of a boundary "
+    "differ more than units within a segment do; p says how often the same segment lengths in "
+    "random order do as well. The last three compare with gold."
 )
 GOLD_FIRST = (
-    "No metric saw the gold boundaries, yet gold is best in every column, and p tells its copy "
+    "No column with a p saw the gold boundaries, yet gold is best in each, and p tells its copy "
     "with near misses from the even and random cuts even where the intervals overlap."
 )
 GOLD_UNSEEN = (
-    "No metric saw the gold boundaries; where gold is not best, or p does not tell near_miss from "
-    "even and random, this encoder does not see these topics, and its scores say little."
+    "No column with a p saw the gold boundaries; where gold is not best, or p does not tell "
+    "near_miss from even and random, this encoder does not see these topics, and its scores say "
+    "little."
 )
 ALPHA = 0.05
 ADVICE = (
@@ -83,7 +84,7 @@ def _how_to_read(table: ScoreTable, width: int) -> str:
 
 
 def _shows_the_damage(table: ScoreTable) -> bool:
-    """Whether gold is best, and p small for near misses only, under every metric."""
+    """Whether gold is best, and p small for near misses only, under every reference-free metric."""
     systems = {row.system: row.metrics for row in table.systems}
 
     def is_significant(system: str, metric: str) -> bool:
@@ -95,5 +96,6 @@ def _shows_the_damage(table: ScoreTable) -> bool:
         and is_significant("near_miss", metric)
         and not is_significant("even", metric)
         and not is_significant("random", metric)
-        for metric in table.metrics
+        for metric, score in table.systems[0].metrics.items()
+        if score.null is not None
     )

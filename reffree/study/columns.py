@@ -159,6 +159,6 @@ class GoldBased:
         value = float(self.values[d, s])
         weight = float(self.counts[d, s, -1]) if getattr(self.metric, "pooled", False) else None
         if not np.isnan(value):
-            return PartScore(value, value, weight=weight, segments=() if per_segment else None)
+            return PartScore(value, value, weight=weight)
         reason = self.metric.undefined if self.has_gold[d] else "the document has no gold"
-        return PartScore(None, None, reason=reason, segments=() if per_segment else None)
+        return PartScore(None, None, reason=reason)
