@@ -101,12 +101,7 @@ def _chance(null: NullTest | None) -> str:
 def _remarks(table: ScoreTable) -> list[str]:
     documents = counted(table.corpus["documents"], "document")
     size = f"{documents}, {counted(table.corpus['units'], 'unit')}."
-    modes = [
-        f"{row.system}: {row.failure_mode.label} ({row.failure_mode.explanation})."
-        for row in table.systems
-        if row.failure_mode is not None
-    ]
-    return [f"{size} {_legend(table)}", *_counts(table), *modes, *table.notes, table.signature]
+    return [f"{size} {_legend(table)}", *_counts(table), *table.notes, table.signature]
 
 
 def _legend(table: ScoreTable) -> str:
@@ -165,7 +160,21 @@ def _counts(table: ScoreTable) -> list[str]:
     ]
     if left_out:
         lines.append(f"Neighbours with equal centroids left out: {', '.join(left_out)}.")
-    return lines
+    return lines + _failure_modes(table)
+
+
+def _failure_modes(table: ScoreTable) -> list[str]:
+    """Name each system's regime, and by which thresholds."""
+    modes = {row.system: row.failure_mode for row in table.systems if row.failure_mode is not None}
+    if not modes:
+        return []
+    listed = ", ".join(f"{system} {mode.label}" for system, mode in modes.items())
+    limits = next(iter(modes.values())).thresholds
+    return [
+        f"Regimes of Coen's Table 2: {listed}; high is w_f1 from {limits.high_w_f1:g}, purity and "
+        f"coverage from {limits.high_overlap:g}, and bor is 1 from {limits.sparse_bor:g} to "
+        f"{limits.dense_bor:g}."
+    ]
 
 
 def _csv_rows(table: ScoreTable) -> Iterator[list[object]]:

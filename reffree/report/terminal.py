@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from reffree.report.grid import Cell, Grid
@@ -47,7 +48,9 @@ def render_terminal(
             wide.print(_table(part, gap=2))
     screen, out = console(color=color, width=width)
     # The box draws empty lines above and below; one below is enough.
-    out.write("\n".join(line.rstrip() for line in drawn.getvalue().splitlines()[1:]) + "\n")
+    lines = [line.rstrip() for line in drawn.getvalue().splitlines()]
+    kept = [line for before, line in pairwise(lines) if line or before]
+    out.write("\n".join(kept) + "\n")
     for i, remark in enumerate(remarks):
         style = "dim" if i == len(remarks) - 1 else ""
         screen.print(Text(remark, style=style), soft_wrap=width is None)
