@@ -248,14 +248,18 @@ def agreement(results: dict[str, Any]) -> str:
     return f"{said}: {'; '.join(wrong)}." if wrong else f"{said}."
 
 
-def table(results: dict[str, Any]) -> str:
-    """Markdown of a results file."""
-    parts = [
+def summary(results: dict[str, Any]) -> str:
+    """Markdown of the totals."""
+    legend = (
         "Percentage of references for which a metric gives the same value to a small and a large "
         "error; in brackets, for which it prefers the large one; a dash for none. "
-        + agreement(results),
-        "\n".join(totals_table(results)),
-    ]
+    )
+    return f"{legend}{agreement(results)}\n\n" + "\n".join(totals_table(results))
+
+
+def table(results: dict[str, Any]) -> str:
+    """Markdown of a results file."""
+    parts = [summary(results)]
     for number, simulation in enumerate(SIMULATIONS, 13):
         parts.append(f"Figure {number}, {simulation}, in per cent, B / WD:")
         parts.append("\n".join(curves_table(results, simulation)))
