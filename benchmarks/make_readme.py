@@ -13,21 +13,29 @@ HERE = Path(__file__).parent
 
 OPENING = """# Benchmarks
 
-Never collected by pytest, never asserting. Each runs its contestants interleaved in one process, keeps the best of several rounds, and
-writes JSON with versions and threads to `results/`; `python benchmarks/make_readme.py` makes this page of it.
+Never collected by pytest, never asserting. Each runs its contestants interleaved in one
+process, keeps the best of several rounds, and writes JSON with versions and threads to
+`results/`; `python benchmarks/make_readme.py` makes this page of it.
 """
 
 SECTIONS = {
-    "scoring": """Time per hypothesis of one document, all five metrics without a search, against (a) a careful NumPy implementation, vectorised
-inside a segment, (b) scikit-learn's `silhouette_samples` and (c) `torch.cdist` segment by segment, the last two for one metric only. Peak memory is what
+    "scoring": """\
+Time per hypothesis of one document, all five metrics without a search, against (a) a careful
+NumPy implementation, vectorised inside a segment, (b) scikit-learn's `silhouette_samples` and
+(c) `torch.cdist` segment by segment, the last two for one metric only. Peak memory is what
 NumPy and Python allocate while reffree scores.""",
-    "scoring_limits": """How scoring grows, how far it is from what memory and matrix products allow, and where the time goes. The rest of a
-hypothesis's time is in divisions and roots (one of each a unit, some fifteen a boundary). `torch.compile` was tried on the torch formulas: equal within 3e-15 and
-2.1 times as fast (100 hypotheses of 200 units, 5.8 to 2.8 ms), after compiling for 58 s, and again for every other shape; the compiled loop, which numba keeps on
-disk, scores that many in well under a millisecond.""",
+    "scoring_limits": """\
+How scoring grows, how far it is from what memory and matrix products allow, and where the time
+goes. The rest of a hypothesis's time is in divisions and roots (one of each a unit, some
+fifteen a boundary). `torch.compile` was tried on the torch formulas: equal within 3e-15 and 2.1
+times as fast (100 hypotheses of 200 units, 5.8 to 2.8 ms), after compiling for 58 s, and again
+for every other shape; the compiled loop, which numba keeps on disk, scores that many in well
+under a millisecond.""",
     "reference": """Gold-based metrics against segeval 2.0.11 and nltk.""",
-    "alignment_simulations": """The three simulations of Ocampo Diaz and Ouyang (2022): for every reference, a small and a large error of the
-same kind; how often a metric cannot tell them apart. A always can. Curves by number of segments are in [alignment_table.md](alignment_table.md).""",
+    "alignment_simulations": """\
+The three simulations of Ocampo Diaz and Ouyang (2022): for every reference, a small and a large
+error of the same kind; how often a metric cannot tell them apart. A always can. Curves by
+number of segments are in [alignment_table.md](alignment_table.md).""",
     "segmenters": """1,000 documents of 75 sentences through each lexical segmenter.""",
 }
 

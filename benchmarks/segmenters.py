@@ -25,14 +25,14 @@ import numpy as np
 from reffree.corpus import Corpus, Document
 from reffree.reference.pairs import Pairs
 from reffree.reference.windows import Pk
-from reffree.segmenters.base import Inputs
+from reffree.segmenters.base import Inputs, Segmenter
 from reffree.segmenters.c99 import C99
 from reffree.segmenters.textseg import TextSeg
 from reffree.segmenters.texttiling import TextTiling
 from reffree.segmenters.words import STOP_WORDS, terms_of
 
 RESULTS = Path(__file__).parent / "results" / "segmenters.json"
-METHODS = {
+METHODS: dict[str, Segmenter] = {
     "texttiling": TextTiling(),
     "c99": C99(),
     "c99:k=gold": C99(k="gold"),
