@@ -10,16 +10,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.errors import InputError
+from reffree.reference.failure_modes import FailureMode, Thresholds, failure_mode
 from reffree.reference.granularity import (
     F1,
     WF1,
     Bor,
     Coverage,
-    FailureMode,
     Purity,
-    Thresholds,
     WF1OneToOne,
-    failure_mode,
     largest_overlaps,
     near,
 )

@@ -2,6 +2,7 @@
 
 from reffree.reference.agreement import agreement
 from reffree.reference.alignment import align
+from reffree.reference.failure_modes import failure_mode
 from reffree.reference.functions import (
     alignment,
     bed,
@@ -27,7 +28,6 @@ from reffree.reference.functions import (
     winpr_precision,
     winpr_recall,
 )
-from reffree.reference.granularity import failure_mode
 from reffree.reference.sed import align_segments
 
 __all__ = [

@@ -69,7 +69,8 @@ def score_document(
             gradient flows through the scores.
         hypotheses: one list of masses (or `Segmentation`) each, or an integer matrix of masses
             with a row per hypothesis, padded with zeros.
-        metrics: names as for ``reffree score -m``; all but ``sag`` by default.
+        metrics: reference-free names as for ``reffree score -m``; by default all that need no
+            search, which is all but ``sag``.
         unsegmented: what a hypothesis without a boundary scores.
         seed: of the shuffles of ``sag``.
         memory: bytes to stay within; a quarter of what is free by default.

@@ -149,7 +149,7 @@ def compare(
 
     Args:
         corpus: from `reffree.load`, with at least two systems.
-        metrics: names such as ``arp_pair`` or ``arp_std:p=1``; all but ``sag`` by default.
+        metrics: names as for `reffree.score`, with the same default.
         alpha: two systems are told apart where the corrected p is at most this.
         encoder: alias, folder or hub id of a model; the packaged MiniLM by default.
         embeddings: one array per document, in corpus order or by id, instead of an encoder.

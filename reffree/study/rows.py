@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from reffree.reference.granularity import FailureMode, failure_mode
+from reffree.reference.failure_modes import FailureMode, failure_mode
 from reffree.segmentation import Segmentation
 from reffree.study.bootstrap import DocumentBootstrap
 from reffree.study.columns import Column

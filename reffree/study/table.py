@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     # For annotations here and in the reports; nothing is imported when the program runs.
-    from reffree.reference.granularity import FailureMode as FailureMode
+    from reffree.reference.failure_modes import FailureMode as FailureMode
     from reffree.scoring.attribution import Addition as Addition
     from reffree.scoring.attribution import BoundaryEffect as BoundaryEffect
     from reffree.scoring.attribution import Explanation as Explanation
