@@ -188,7 +188,7 @@ def test_csv_markdown_and_latex(run, write_corpus, tmp_path):
     done = run("score", path, "-f", "latex", "-o", "table.tex")
     assert done.stdout == ""
     latex = (tmp_path / "table.tex").read_text()
-    assert latex.startswith("% Lower is better; for boundary_similarity higher; bold marks the best")
+    assert latex.startswith("% Lower is better; for boundary_similarity higher; bold marks")
     assert f"% {expected['signature']}" in latex
     assert r"\begin{tabular}{lrrrrrrrrrr}" in latex
     assert r"late\_100\% & 12 &" in latex

@@ -163,7 +163,8 @@ def test_the_failure_mode_needs_its_four_figures():
     assert mode.label == "granularity mismatch"
     table = reffree.score(corpus, metrics=metrics)
     jsonschema.validate(table.to_dict(), SCHEMA)
-    assert "mine granularity mismatch; high is w_f1 from 0.6" in render(table, "table", color=False, width=None)
+    drawn = render(table, "table", color=False, width=None)
+    assert "mine granularity mismatch; high is w_f1 from 0.6" in drawn
     assert reffree.score(corpus, metrics=metrics[1:]).systems[1].failure_mode is None
 
 
