@@ -27,6 +27,7 @@ ROOMS = {
     "encoders": {"errors", "segmentation", "corpus"},
     "scoring": {"errors", "parallel", "naming", "segmentation", "masses", "corpus"},
     "reference": {"errors", "parallel", "naming", "segmentation", "masses", "corpus"},
+    "chunkers": {"errors", "naming", "segmentation", "corpus"},
     "segmenters": {
         *("errors", "parallel", "seeds", "naming", "segmentation", "masses", "corpus"),
         *("encoders", "scoring", "selection"),
@@ -39,7 +40,7 @@ ROOMS = {
     "cli": {
         *("errors", "atomic", "naming", "segmentation", "masses", "corpus", "formats"),
         *("encoders", "scoring", "reference", "segmenters", "selection", "perturbation"),
-        *("study", "report"),
+        *("chunkers", "study", "report"),
     },
 }
 TOP = {"__init__", "__main__"}
@@ -88,7 +89,14 @@ HEAVY = ("torch", "numpy", "sentence_transformers", "transformers", "scipy", "ri
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["score", "--help"], ["demo", "-h"], ["cache", "ls", "--help"], ["compare", "-h"]],
+    [
+        ["--help"],
+        ["score", "--help"],
+        ["demo", "-h"],
+        ["cache", "ls", "--help"],
+        ["compare", "-h"],
+        ["chunkers", "-h"],
+    ],
 )
 def test_help_imports_nothing_heavy(arguments):
     code = (

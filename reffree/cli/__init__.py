@@ -18,6 +18,8 @@ COMMANDS = {
     "agreement": ("reffree.cli.agreement", "How far annotators agree, beyond chance."),
     "segment": ("reffree.cli.segment", "Make hypotheses with published methods and baselines."),
     "perturb": ("reffree.cli.perturb", "Make segmentations worse by a known amount."),
+    "chunkers": ("reffree.cli.chunkers", "Score text splitters on plain text."),
+    "train-scorer": ("reffree.cli.train_scorer", "Train a boundary scorer for reffree segment."),
     "convert": ("reffree.cli.convert", "Convert between corpus formats."),
     "cache": ("reffree.cli.cache", "List, check and remove cached embeddings."),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -59,13 +60,12 @@ class Scoring(TypedDict):
 
 def input_files(given: Given) -> list[str]:
     """Every file the user named to read from."""
-    named = [*given["corpora"], *(file for _, file in map(_split, given["systems"]))]
+    named = [*given["corpora"], *(file for _, file in map(split_system, given["systems"]))]
     return [*named, *(str(given[key]) for key in ("text", "embeddings") if given[key])]
 
 
-def read_inputs(given: Given) -> tuple[Corpus, Scoring]:
-    """Check the options, then read the corpus, its further systems and the user's vectors."""
-    named = [_split(system) for system in given["systems"]]
+def check_options(given: Given) -> None:
+    """Refuse options that exclude each other or make no sense, and go offline if asked to."""
     if given["embeddings"] is not None and given["encoder"] is not None:
         raise click.UsageError("--embeddings and --encoder exclude each other: keep one.")
     if given["seed"] < 0:
@@ -73,20 +73,42 @@ def read_inputs(given: Given) -> tuple[Corpus, Scoring]:
     if given["offline"]:
         go_offline()
 
-    from reffree.formats import load, read_system
 
-    convention = given["convention"]
+def read_inputs(given: Given) -> tuple[Corpus, Scoring]:
+    """Check the options, then read the corpus, its further systems and the user's vectors."""
+    named = [split_system(system) for system in given["systems"]]
+    check_options(given)
+
+    from reffree.formats import load
+
     corpus = load(
-        *given["corpora"], format=given["input_format"], text=given["text"], convention=convention
+        *given["corpora"],
+        format=given["input_format"],
+        text=given["text"],
+        convention=given["convention"],
     )
+    corpus = with_systems(corpus, named, given["convention"])
+    return corpus, scoring_of(corpus, given)
+
+
+def with_systems(
+    corpus: Corpus, named: Sequence[tuple[str, str]], convention: Convention | None = None
+) -> Corpus:
+    """Add systems from their files."""
+    from reffree.formats import read_system
+
     for name, file in named:
         corpus = read_system(file, name, corpus, convention=convention)
+    return corpus
 
+
+def scoring_of(corpus: Corpus, given: Given) -> Scoring:
+    """How to score a corpus, with the user's vectors if there are any."""
     # Torch is imported only once the input is known to be good.
     from reffree.encoders.precomputed import from_file
 
     vectors = None if given["embeddings"] is None else from_file(corpus, given["embeddings"])
-    return corpus, Scoring(
+    return Scoring(
         metrics=given["metrics"] or None,
         encoder=given["encoder"],
         embeddings=vectors,
@@ -103,7 +125,8 @@ def read_inputs(given: Given) -> tuple[Corpus, Scoring]:
     )
 
 
-def _split(system: str) -> tuple[str, str]:
+def split_system(system: str) -> tuple[str, str]:
+    """Read NAME=FILE."""
     name, separator, file = system.partition("=")
     if not (name and separator and file):
         raise click.UsageError(f"--system {system!r}: expected NAME=FILE, such as even=even.jsonl.")

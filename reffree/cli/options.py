@@ -55,12 +55,29 @@ system_options = _all(
     ),
 )
 
-average_option = click.option(
-    "--average",
-    type=click.Choice(["macro", "micro"]),
-    default="macro",
-    show_default=True,
-    help="Gold-based metrics over documents: the mean of values, or the value of pooled counts.",
+result_options = _all(
+    click.option(
+        "--average",
+        type=click.Choice(["macro", "micro"]),
+        default="macro",
+        show_default=True,
+        help="Gold-based metrics over documents: the mean of values, or the value of pooled "
+        "counts.",
+    ),
+    click.option(
+        "--null",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Hold every score against N random orders of the same segment lengths: z and p.",
+    ),
+    click.option(
+        "--explain",
+        is_flag=True,
+        help="Also show what every boundary contributes, where it would be better, and the best "
+        "place for one more.",
+    ),
+    click.option("--per-document", is_flag=True, help="Also show every document's scores."),
+    click.option("--per-segment", is_flag=True, help="Also show every segment's scores."),
 )
 
 vector_options = _all(

@@ -9,10 +9,10 @@ import click
 
 from reffree.cli.inputs import Given, input_files, read_inputs
 from reffree.cli.options import (
-    average_option,
     encoding_options,
     output_options,
     reading_options,
+    result_options,
     system_options,
     vector_options,
 )
@@ -25,21 +25,7 @@ if TYPE_CHECKING:
 @click.command(name="score")
 @click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
 @system_options
-@average_option
-@click.option(
-    "--null",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Hold every score against N random orders of the same segment lengths: z and p.",
-)
-@click.option(
-    "--explain",
-    is_flag=True,
-    help="Also show what every boundary contributes, where it would be better, and the best place "
-    "for one more.",
-)
-@click.option("--per-document", is_flag=True, help="Also show every document's scores.")
-@click.option("--per-segment", is_flag=True, help="Also show every segment's scores.")
+@result_options
 @vector_options
 @reading_options
 @encoding_options

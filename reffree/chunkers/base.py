@@ -1,0 +1,71 @@
+"""What a chunker is, and what the adapters of libraries share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import Field
+from importlib import import_module
+from typing import Any, ClassVar, Protocol
+
+from reffree.errors import InputError, Place, shorten
+
+Span = tuple[int, int]
+"""First character, and the one after the last."""
+
+
+class Chunker(Protocol):
+    """A way to cut a text, with its options; frozen dataclasses implement it."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def name(self) -> str:
+        """Registered name, or where the function is."""
+        ...
+
+    @property
+    def package(self) -> str | None:
+        """Package to install, whose version belongs beside the scores; none for functions."""
+        ...
+
+    @property
+    def remark(self) -> str | None:
+        """What a reader of its scores must know, as a sentence without its subject."""
+        ...
+
+    def __call__(self, text: str) -> Sequence[Span]:
+        """Return the chunks of a text in order, as spans of characters."""
+        ...
+
+    def __hash__(self) -> int: ...
+
+
+def library(module: str, package: str, user: str) -> Any:  # noqa: ANN401  (a module)
+    """Import a library that is not among the requirements, or say how to install it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != module:
+            raise
+        raise InputError(
+            f"no installed {package}",
+            expected=f"this library, since {user} needs it",
+            remedy=f"install it with pip install {package}",
+            place=Place(system=user),
+        ) from None
+
+
+def check_at_least(least: int, option: str, value: int) -> None:
+    """Refuse an option below its smallest value."""
+    if value < least:
+        raise InputError(
+            f"{option}={value}",
+            expected=f"{least} or more",
+            remedy=f"write {option}={least} or a larger number",
+        )
+
+
+def said_by(error: BaseException) -> str:
+    """Quote an exception of other people's code on one line."""
+    words = shorten(" ".join(str(error).split()), 200)
+    return f"{type(error).__name__} ({words})" if words else type(error).__name__

@@ -1,0 +1,121 @@
+"""Chunks as segments: every chunk's start moves to the nearest start of a sentence."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reffree.chunkers.base import Span
+from reffree.chunkers.spans import check_order
+from reffree.errors import InputError, counted
+from reffree.segmentation import Segmentation
+
+
+@dataclass(frozen=True, slots=True)
+class SnapReport:
+    """What snapping did to the chunks of one text or, added up, of several.
+
+    The first chunk of a text starts a segment wherever it starts, so it counts as no start.
+    """
+
+    chunks: int = 0  # with text
+    segments: int = 0
+    starts: int = 0  # of chunks that are not the first of their text
+    moved: int = 0  # starts that were not the start of a sentence
+    distance: int = 0  # characters they moved, added up
+    furthest: int = 0  # characters
+    outside: int = 0  # sentences that no chunk touches
+
+    def __add__(self, other: SnapReport) -> SnapReport:
+        """Put two reports together."""
+        return SnapReport(
+            chunks=self.chunks + other.chunks,
+            segments=self.segments + other.segments,
+            starts=self.starts + other.starts,
+            moved=self.moved + other.moved,
+            distance=self.distance + other.distance,
+            furthest=max(self.furthest, other.furthest),
+            outside=self.outside + other.outside,
+        )
+
+    @property
+    def merged(self) -> int:
+        """Chunks that became one segment with the chunk before."""
+        return self.chunks - self.segments
+
+    @property
+    def share_moved(self) -> float:
+        """Moved starts of all starts; 0 where there is none."""
+        return self.moved / self.starts if self.starts else 0.0
+
+    @property
+    def mean_distance(self) -> float:
+        """Characters a moved start moved, on average; 0 where none did."""
+        return self.distance / self.moved if self.moved else 0.0
+
+    def __str__(self) -> str:
+        """Say it in a sentence, without its subject and its full stop."""
+        parts = [f"{counted(self.chunks, 'chunk')}, {counted(self.segments, 'segment')}"]
+        if self.moved:
+            parts.append(
+                f"{self.moved:,} of {counted(self.starts, 'chunk start')} ({self.share_moved:.1%}) "
+                f"lay inside a sentence and moved to the nearest sentence start, by "
+                f"{self.mean_distance:.1f} characters on average and {self.furthest:,} at most"
+            )
+        elif self.starts:
+            parts.append("every chunk starts with a sentence")
+        if self.merged:
+            parts.append(
+                f"{counted(self.merged, 'chunk')} came to start with the same sentence as the "
+                "chunk before and merged with it"
+            )
+        if self.outside:
+            parts.append(
+                f"{counted(self.outside, 'sentence')} in no chunk, counted to the segment around"
+            )
+        return "; ".join(parts)
+
+
+def snap(chunks: Sequence[Span], sentences: Sequence[Span]) -> tuple[Segmentation, SnapReport]:
+    """Turn chunks of a text into a segmentation of its sentences, and say what that took.
+
+    The rule of `Segmentation.from_character_spans`: the earlier of two equally near starts. Both
+    kinds of spans are in order, without overlap and without whitespace at their ends.
+    """
+    if not chunks:
+        raise InputError(
+            "no chunks with text",
+            expected=f"at least one, since the text has {counted(len(sentences), 'sentence')}",
+            remedy="check the chunker's options on this text",
+        )
+    check_order(chunks)
+    starts = [start for start, _ in sentences]
+    boundaries: set[int] = set()
+    distances: list[int] = []
+    for start, _ in chunks[1:]:
+        later = bisect_left(starts, start)
+        near = range(max(0, later - 1), min(later + 1, len(starts)))
+        nearest = min(near, key=lambda i: (abs(starts[i] - start), i))
+        boundaries.add(nearest)
+        distances.append(abs(starts[nearest] - start))
+    segmentation = Segmentation.from_boundaries(sorted(boundaries - {0}), len(sentences))
+    report = SnapReport(
+        chunks=len(chunks),
+        segments=len(segmentation),
+        starts=len(distances),
+        moved=sum(distance > 0 for distance in distances),
+        distance=sum(distances),
+        furthest=max(distances, default=0),
+        outside=_outside(chunks, sentences),
+    )
+    return segmentation, report
+
+
+def _outside(chunks: Sequence[Span], sentences: Sequence[Span]) -> int:
+    starts = [start for start, _ in chunks]
+    count = 0
+    for start, end in sentences:
+        last = bisect_left(starts, end) - 1  # the last chunk that starts before the sentence ends
+        count += last < 0 or chunks[last][1] <= start
+    return count

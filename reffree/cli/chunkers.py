@@ -1,0 +1,271 @@
+"""``reffree chunkers``: text splitters of other libraries, or the user's own, scored like systems.
+
+These scores do not predict retrieval quality: the HOPE study (arXiv 2505.02171) found that concept
+unity within chunks had minimal impact on it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import click
+
+from reffree.chunkers.base import Chunker
+from reffree.chunkers.chonkie import ChonkieSemantic, Embed
+from reffree.chunkers.chunked import Text, chunked
+from reffree.chunkers.registry import CHUNKERS, FLAG, find_chunker, is_function
+from reffree.chunkers.sentences import PACKAGE as SENTENCES
+from reffree.cli.inputs import (
+    Given,
+    check_options,
+    input_files,
+    scoring_of,
+    split_system,
+    with_systems,
+)
+from reffree.cli.options import (
+    encoding_options,
+    output_options,
+    result_options,
+    system_options,
+    vector_options,
+)
+from reffree.cli.output import Output
+from reffree.naming import settings_of, spelling_of
+
+if TYPE_CHECKING:
+    from reffree.scoring.engine import Unsegmented
+    from reffree.study.columns import Average
+
+
+def _listing() -> str:
+    """Every chunker with its options and their defaults, for the help."""
+    lines = []
+    for name, kind in CHUNKERS.items():
+        options = ",".join(f"{key}={value}" for key, value in settings_of(kind()).items())
+        lines.append(f"  {name}:{options}")
+    return "\n".join(lines)
+
+
+class Options(TypedDict):
+    """Values of system, vector and encoding options."""
+
+    metrics: tuple[str, ...]
+    systems: tuple[str, ...]
+    unsegmented: Unsegmented
+    seed: int
+    short: bool
+    embeddings: Path | None
+    memory: int | None
+    encoder: str | None
+    device: str
+    batch_tokens: int | None
+    offline: bool
+    no_cache: bool
+    cache_dir: Path | None
+
+
+@click.command(
+    name="chunkers",
+    epilog=f"\b\nChunkers, their options and defaults:\n{_listing()}\n\b\n"
+    "tokenizer is character or word; separator is paragraph, line or space.",
+    help=f"""Score text splitters on plain text, without gold labels.
+
+    TEXT is a file with the plain text of one document; - reads standard input. Its sentences
+    become units, every {FLAG} a system: a chunk's start moves to the nearest sentence start, and
+    the notes say how far. Overlapping chunks are refused, so LangChain's chunk_overlap is 0 here
+    unless it is given. The table is that of reffree score; --null N says which scores chance
+    would reach with segments of the same lengths.
+
+    These scores do not predict retrieval quality: the HOPE study (arXiv 2505.02171) found that
+    concept unity within chunks had minimal impact on it.
+
+    \b
+    reffree chunkers a.txt b.txt --chunker langchain:recursive,chunk_size=1000 \\
+        --chunker chonkie:sentence,chunk_size=1000 --chunker semantic-text-splitter
+    reffree chunkers a.txt --chunker my_module:my_function --save corpus.jsonl
+
+    A function takes the text and returns its chunks: strings as they stand in the text, or
+    (start, end) in characters. Its module is looked for in the current folder, too. The libraries
+    are installed apart: pip install {SENTENCES} (always needed), langchain-text-splitters, chonkie,
+    semantic-text-splitter.
+    """,
+)
+@click.argument("texts", nargs=-1, required=True, metavar="TEXT...")
+@click.option(
+    FLAG,
+    "specs",
+    multiple=True,
+    required=True,
+    metavar="SPEC",
+    help="A chunker from the list below, such as chonkie-token:chunk_size=500, or "
+    "MODULE:FUNCTION; may be repeated.",
+)
+@click.option(
+    "--language",
+    default="en",
+    show_default=True,
+    metavar="CODE",
+    help="Language of the text, for its abbreviations when sentences are split.",
+)
+@click.option(
+    "--save",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write the sentences with all segmentations to this file, as corpus JSONL.",
+)
+@system_options
+@result_options
+@vector_options
+@encoding_options
+@output_options
+def command(
+    texts: tuple[str, ...],
+    specs: tuple[str, ...],
+    language: str,
+    save: Path | None,
+    average: Average,
+    null: int | None,
+    explain: bool,
+    per_document: bool,
+    per_segment: bool,
+    output_format: str | None,
+    output: Path | None,
+    **options: Unpack[Options],
+) -> None:
+    """Chunk, snap, score."""
+    given = Given(corpora=texts, input_format=None, text=None, convention=None, **options)
+    files = input_files(given)
+    out = Output.of(output_format, output, files)
+    _check(given, save, out, files)
+    chunkers = _find(specs, given)
+    read, notes = _read(texts)
+    corpus, reports = chunked(read, chunkers, language)
+    for chunker in chunkers:
+        name = spelling_of(chunker)
+        notes.append(f"{name}: {reports[name]}.")
+    remarks: dict[str, list[str]] = {}
+    for chunker in chunkers:
+        if chunker.remark is not None:
+            remarks.setdefault(chunker.remark, []).append(spelling_of(chunker))
+    notes += [f"{', '.join(names)}: {remark}." for remark, names in remarks.items()]
+    named = [split_system(system) for system in given["systems"]]
+    corpus = with_systems(replace(corpus, notes=tuple(notes)), named)
+    if save is not None:
+        from reffree.formats import save as write
+
+        write(corpus, save, format="jsonl")
+
+    from reffree.report.score import render
+    from reffree.study.score import score
+
+    table = score(
+        corpus,
+        average=average,
+        null=null or 0,
+        explain=explain,
+        per_document=per_document,
+        per_segment=per_segment,
+        **scoring_of(corpus, given),
+    )
+    table = replace(table, signature=f"{table.signature}|{_versions(chunkers, language)}")
+    out.write(render(table, out.format, color=out.color, width=out.width), table.notes)
+
+
+def _check(given: Given, save: Path | None, out: Output, files: Sequence[str]) -> None:
+    """Refuse options that exclude each other, and files that would overwrite one another."""
+    check_options(given)
+    if given["corpora"].count("-") > 1:
+        raise click.UsageError("- twice: standard input can be read only once.")
+    if save is None:
+        return
+    if str(save) == "-":
+        raise click.UsageError("--save -: standard output is for the scores; name a file.")
+    if save == out.path:
+        raise click.UsageError(f"--save {save}: this is also -o; choose another file.")
+    for file in files:
+        if save.exists() and Path(file).exists() and save.samefile(file):
+            raise click.UsageError(f"--save {save}: this is an input; choose another file.")
+
+
+def _find(specs: Sequence[str], given: Given) -> list[Chunker]:
+    """Make the chunkers, each once, and give those that need it the encoder."""
+    if any(map(is_function, specs)) and (here := str(Path.cwd())) not in sys.path:
+        # The reffree command, unlike python -m reffree, does not look for modules here by itself.
+        sys.path.insert(0, here)
+    found: dict[str, Chunker] = {}
+    embed: Embed | None = None
+    for spec in specs:
+        chunker = find_chunker(spec)
+        if spelling_of(chunker) in found:
+            raise click.UsageError(f"{FLAG} {spec} twice: leave one out.")
+        if isinstance(chunker, ChonkieSemantic):
+            if given["embeddings"] is not None:
+                raise click.UsageError(
+                    f"--embeddings has no vectors for what {chunker.name} compares: leave one out, "
+                    "or choose an --encoder."
+                )
+            embed = embed or _embedder(given)
+            chunker = replace(chunker, embed=embed)
+        found[spelling_of(chunker)] = chunker
+    return list(found.values())
+
+
+def _embedder(given: Given) -> Embed:
+    """Return a function from texts to vectors of the encoder that will score."""
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from reffree.encoders.device import choose_device
+    from reffree.encoders.open import open_encoder
+
+    encoder = open_encoder(
+        given["encoder"],
+        device=choose_device(given["device"]),
+        batch_tokens=given["batch_tokens"],
+        offline=given["offline"],
+        use_cache=not given["no_cache"],
+        cache_dir=given["cache_dir"],
+    )
+
+    def embed(texts: Sequence[str]) -> NDArray[np.float32]:
+        distinct = list(dict.fromkeys(texts))
+        rows: dict[str, NDArray[np.float32]] = {}
+        for encoded in encoder.stream(distinct):
+            for position, vector in zip(encoded.positions, encoded.vectors, strict=True):
+                rows[distinct[position]] = vector
+        return np.stack([rows[text] for text in texts])
+
+    return embed
+
+
+def _read(paths: Sequence[str]) -> tuple[list[Text], list[str]]:
+    """Read one document per file, and what there is to note about the files.
+
+    Documents are called by their files without folder and extension, where that keeps them apart.
+    """
+    from reffree.formats.source import Source, checked_name
+
+    sources = [Source(path) for path in paths]
+    ids = [source.stem for source in sources]
+    if len(set(ids)) < len(ids):
+        ids = [checked_name(source.name, source.place()) for source in sources]
+    texts = [
+        Text(id, "\n".join(line for _, line in source.lines()), source.place())
+        for id, source in zip(ids, sources, strict=True)
+    ]
+    return texts, [note for source in sources for note in source.notes]
+
+
+def _versions(chunkers: Sequence[Chunker], language: str) -> str:
+    """Fields of the signature: what split the text, since other versions may split otherwise."""
+    packages = dict.fromkeys(chunker.package for chunker in chunkers if chunker.package)
+    fields = [f"sentences:{SENTENCES}@{version(SENTENCES)}({language})"]
+    if packages:
+        listed = "+".join(f"{package}@{version(package)}" for package in packages)
+        fields.append(f"chunkers:{listed}")
+    return "|".join(fields)
