@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from reffree.errors import InputError
 from reffree.segmenters.base import Inputs
@@ -16,8 +16,8 @@ Floats = NDArray[np.float64]
 Wanted = Literal["gold"] | int | None
 
 
-def vectors_of(inputs: Inputs, method: str) -> Iterator[Floats]:
-    """Every document's vectors in float64, checked."""
+def vectors_of(inputs: Inputs, method: str) -> Iterator[NDArray[np.generic]]:
+    """Every document's vectors as given, checked."""
     if inputs.embeddings is None or len(inputs.embeddings) != len(inputs.corpus):
         given = "no" if inputs.embeddings is None else f"{len(inputs.embeddings)}"
         raise InputError(
@@ -26,7 +26,7 @@ def vectors_of(inputs: Inputs, method: str) -> Iterator[Floats]:
             remedy="embed the corpus first",
         )
     for document, vectors in zip(inputs.corpus, inputs.embeddings, strict=True):
-        x = np.array(vectors, dtype=np.float64)
+        x = np.asarray(vectors)
         if x.ndim != 2 or len(x) != len(document.units) or not np.isfinite(x).all():
             raise InputError(
                 f"embeddings of shape {x.shape}, or some that are no numbers",
@@ -37,11 +37,12 @@ def vectors_of(inputs: Inputs, method: str) -> Iterator[Floats]:
         yield x
 
 
-def to_scale(x: Floats) -> tuple[Floats, int]:
+def to_scale(vectors: ArrayLike) -> tuple[Floats, int]:
     """Bring the largest component to about 1, and return the power of two that was divided by.
 
     No bit is lost, and squares neither overflow nor vanish.
     """
+    x = np.asarray(vectors, dtype=np.float64)
     exponent = int(np.frexp(np.abs(x).max(initial=0.0))[1])
     return np.ldexp(x, -exponent), exponent
 

@@ -1,0 +1,180 @@
+"""``reffree train-scorer``: a boundary scorer of one's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+import click
+
+from reffree.cli.options import encoding_options, go_offline, progress, reading_options
+from reffree.errors import counted
+
+if TYPE_CHECKING:
+    from reffree.corpus import Corpus
+    from reffree.segmentation import Convention
+    from reffree.segmenters.scorer.checkpoint import Checkpoint
+    from reffree.segmenters.scorer.description import Epoch
+    from reffree.segmenters.scorer.settings import Training
+
+INTERRUPTED = 130
+
+
+class Encoding(TypedDict):
+    """Values of the encoding options."""
+
+    encoder: str | None
+    device: str
+    batch_tokens: int | None
+    offline: bool
+    no_cache: bool
+    cache_dir: Path | None
+
+
+@click.command(name="train-scorer")
+@click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="New folder for the scorer.",
+)
+@click.option(
+    "--finetune",
+    is_flag=True,
+    help="Train the encoder itself on pairs of windows, not a small network on its vectors: slow "
+    "without a GPU.",
+)
+@click.option("--window", type=int, help="Units on either side of a gap.  [default: 4]")
+@click.option(
+    "--splice-epochs",
+    type=int,
+    help="Epochs on segments of different documents put end to end.  [default: 3]",
+)
+@click.option("--epochs", type=int, help="Epochs on gold boundaries.  [default: 5]")
+@click.option(
+    "--learning-rate",
+    type=float,
+    help="Of the first stage; half of it in the second.  [default: 3e-4, with --finetune 2e-5]",
+)
+@click.option(
+    "--held-out",
+    type=float,
+    help="Share of documents kept for choosing the epoch, the temperature and the threshold.  "
+    "[default: 0.2]",
+)
+@click.option(
+    "--min-gap",
+    type=int,
+    help="Units between boundaries when held-out documents are segmented.  [default: 3]",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of everything random.")
+@reading_options
+@encoding_options
+def command(
+    corpora: tuple[str, ...],
+    output: Path,
+    finetune: bool,
+    window: int | None,
+    splice_epochs: int | None,
+    epochs: int | None,
+    learning_rate: float | None,
+    held_out: float | None,
+    min_gap: int | None,
+    seed: int,
+    input_format: str | None,
+    text: str | None,
+    convention: Convention | None,
+    **encoding: Unpack[Encoding],
+) -> None:
+    """Train a boundary scorer on a corpus with gold, for --method scorer:path=FOLDER.
+
+    First on splices of segments of different documents, then on the gold boundaries; then one
+    temperature makes its scores probabilities on documents held out. Interrupted with Ctrl-C, it
+    keeps the best state so far.
+    """
+    if encoding["offline"]:
+        go_offline()
+
+    from reffree.formats import load
+    from reffree.segmenters.scorer.settings import Training
+
+    given: dict[str, Any] = {
+        "window": window,
+        "splice_epochs": splice_epochs,
+        "epochs": epochs,
+        "held_out": held_out,
+        "min_gap": min_gap,
+    }
+    settings = replace(
+        Training(),
+        learning_rate=learning_rate,
+        seed=seed,
+        finetune=finetune,
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    corpus = load(*corpora, format=input_format, text=text, convention=convention)
+
+    # Torch is imported only once the input is known to be good.
+    from reffree.segmenters.scorer.checkpoint import check_target
+
+    check_target(output)
+    checkpoint = _train(corpus, settings, encoding)
+    checkpoint.save(output)
+    _tell(checkpoint, output, corpus.notes)
+    if checkpoint.description.is_interrupted:
+        raise click.exceptions.Exit(INTERRUPTED)
+
+
+def _train(corpus: Corpus, settings: Training, encoding: Encoding) -> Checkpoint:
+    from reffree.encoders.device import choose_device
+    from reffree.encoders.models import DEFAULT_ENCODER, find_model
+    from reffree.segmenters.scorer.data import examples_of
+    from reffree.segmenters.scorer.train import train_head, train_pair
+    from reffree.study.vectors import corpus_vectors
+
+    device = choose_device(encoding["device"])
+    if settings.finetune:
+        folder = find_model(encoding["encoder"] or DEFAULT_ENCODER, offline=encoding["offline"])
+        return train_pair(corpus, folder, device, settings, on_epoch=_tell_epoch, progress=progress)
+    examples_of(corpus, settings)  # refuse what cannot be trained on before it is encoded
+    embeddings = corpus_vectors(
+        corpus,
+        None,
+        encoding["encoder"],
+        device=device,
+        batch_tokens=encoding["batch_tokens"],
+        offline=encoding["offline"],
+        cache=not encoding["no_cache"],
+        cache_dir=encoding["cache_dir"],
+        progress=progress,
+    )
+    return train_head(corpus, embeddings, settings, on_epoch=_tell_epoch, progress=progress)
+
+
+def _tell_epoch(epoch: Epoch) -> None:
+    bor = "-" if epoch.bor is None else f"{epoch.bor:.2f}"
+    click.echo(
+        f"{epoch.stage} {epoch.epoch}: training loss {epoch.training_loss:.4f}; held out: log loss "
+        f"{epoch.log_loss:.4f}, F1 {epoch.f1:.3f}, BOR {bor}, negative control "
+        f"{epoch.negative_control:.3f}",
+        err=True,
+    )
+
+
+def _tell(checkpoint: Checkpoint, output: Path, notes: tuple[str, ...]) -> None:
+    told = checkpoint.description
+    for note in notes:
+        click.echo(f"reffree: note: {note}", err=True)
+    if told.is_interrupted:
+        click.echo("reffree: note: interrupted; the best state so far is kept", err=True)
+    click.echo(
+        f"{output}: trained on {counted(told.counts['training_documents'], 'document')}, "
+        f"{told.counts['held_out_documents']} held out; temperature {told.temperature:.3f}, "
+        f"held-out log loss {told.log_loss:.4f}, best held-out threshold {told.threshold:.2f}; "
+        f"use it with --method scorer:path={output}",
+        err=True,
+    )

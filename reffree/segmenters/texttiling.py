@@ -1,0 +1,157 @@
+"""TextTiling: boundaries where the words of what follows differ most from those before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reffree.errors import InputError
+from reffree.segmentation import Segmentation
+from reffree.segmenters.base import Inputs
+from reffree.segmenters.texttiling_kernel import block_similarities
+from reffree.segmenters.words import (
+    BoundaryCount,
+    Language,
+    Terms,
+    check_count,
+    check_language,
+    terms_of,
+    wanted_boundaries,
+)
+from reffree.selection import MIN_GAP, select_above, select_top
+
+Floats = NDArray[np.float64]
+
+Measure = Literal["units", "words"]
+Cutoff = Literal["conservative", "liberal"]
+DEVIATIONS: dict[Cutoff, float] = {"conservative": 0.5, "liberal": 1.0}
+
+DECIMALS = 12
+"""To which scores and depths are rounded, so that equal valleys come out equal."""
+
+ROUNDING = 10.0**-DECIMALS
+
+
+@dataclass(frozen=True, slots=True)
+class TextTiling:
+    r"""Valleys of the lexical similarity between neighbouring blocks (Hearst 1997, §5).
+
+    1. Score of a gap: cosine of the term counts of the ``block`` units, or words, before and after
+       it; near the document's ends blocks are as long as they can be.
+    2. Smoothing: ``rounds`` times the mean with ``smoothing`` gaps on either side.
+    3. Depth: from the gap's score up to the nearest peak on the left, plus the same on the right.
+    4. A boundary in each valley whose depth is at least :math:`\bar{s} - \sigma / 2`
+       (``conservative``) or :math:`\bar{s} - \sigma` (``liberal``), deepest first and ``min_gap``
+       units or more apart. With ``k`` boundaries, the deepest gaps instead, as far as ``min_gap``
+       allows; ``k=gold`` is for oracles.
+
+    Units stand for the paper's token-sequences of 20 words, so no boundary has to be moved to a
+    paragraph break afterwards; ``measure=words,block=200`` gives blocks of 10 token-sequences. Stop
+    words count for a block's length, not for its score.
+
+    Settled where the paper leaves a choice, after its author's release: a valley lies below a peak
+    on *both* sides, and mean and deviation are those of the valleys. "At least" instead of "more
+    than" makes a boundary of a valley that is the only one.
+    """
+
+    k: BoundaryCount = "auto"
+    block: int = 10
+    measure: Measure = "units"
+    smoothing: int = 1
+    rounds: int = 1
+    cutoff: Cutoff = "conservative"
+    min_gap: int = MIN_GAP
+    language: Language = "english"
+    name: ClassVar[str] = "texttiling"
+    needs_embeddings: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Refuse blocks without words, negative numbers and choices that do not exist."""
+        check_count(self.k, self.name)
+        for option, least in (("block", 1), ("smoothing", 0), ("rounds", 0), ("min_gap", 1)):
+            value = getattr(self, option)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InputError(
+                    f"{option} = {value}",
+                    expected=f"a whole number, {least} or more",
+                    remedy="leave it out for the default",
+                )
+        for option, choices in (("measure", get_args(Measure)), ("cutoff", get_args(Cutoff))):
+            if getattr(self, option) not in choices:
+                raise InputError(
+                    f"{option} = {getattr(self, option)}",
+                    expected=" or ".join(choices),
+                    remedy=f"leave it out for {choices[0]}",
+                )
+        check_language(self.language)
+
+    def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
+        """Segment every document."""
+        wanted = wanted_boundaries(inputs, self.k, self.name)
+        every = self._drops(inputs)
+        return tuple(self._select(*sides, k) for sides, k in zip(every, wanted, strict=True))
+
+    def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
+        """Depth of every gap of every document, (n − 1,); from 0 to 2, valley or not."""
+        return tuple(left + right for left, right in self._drops(inputs))
+
+    def _drops(self, inputs: Inputs) -> list[tuple[Floats, Floats]]:
+        every = terms_of(inputs.corpus, self.language)
+        return [drops(smoothed(self._scores(t), self.smoothing, self.rounds)) for t in every]
+
+    def _scores(self, terms: Terms) -> Floats:
+        gaps = np.arange(1, terms.n_units)
+        if self.measure == "units":
+            low = terms.edges[np.maximum(gaps - self.block, 0)]
+            high = terms.edges[np.minimum(gaps + self.block, terms.n_units)]
+        else:
+            before = terms.word_edges[gaps]
+            low = np.searchsorted(terms.places, before - self.block)
+            high = np.searchsorted(terms.places, before + self.block)
+        scores: Floats = block_similarities(
+            terms.ids, terms.n_distinct, low, terms.edges[gaps], high
+        )
+        return scores
+
+    def _select(self, left: Floats, right: Floats, k: int | None) -> Segmentation:
+        depths = left + right
+        if k is not None:
+            return select_top(depths, k, self.min_gap)
+        is_valley = (left > 0) & (right > 0)
+        if not is_valley.any():
+            return Segmentation((len(depths) + 1,))
+        found = depths[is_valley]
+        cutoff = float(found.mean() - DEVIATIONS[self.cutoff] * found.std())
+        valleys = np.where(is_valley, depths, 0.0)
+        return select_above(valleys, max(cutoff - ROUNDING, ROUNDING), self.min_gap)
+
+
+def smoothed(scores: Floats, reach: int, rounds: int) -> Floats:
+    """Mean of each score with those up to ``reach`` places away, so many times over."""
+    reach = min(reach, len(scores))
+    window = np.ones(2 * reach + 1)
+    for _ in range(rounds if len(scores) else 0):
+        inside = slice(reach, reach + len(scores))
+        counts = np.convolve(np.ones_like(scores), window)[inside]
+        scores = np.convolve(scores, window)[inside] / counts
+    return scores
+
+
+def drops(scores: Floats) -> tuple[Floats, Floats]:
+    """How far each score lies below the nearest peak on its left and on its right."""
+    level = np.round(scores, DECIMALS)
+    left = np.round(_peaks(level) - level, DECIMALS)
+    right = np.round(_peaks(level[::-1])[::-1] - level, DECIMALS)
+    return left, right
+
+
+def _peaks(scores: Floats) -> Floats:
+    """Climb from each score to the left for as long as they do not fall."""
+    if not len(scores):
+        return scores
+    falls_at_once = np.concatenate([[True], scores[:-1] < scores[1:]])
+    top = np.maximum.accumulate(np.where(falls_at_once, np.arange(len(scores)), 0))
+    return scores[top]

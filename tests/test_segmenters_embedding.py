@@ -1,0 +1,510 @@
+"""Segmenters over vectors, against literal searches, exhaustive ones and ruptures."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+import ruptures
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from reffree.corpus import Corpus, Document
+from reffree.encoders.embed import embed
+from reffree.encoders.open import open_encoder
+from reffree.errors import InputError, Place
+from reffree.naming import parse_named, spelling_of
+from reffree.scoring.engine import score_document
+from reffree.segmenters import changepoint, optimum
+from reffree.segmenters.base import Inputs
+from reffree.segmenters.changepoint import ChangePoint, noise_penalty
+from reffree.segmenters.depth import Depth, boundary_scores, gap_similarities
+from reffree.segmenters.maximise import Greedy, Optimal
+from tests.oracles.reference_free import cosine, document_score
+from tests.oracles.search import sag as sag_oracle
+from tests.oracles.selection import greedy
+
+METHODS = {method.name: method for method in (Depth, ChangePoint, Greedy, Optimal)}
+ARPS = ("arp_std", "arp_std:p=1", "arp_cos", "arp_pair")
+EVERY_METRIC = (*ARPS, "silhouette", "silhouette:average=units", "segrefree", "sag:shuffles=2")
+EVERY_METHOD = [
+    Depth(),
+    Depth(window=2, threshold=-0.5, min_gap=1),
+    Depth(k=3, min_gap=1),
+    Depth(density=0.3),
+    *(ChangePoint(kernel=kernel) for kernel in ("linear", "cosine", "rbf")),
+    *(ChangePoint(kernel=kernel, k=3, min_size=1) for kernel in ("linear", "cosine", "rbf")),
+    ChangePoint(penalty=0.1, min_size=3),
+    *(Greedy(metric=metric) for metric in EVERY_METRIC),
+    *(Greedy(metric=metric, k=3, climb=False) for metric in EVERY_METRIC),
+    *(Optimal(metric=metric) for metric in (*ARPS, "sag:shuffles=2")),
+    *(Optimal(metric=metric, k=3) for metric in (*ARPS, "sag:shuffles=2")),
+]
+
+
+@st.composite
+def vectors(draw, max_units=9):
+    """Repeated, zero, opposite and distant vectors, and ones without any tie."""
+    n = draw(st.integers(1, max_units))
+    d = draw(st.integers(1, 3))
+    if draw(st.booleans()):
+        return np.random.default_rng(draw(st.integers(0, 1 << 30))).normal(size=(n, d))
+    component = draw(
+        st.sampled_from([st.integers(-2, 2).map(float), st.sampled_from([0.0, 1.0, 1e3])])
+    )
+    distinct = draw(st.lists(st.lists(component, min_size=d, max_size=d), min_size=1, max_size=n))
+    return np.array(draw(st.lists(st.sampled_from(distinct), min_size=n, max_size=n)))
+
+
+def inputs_of(*documents, seed=0):
+    corpus = Corpus(tuple(Document.build(f"d{i}", ["x"] * len(x)) for i, x in enumerate(documents)))
+    return Inputs(corpus, seed, documents)
+
+
+def run(method, x):
+    (found,) = method(inputs_of(x))
+    return found
+
+
+def masses_of(boundaries, n):
+    return tuple(np.diff([0, *sorted(boundaries), n]).tolist())
+
+
+def every_masses(n):
+    return [masses_of(b, n) for k in range(n) for b in combinations(range(1, n), k)]
+
+
+def topics(rng, masses, d=16, spread=0.4):
+    return np.repeat(rng.normal(size=(len(masses), d)), masses, axis=0) + spread * rng.normal(
+        size=(sum(masses), d)
+    )
+
+
+# All of them ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", EVERY_METHOD, ids=spelling_of)
+def test_every_document_gets_a_segmentation(method):
+    rng = np.random.default_rng(0)
+    one = rng.normal(size=(1, 4))
+    documents = [
+        *(rng.normal(size=(n, 4)) for n in (1, 2, 3, 4, 40)),
+        *(np.repeat(one, n, axis=0) for n in (2, 3, 30)),  # identical units
+        np.zeros((6, 4)),
+        np.array([[1.0], [-1.0]] * 6),
+        np.array([[0.0, 0.0], [1.0, 0.0]] * 6),
+        1e200 * rng.normal(size=(8, 3)),
+        1e-200 * rng.normal(size=(8, 3)),
+        rng.normal(size=(9, 3)) + 1e6,
+        rng.normal(size=(9, 3)).astype(np.float16),
+        np.array([[1e150], [1.0], [1e-150], [0.0], [2.0]]),
+    ]
+    before = [x.copy() for x in documents]
+    inputs = inputs_of(*documents)
+    found = method(inputs)
+    assert [s.n_units for s in found] == [len(x) for x in documents]
+    assert method(inputs) == found
+    for x, copy in zip(documents, before, strict=True):
+        np.testing.assert_array_equal(x, copy)
+
+
+@pytest.mark.parametrize("method", EVERY_METHOD, ids=spelling_of)
+def test_documents_are_segmented_on_their_own(method):
+    rng = np.random.default_rng(1)
+    documents = [topics(rng, (4, 6, 5)), topics(rng, (3, 3)), topics(rng, (7,))]
+    together = method(inputs_of(*documents))
+    assert together == tuple(run(method, x) for x in documents)
+
+
+@pytest.mark.parametrize("method", EVERY_METHOD, ids=spelling_of)
+def test_spelling_reads_back(method):
+    assert parse_named(spelling_of(method), METHODS, "segmenter", "--method") == method
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_gold_gives_the_number_of_boundaries(name):
+    x = topics(np.random.default_rng(2), (6, 8, 10, 6))
+    document = Document.build("d", ["x"] * 30, gold=(6, 8, 10, 6))
+    inputs = Inputs(Corpus((document,)), 0, [x])
+    assert len(METHODS[name](k="gold")(inputs)[0]) == 4
+    with pytest.raises(InputError, match=f"no gold for {name}"):
+        METHODS[name](k="gold")(inputs_of(x))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_wrong_embeddings_are_refused(name):
+    method = METHODS[name]()
+    assert method.needs_embeddings
+    corpus = Corpus((Document.build("d", ["x"] * 3),))
+    with pytest.raises(InputError, match="no embeddings"):
+        method(Inputs(corpus))
+    for x in (np.zeros((4, 2)), np.zeros(3), np.full((3, 2), np.nan)):
+        with pytest.raises(InputError, match="3 rows of finite numbers"):
+            method(Inputs(corpus, 0, [x]))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("depth:window=0", "window = 0"),
+        ("depth:min_gap=0", "min_gap = 0"),
+        ("depth:density=1.5", "a density from 0 to 1"),
+        ("depth:density=0.1,k=3", "one of the two"),
+        ("depth:k=-1", "k = -1"),
+        ("changepoint:kernel=poly", "kernel=linear or kernel=cosine or kernel=rbf"),
+        ("changepoint:penalty=0", "a penalty above 0"),
+        ("changepoint:penalty=1,k=2", "one of the two"),
+        ("changepoint:min_size=0", "min_size = 0"),
+        ("greedy:metric=arp", "unknown metric 'arp'"),
+        ("optimal:metric=silhouette", "write greedy:metric=silhouette"),
+        ("optimal:metric=segrefree", "expected sag, arp_std, arp_cos or arp_pair"),
+        ("optimal:k=-2", "k = -2"),
+    ],
+)
+def test_options_out_of_range_are_refused(text, message):
+    with pytest.raises(Exception, match=message):
+        parse_named(text, METHODS, "segmenter", "--method")
+
+
+# Depth ----------------------------------------------------------------------------------------
+
+
+def literal_depths(x, window):
+    n = len(x)
+    similarity = [
+        cosine(x[max(0, b - window) : b].mean(axis=0), x[b : b + window].mean(axis=0))
+        for b in range(1, n)
+    ]
+    depths = []
+    for i, here in enumerate(similarity):
+        depth = 0.0
+        for step in (-1, 1):
+            peak, j = here, i + step
+            while 0 <= j < len(similarity) and similarity[j] >= peak:
+                peak, j = similarity[j], j + step
+            depth += peak - here
+        depths.append(depth)
+    return similarity, depths
+
+
+@given(st.integers(0, 1 << 30), st.integers(1, 12), st.integers(1, 15))
+def test_depths_are_hearst_s(seed, n, window):
+    x = np.random.default_rng(seed).normal(size=(n, 3))
+    similarity, depths = literal_depths(x, window)
+    np.testing.assert_allclose(gap_similarities(x, window), similarity, atol=1e-12)
+    np.testing.assert_allclose(boundary_scores(x, window), depths, atol=1e-9)
+
+
+@given(st.lists(st.sampled_from([0, 1, 2]), min_size=1, max_size=14))
+def test_depth_crosses_plateaus(units):
+    x = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])[units]  # similarities are exactly -1, 0, 1
+    assert boundary_scores(x, 1).tolist() == literal_depths(x, 1)[1]
+
+
+def test_depth_finds_topics():
+    rng = np.random.default_rng(3)
+    x = topics(rng, (12, 9, 15, 10))
+    assert run(Depth(k=3), x).masses == (12, 9, 15, 10)
+    assert run(Depth(threshold=1.5), x).masses == (12, 9, 15, 10)
+    n_boundaries = [len(run(Depth(threshold=c), x)) - 1 for c in (-1.0, 0.0, 1.0, 2.0)]
+    assert n_boundaries == sorted(n_boundaries, reverse=True)
+
+
+def test_density_is_per_gap():
+    x = np.random.default_rng(4).normal(size=(101, 8))
+    assert len(run(Depth(density=0.2, min_gap=1), x)) == 21
+
+
+def test_no_valley_no_boundary():
+    identical = np.repeat(np.random.default_rng(5).normal(size=(1, 8)), 30, axis=0)
+    for threshold in (-3.0, 0.5):
+        assert run(Depth(threshold=threshold), identical).masses == (30,)
+
+
+# Change points --------------------------------------------------------------------------------
+
+
+def gram(x, kernel):
+    if kernel == "cosine":
+        return np.array([[cosine(a, b) for b in x] for a in x])
+    if kernel == "linear":
+        return x @ x.T
+    squared = ((x[:, None] - x[None]) ** 2).sum(2)
+    pairs = squared[np.triu_indices(len(x), 1)]
+    width = np.median(pairs) if len(pairs) else 0.0
+    if width == 0.0:
+        width = np.median(pairs[pairs > 0]) if pairs.any() else 1.0
+    return np.exp(-np.clip(squared / width, 0.01, 100.0))
+
+
+def kernel_cost(products, masses):
+    total, start = 0.0, 0
+    for mass in masses:
+        part = products[start : start + mass, start : start + mass]
+        total += float(np.trace(part) - part.sum() / mass)
+        start += mass
+    return total
+
+
+@given(
+    vectors(max_units=7),
+    st.sampled_from(["linear", "cosine", "rbf"]),
+    st.integers(0, 5),
+    st.integers(1, 3),
+)
+@settings(max_examples=150, deadline=None)
+def test_k_change_points_are_the_best(x, kernel, k, min_size):
+    products = gram(x, kernel)
+    found = run(ChangePoint(kernel=kernel, k=k, min_size=min_size), x)
+    k = max(0, min(k, len(x) // min_size - 1))
+    assert len(found) == k + 1
+    costs = [
+        kernel_cost(products, masses)
+        for masses in every_masses(len(x))
+        if len(masses) == k + 1 and (k == 0 or min(masses) >= min_size)
+    ]
+    scale = max(1.0, np.abs(products).max())
+    assert kernel_cost(products, found.masses) == pytest.approx(min(costs), abs=1e-9 * scale)
+
+
+@given(
+    vectors(max_units=7),
+    st.sampled_from(["linear", "cosine", "rbf"]),
+    st.sampled_from([0.01, 0.1, 0.5, 1.0, 10.0]),
+    st.integers(1, 3),
+)
+@example(x=np.array([[0.0]] * 5 + [[1.0]]), kernel="rbf", penalty=0.5, min_size=1)
+@settings(max_examples=150, deadline=None)
+def test_penalised_change_points_are_the_best(x, kernel, penalty, min_size):
+    products = gram(x, kernel)
+    found = run(ChangePoint(kernel=kernel, penalty=penalty, min_size=min_size), x)
+    costs = {
+        masses: kernel_cost(products, masses) + penalty * (len(masses) - 1)
+        for masses in every_masses(len(x))
+        if len(masses) == 1 or min(masses) >= min_size
+    }
+    scale = max(1.0, np.abs(products).max())
+    assert costs[found.masses] == pytest.approx(min(costs.values()), abs=1e-9 * scale)
+
+
+def test_penalty_agrees_with_ruptures():
+    """PELT of ruptures 1.1, which is exact without a least size."""
+    rng = np.random.default_rng(6)
+    x = topics(rng, (12, 9, 15, 10, 4))
+    for penalty in (1.0, 5.0, 20.0):
+        ends = ruptures.KernelCPD(kernel="linear", min_size=1).fit(x).predict(pen=penalty)
+        found = run(ChangePoint(kernel="linear", penalty=penalty, min_size=1), x)
+        assert list(found.boundaries) == ends[:-1]
+
+
+def test_scale_moves_the_linear_kernel_only():
+    x = topics(np.random.default_rng(7), (8, 8, 8))
+    linear = ChangePoint(kernel="linear", penalty=10.0)
+    scaled = ChangePoint(kernel="linear", penalty=10.0 * 2.0**20)
+    assert run(linear, x) == run(scaled, 2.0**10 * x)
+    for method in (ChangePoint(), ChangePoint(kernel="rbf"), ChangePoint(penalty=1.0)):
+        assert run(method, x) == run(method, 1000 * x)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "cosine", "rbf"])
+def test_noise_has_no_change_points_and_topics_have(kernel):
+    rng = np.random.default_rng(8)
+    noise = [rng.normal(size=(n, 24)) * rng.uniform(0.1, 2, size=24) for n in (10, 60, 60, 200)]
+    assert all(len(s) == 1 for s in ChangePoint(kernel=kernel)(inputs_of(*noise)))
+    assert run(ChangePoint(kernel=kernel), topics(rng, (12, 9, 15, 10))).masses == (12, 9, 15, 10)
+
+
+@pytest.mark.parametrize("n_dimensions", [1, 5, 50])
+def test_noise_penalty_is_a_bound_and_not_a_wide_one(n_dimensions):
+    """Chernoff's bound of a weighted sum of squares, by simulation and by its own definition."""
+    rng = np.random.default_rng(9)
+    eigenvalues = rng.uniform(0.1, 2, size=n_dimensions)
+    penalty = noise_penalty(eigenvalues, 200)
+    sums = np.square(rng.normal(size=(100_000, n_dimensions))) @ eigenvalues
+    assert 1 / 200 / 50 < np.mean(sums >= penalty) < 1 / 200
+    s = np.linspace(0, 0.5 / eigenvalues.max(), 20_001)[1:-1, None]
+    exponents = s[:, 0] * penalty + np.log1p(-2 * s * eigenvalues).sum(1) / 2
+    assert exponents.max() == pytest.approx(math.log(200), rel=1e-3)
+
+
+def test_long_documents_are_sampled(monkeypatch):
+    x = topics(np.random.default_rng(10), (30, 25, 40))
+    for kernel in ("cosine", "rbf"):
+        whole = run(ChangePoint(kernel=kernel), x)
+        with monkeypatch.context() as patch:
+            patch.setattr(changepoint, "SAMPLED", 12)
+            assert run(ChangePoint(kernel=kernel), x) == whole
+        assert whole.masses == (30, 25, 40)
+
+
+# Maximisers -----------------------------------------------------------------------------------
+
+
+def loss_by_definition(x, metric):
+    """Losses from the oracles, infinite where undefined, neutral without a boundary."""
+    name, _, option = metric.partition(":")
+    keywords = {"p=1": {"p": 1}, "average=units": {"average": "units"}}.get(option, {})
+    known = {}
+
+    def loss(boundaries):
+        if boundaries not in known:
+            known[boundaries] = compute(masses_of(boundaries, len(x)))
+        return known[boundaries]
+
+    def compute(masses):
+        if name == "sag":
+            parts = sag_oracle(x, masses, n_shuffles=2, seed=0)
+            if len(masses) == 1:
+                return 1.0
+            return math.inf if parts is None else 1 - parts[0] / parts[1]
+        if len(masses) == 1:
+            return math.inf if name == "segrefree" else 0.5
+        raw = document_score(x, masses, name, **keywords)
+        if raw is None:
+            return math.inf
+        return raw if name == "segrefree" else (1 - raw) / 2
+
+    return loss
+
+
+@given(
+    vectors(max_units=7),
+    st.sampled_from(EVERY_METRIC),
+    st.sampled_from([None, 0, 1, 2, 4]),
+    st.booleans(),
+)
+@settings(max_examples=120, deadline=None)
+def test_greedy_is_the_literal_search(x, metric, k, climb):
+    found = run(Greedy(metric=metric, k=k, climb=climb), x)
+    expected = greedy(len(x), k, climb, loss_by_definition(x, metric))
+    assert set(found.boundaries) == set(expected)
+
+
+@pytest.mark.parametrize("metric", ["arp_pair", "silhouette", "segrefree"])
+def test_climbing_is_the_literal_search(metric):
+    """Documents long enough for every kind of change to be made."""
+    rng = np.random.default_rng(16)
+    changed = set()
+    for k in (None, 3):
+        for _ in range(12):
+            x = rng.normal(size=(11, 2))
+            found = run(Greedy(metric=metric, k=k), x)
+            assert set(found.boundaries) == set(
+                greedy(len(x), k, True, loss_by_definition(x, metric))
+            )
+            if found != run(Greedy(metric=metric, k=k, climb=False), x):
+                changed.add(k)
+    assert changed == {None, 3}
+
+
+def test_climbing_never_does_harm():
+    rng = np.random.default_rng(11)
+    for metric in EVERY_METRIC[:-1]:
+        x = topics(rng, (5, 7, 6))
+        plain = run(Greedy(metric=metric, k=4, climb=False), x)
+        climbed = run(Greedy(metric=metric, k=4), x)
+        (scores,) = score_document(x, [plain, climbed], [metric]).values()
+        worse, better = scores.tolist() if metric != "segrefree" else (-scores).tolist()
+        assert better >= worse - 1e-9
+        assert len(climbed) == len(plain) == 5
+
+
+def test_greedy_without_room_for_tables(monkeypatch):
+    """Documents whose tables do not fit are scored by the slower path, with the same result."""
+    x = topics(np.random.default_rng(12), (5, 7, 6))
+    expected = run(Greedy(), x)
+    monkeypatch.setattr("reffree.scoring.compiled.CompiledDocument.prepare", lambda *_: False)
+    assert run(Greedy(), x) == expected
+
+
+@given(
+    vectors(max_units=10),
+    st.sampled_from([*ARPS, "sag:shuffles=2"]),
+    st.sampled_from([None, 0, 1, 2, 3, 5, 9]),
+)
+@settings(max_examples=120, deadline=None)
+def test_optimal_equals_exhaustive_search(x, metric, k):
+    n = len(x)
+    found = run(Optimal(metric=metric, k=k), x)
+    is_sag = metric.startswith("sag")
+    allowed = [m for m in every_masses(n) if is_sag or min(m[:-1], default=2) > 1]
+    if k is not None:
+        k = min(k, n - 1 if is_sag else (n - 1) // 2)
+        allowed = [m for m in allowed if len(m) == k + 1]
+    assert found.masses in allowed
+    (scores,) = score_document(x, [found, *allowed], [metric]).values()
+    if not scores.isnan().all():
+        best = np.nanmax(scores.numpy())
+        assert scores[0].item() == pytest.approx(best, abs=1e-8, rel=1e-8)
+
+
+@pytest.mark.parametrize("metric", ARPS)
+@pytest.mark.parametrize("k", [1, 2, 3, 7, 12, 19])
+def test_halving_the_search_loses_nothing(metric, k):
+    """Many boundaries, against sums over layers of states, one for each boundary."""
+    x = topics(np.random.default_rng(13), (8, 9, 7, 16))
+    n = len(x)
+    column = {"arp_cos": 1, "arp_pair": 2}.get(metric, 0)
+    dispersion = optimum._spread(x, column, Place())
+    power = 0.5 if metric == "arp_std:p=1" else 1.0
+    proximity = optimum.proximities(dispersion**power)
+    layer = {(0, c): 0.0 for c in range(1, n + 1)}
+    for _ in range(k):
+        following = {}
+        for (a, b), total in layer.items():
+            for c in range(b + 1, n + 1) if b - a > 1 else ():
+                value = total + proximity[b, min(2 * (c - b), b - a)]
+                following[b, c] = max(following.get((b, c), -math.inf), value)
+        layer = following
+    best = max(total for (_, c), total in layer.items() if c == n)
+    found = run(Optimal(metric=metric, k=k), x)
+    (scores,) = score_document(x, [found], [metric]).values()
+    assert len(found) == k + 1
+    assert scores[0].item() * k == pytest.approx(best, abs=1e-9)
+
+
+def test_least_squares_are_change_points():
+    rng = np.random.default_rng(14)
+    for k in (1, 3, 8):
+        x = topics(rng, (9, 5, 12, 7), spread=1.0)
+        changes = ChangePoint(kernel="linear", k=k, min_size=1)
+        assert run(Optimal(k=k), x) == run(changes, x)
+
+
+def test_any_number_is_no_worse_than_each():
+    x = topics(np.random.default_rng(15), (9, 5, 12))
+    for metric in ("arp_pair", "sag"):
+        each = [run(Optimal(metric=metric, k=k), x) for k in range(1, 10)]
+        free = run(Optimal(metric=metric), x)
+        (scores,) = score_document(x, [free, *each], [metric]).values()
+        assert scores[0].item() >= scores.max().item() - 1e-9
+
+
+def test_too_long_to_search(monkeypatch):
+    monkeypatch.setattr(optimum, "table_bytes", lambda band: 1 << 60)
+    with pytest.raises(InputError, match="document 'd0': found 3 units, for which a search needs"):
+        run(Optimal(), np.eye(3))
+
+
+# Real vectors ---------------------------------------------------------------------------------
+
+
+def test_methods_find_an_obvious_change_of_topic(cache_dir):
+    units = [
+        *("The striker scored twice.", "The goalkeeper saved a penalty.", "The match ended 3-2."),
+        *("The team won the football league.", "The coach praised his defenders."),
+        *(
+            "Whisk the eggs with sugar.",
+            "Fold in the flour and butter.",
+            "Bake the cake at 180 °C.",
+        ),
+        *("Let the dough rest overnight.", "Decorate it with whipped cream."),
+    ]
+    corpus = Corpus((Document.build("d", units, gold=(5, 5)),))
+    encoder = open_encoder(device=torch.device("cpu"), offline=True, cache_dir=cache_dir)
+    inputs = Inputs(corpus, 0, embed(corpus, encoder, "cpu").vectors)
+    for method in (Depth(k=1), Depth(threshold=1.5), ChangePoint(k=1), ChangePoint(), Optimal(k=1)):
+        assert method(inputs)[0].masses == (5, 5), method

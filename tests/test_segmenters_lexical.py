@@ -1,0 +1,345 @@
+"""TextTiling, C99 and TextSeg: against their definitions, and on documents that say little."""
+
+from __future__ import annotations
+
+import unicodedata
+from fractions import Fraction
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from reffree.corpus import Corpus, Document
+from reffree.errors import InputError, OptionError
+from reffree.naming import parse_named, spelling_of
+from reffree.segmenters.base import Inputs
+from reffree.segmenters.c99 import C99
+from reffree.segmenters.textseg import TextSeg
+from reffree.segmenters.texttiling import TextTiling
+from reffree.segmenters.words import STOP_WORDS, Language, Lexicon, terms_of, words_of
+from tests.oracles import segmenters as oracle
+
+METHODS = (TextTiling, C99, TextSeg)
+REGISTRY = {method.name: method for method in METHODS}
+TERMS = ("apple", "boat", "cloud", "drum", "engine")
+
+
+def document(units, id="d", gold=None):
+    return Document.build(id, units, gold=gold)
+
+
+def inputs(*documents):
+    return Inputs(Corpus(documents))
+
+
+def segment(method, units, gold=None):
+    return method(inputs(document(units, gold=gold)))[0]
+
+
+def of_words(units):
+    """Text of units of words; None is written as a word that makes no term."""
+    return [" ".join("the" if word is None else word for word in unit) or "…" for unit in units]
+
+
+@st.composite
+def units_of_words(draw, max_units=12, max_words=6):
+    """Few terms, so that there are ties; topics, so that there is something to find."""
+    n = draw(st.integers(1, max_units))
+    topics = [TERMS, TERMS[:2], TERMS[2:4], TERMS[4:]]
+    units, topic = [], draw(st.sampled_from(topics))
+    for _ in range(n):
+        if draw(st.integers(0, 3)) == 0:
+            topic = draw(st.sampled_from(topics))
+        word = st.sampled_from((*topic, None))
+        units.append(draw(st.lists(word, max_size=max_words)))
+    return units
+
+
+# Words ----------------------------------------------------------------------------------------
+
+
+def test_terms_are_stems_without_stop_words_numbers_and_letters():
+    lexicon = Lexicon("english")
+    found = lexicon.terms(document(["The city's 2 cities weren't", "Cities, U.S. 42nd", "…"]))
+    city, street = lexicon["city"], lexicon["42nd"]
+    assert lexicon["cities"] == city != street
+    assert found.ids.tolist() == [0, 0, 0, 1]
+    assert found.n_distinct == 2
+    assert found.edges.tolist() == [0, 2, 4, 4]
+    # the city s 2 cities weren t | cities u s 42nd
+    assert found.places.tolist() == [1, 4, 7, 10]
+    assert found.word_edges.tolist() == [0, 7, 11, 11]
+
+
+def test_terms_are_numbered_within_their_document():
+    first, second = terms_of(
+        Corpus((document(["apple boat"], "1"), document(["cloud"], "2"))), "english"
+    )
+    assert (first.n_distinct, second.n_distinct) == (2, 1)
+    assert second.ids.tolist() == [0]
+
+
+def test_accents_may_be_letters_of_their_own():
+    decomposed = unicodedata.normalize("NFD", "Même été à Noël")
+    assert words_of(decomposed) == ["même", "été", "à", "noël"]
+    found = Lexicon("french").terms(document([decomposed, "Noël"]))
+    assert found.ids.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("language", get_args(Language))
+def test_every_language_has_stop_words_and_a_stemmer(language):
+    lexicon = Lexicon(language)
+    assert len(STOP_WORDS[language]) > 50
+    assert all(lexicon[word] == -1 for word in STOP_WORDS[language])
+    assert lexicon["internet"] == 0
+
+
+def test_languages_are_those_with_stop_words():
+    assert set(get_args(Language)) == set(STOP_WORDS)
+
+
+def test_stems_are_those_of_the_language():
+    german = Lexicon("german")
+    assert german["häuser"] == german["haus"]
+    english = Lexicon("english")
+    assert english["häuser"] != english["haus"]
+
+
+# TextTiling -----------------------------------------------------------------------------------
+
+
+@given(
+    units_of_words(max_units=20),
+    st.integers(1, 5),
+    st.sampled_from(["units", "words"]),
+    st.integers(0, 2),
+    st.integers(0, 2),
+    st.sampled_from(["conservative", "liberal"]),
+    st.integers(1, 4),
+)
+@settings(max_examples=100, deadline=None)
+def test_texttiling_equals_the_definition(
+    units, block, measure, smoothing, rounds, cutoff, min_gap
+):
+    method = TextTiling(
+        block=block,
+        measure=measure,
+        smoothing=smoothing,
+        rounds=rounds,
+        cutoff=cutoff,
+        min_gap=min_gap,
+    )
+    given_inputs = inputs(document(of_words(units)))
+    depths, boundaries = oracle.texttiling(
+        units,
+        block=block,
+        measure=measure,
+        smoothing=smoothing,
+        rounds=rounds,
+        deviations={"conservative": 0.5, "liberal": 1.0}[cutoff],
+        min_gap=min_gap,
+    )
+    assert_allclose(method.boundary_scores(given_inputs)[0], depths, atol=1e-10)
+    assert list(method(given_inputs)[0].boundaries) == boundaries
+
+
+def test_a_single_valley_is_a_boundary():
+    units = ["apple boat"] * 5 + ["cloud drum"] * 5
+    assert segment(TextTiling(block=3), units).boundaries == (5,)
+
+
+def test_liberal_finds_no_fewer_boundaries():
+    rng = np.random.default_rng(0)
+    units = [" ".join(rng.choice(TERMS, size=4)) for _ in range(60)]
+    conservative = segment(TextTiling(block=2, min_gap=1), units).boundaries
+    liberal = segment(TextTiling(block=2, min_gap=1, cutoff="liberal"), units).boundaries
+    assert set(conservative) < set(liberal)
+
+
+def test_texttiling_takes_the_deepest_gaps_if_told_how_many():
+    units = ["apple boat"] * 5 + ["apple cloud"] * 5 + ["drum engine"] * 5
+    assert segment(TextTiling(block=3, k=1), units).boundaries == (10,)
+    assert segment(TextTiling(block=3, k="gold"), units, gold=[5, 5, 5]).boundaries == (5, 10)
+
+
+# C99 ------------------------------------------------------------------------------------------
+
+
+@given(units_of_words(max_units=13), st.sampled_from([3, 5, 11]), st.integers(0, 4))
+@settings(max_examples=60, deadline=None)
+def test_c99_equals_the_definition(units, mask, k):
+    text, c = of_words(units), Fraction(6, 5)
+    k = min(k, len(units) - 1)
+    got = segment(C99(mask=mask, k=k), text).boundaries
+    assert list(got) == oracle.c99(units, k, mask=mask, c=c)
+    assert list(segment(C99(mask=mask), text).boundaries) == oracle.c99(units, None, mask=mask, c=c)
+
+
+def test_a_lower_threshold_finds_no_fewer_boundaries():
+    rng = np.random.default_rng(1)
+    units = [" ".join(rng.choice(TERMS, size=4)) for _ in range(40)]
+    found = [len(segment(C99(c=c), units)) for c in (2.0, 1.2, 0.5, -9.0)]
+    assert found == sorted(found)
+    assert found[-1] == 40
+
+
+# TextSeg --------------------------------------------------------------------------------------
+
+
+@given(units_of_words(max_units=9), st.integers(0, 8))
+@settings(max_examples=100, deadline=None)
+def test_no_segmentation_is_cheaper(units, k):
+    text = of_words(units)
+    found = segment(TextSeg(), text)
+    cost = oracle.textseg_cost(units, found.masses)
+    assert cost == pytest.approx(oracle.least_textseg_cost(units, None), rel=1e-12)
+    k = min(k, len(units) - 1)
+    found = segment(TextSeg(k=k), text)
+    assert len(found) == k + 1
+    cost = oracle.textseg_cost(units, found.masses)
+    assert cost == pytest.approx(oracle.least_textseg_cost(units, k), rel=1e-12)
+
+
+def test_a_path_through_twelve_units_is_optimal():
+    rng = np.random.default_rng(2)
+    topics = np.array([TERMS[:3], TERMS[2:]])
+    units = [list(rng.choice(topics[i // 4 % 2], size=5)) for i in range(12)]
+    for k in (None, 1, 2, 5, 11):
+        found = segment(TextSeg(k="auto" if k is None else k), of_words(units))
+        least = oracle.least_textseg_cost(units, k)
+        assert oracle.textseg_cost(units, found.masses) == pytest.approx(least, rel=1e-12)
+
+
+def test_a_unit_without_terms_goes_to_the_later_segment():
+    units = ["apple boat " * 9] * 3 + ["the"] + ["cloud drum " * 9] * 3
+    assert segment(TextSeg(), units).boundaries == (3,)
+    assert segment(TextSeg(k=1), units).boundaries == (3,)
+
+
+# All ------------------------------------------------------------------------------------------
+
+TOPICS = ["apple boat pear oar"] * 8 + ["cloud rain storm wind"] * 8 + ["drum horn flute lute"] * 8
+
+
+@pytest.mark.parametrize("method", [TextTiling(block=4), C99(k=2), TextSeg(), TextSeg(k=2)])
+def test_planted_topics_are_found(method):
+    rng = np.random.default_rng(3)
+    units = [" ".join(rng.choice(unit.split(), size=3)) for unit in TOPICS]
+    assert segment(method, units).masses == (8, 8, 8)
+
+
+AWKWARD = {
+    "one unit": ["apple"],
+    "one unit without a term": ["the"],
+    "two units": ["apple", "boat"],
+    "two equal units": ["apple", "apple"],
+    "identical units": ["apple boat"] * 30,
+    "different units": [f"{chr(97 + i)}{chr(98 + i)}z" for i in range(24)],
+    "stop words": ["the of and"] * 15,
+    "punctuation": ["…", "!?", "--", "()"] * 5,
+    "numbers": ["12", "1958 1959", "3"] * 4,
+    "one term": ["the"] * 9 + ["apple"] + ["of"] * 9,
+    "other scripts": ["你好 世界", "привет мир", "नमस्ते दुनिया", "🙂 🙂"] * 4,
+    "a long unit": ["apple boat " * 5000, "cloud", "drum", "cloud"],
+}
+EVERY = [
+    *(method() for method in METHODS),
+    *(method(k=k) for method in METHODS for k in (0, 3, 1000)),
+    TextTiling(block=10**9, smoothing=10**9, min_gap=10**9),
+    TextTiling(block=10**9, measure="words", smoothing=0),
+    C99(mask=10**9 + 1),
+]
+
+
+@pytest.mark.parametrize("units", AWKWARD.values(), ids=AWKWARD)
+@pytest.mark.parametrize("method", EVERY, ids=spelling_of)
+def test_every_document_has_a_segmentation(method, units):
+    found = segment(method, units)
+    assert found.n_units == len(units)
+    if isinstance(method.k, int) and not isinstance(method, TextTiling):
+        assert len(found) == min(method.k, len(units) - 1) + 1
+    assert method(inputs(document(units)))[0] == found
+
+
+@pytest.mark.parametrize("method", [m() for m in METHODS], ids=spelling_of)
+@pytest.mark.parametrize("case", ["identical units", "stop words", "punctuation", "numbers"])
+def test_nothing_to_tell_apart_is_one_segment(method, case):
+    assert len(segment(method, AWKWARD[case])) == 1
+
+
+@pytest.mark.parametrize("method", [m() for m in METHODS], ids=spelling_of)
+def test_long_documents(method):
+    rng = np.random.default_rng(4)
+    units = [" ".join(rng.choice(topic.split(), size=3)) for topic in TOPICS * 50]
+    assert segment(method, units).n_units == 1200
+
+
+@pytest.mark.parametrize("method", EVERY, ids=spelling_of)
+def test_documents_do_not_depend_on_one_another(method):
+    documents = [document(units, id) for id, units in AWKWARD.items()]
+    together = method(inputs(*documents))
+    assert together == tuple(method(inputs(d))[0] for d in documents)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_as_many_boundaries_as_gold(method):
+    assert len(segment(method(k="gold"), TOPICS, gold=[6, 6, 12])) == 3
+    with pytest.raises(InputError, match=f"no gold for {method.name}"):
+        segment(method(k="gold"), TOPICS)
+
+
+@pytest.mark.parametrize(
+    ("text", "method"),
+    [
+        ("c99", C99()),
+        ("c99:k=gold,mask=5", C99(k="gold", mask=5)),
+        ("c99:k=5,c=0.5", C99(k=5, c=0.5)),
+        ("textseg:k=3,language=german", TextSeg(k=3, language="german")),
+        ("texttiling:block=200,measure=words", TextTiling(block=200, measure="words")),
+        ("texttiling:cutoff=liberal,min_gap=1", TextTiling(cutoff="liberal", min_gap=1)),
+    ],
+)
+def test_methods_have_spellings(text, method):
+    assert parse_named(text, REGISTRY, "method", "--method") == method
+    assert spelling_of(method) == text
+    assert not method.needs_embeddings
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("c99:k=-1", "k = -1 .*expected auto, gold or a whole number of boundaries, 0 or more"),
+        ("c99:mask=4", "mask = 4 .*expected an odd whole number, 3 or more"),
+        ("c99:mask=1", "mask = 1 "),
+        ("textseg:k=some", "k=auto or k=gold or k=INTEGER"),
+        ("textseg:language=klingon", "language=danish or"),
+        ("texttiling:block=0", "block = 0 .*a whole number, 1 or more"),
+        ("texttiling:min_gap=0", "min_gap = 0 "),
+        ("texttiling:smoothing=-1", "smoothing = -1 .*0 or more"),
+        ("texttiling:measure=pages", "measure=units or measure=words"),
+    ],
+)
+def test_options_out_of_range_are_refused(text, message):
+    with pytest.raises(OptionError, match=message):
+        parse_named(text, REGISTRY, "method", "--method")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: C99(k="many"), "k = many"),
+        (lambda: C99(k=True), "k = True"),
+        (lambda: C99(c=float("nan")), "c = nan"),
+        (lambda: C99(mask=5.0), "mask = 5.0"),
+        (lambda: TextSeg(language="klingon"), "found language = klingon; expected danish, "),
+        (lambda: TextTiling(measure="pages"), "measure = pages; expected units or words"),
+        (lambda: TextTiling(cutoff="none"), "cutoff = none; expected conservative or liberal"),
+        (lambda: TextTiling(block=2.5), "block = 2.5"),
+    ],
+)
+def test_options_of_the_wrong_kind_are_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
