@@ -617,7 +617,6 @@ def test_selection_is_apart_from_scoring(checkpoint, folder):
         found = Scorer(path, threshold, min_gap=1)(FRESH)
         for s, segmentation in zip(scores, found, strict=True):
             assert segmentation.boundaries == tuple((np.flatnonzero(s >= threshold) + 1).tolist())
-    assert Scorer(path, "held_out")(FRESH) == Scorer(path, checkpoint.description.threshold)(FRESH)
     by_gold = Scorer(path, k="gold", min_gap=1)(FRESH)
     assert [len(s) for s in by_gold] == [len(gold) for gold in FRESH_GOLDS]
     half = Scorer(path, density=0.5, min_gap=1)(FRESH)
@@ -625,6 +624,14 @@ def test_selection_is_apart_from_scoring(checkpoint, folder):
     steered = Scorer(path, rate=0.2, min_gap=1)(FRESH)
     share = sum(len(s) - 1 for s in steered) / sum(map(len, scores))
     assert share == pytest.approx(0.2, abs=0.06)
+
+
+def test_the_threshold_of_training_can_be_asked_for(checkpoint, tmp_path):
+    description = replace(checkpoint.description, threshold=0.01)
+    replace(checkpoint, description=description).save(tmp_path / "s")
+    path = str(tmp_path / "s")
+    assert Scorer(path, "held_out", 1)(FRESH) == Scorer(path, 0.01, 1)(FRESH)
+    assert Scorer(path, "held_out", 1)(FRESH) != Scorer(path, 0.5, 1)(FRESH)
 
 
 def test_documents_are_independent(folder):
@@ -760,14 +767,15 @@ def test_far_units_are_left_out_first(encoder):
     spy.num_special_tokens_to_add = tokenizer.num_special_tokens_to_add
     special = tokenizer.num_special_tokens_to_add(pair=True)
     model = PairOnTexts(network, spy, texts, special + 6, torch.device("cpu"))
-    windows = np.array([[0, 1, 2, 3, 4, ABSENT], [ABSENT, 0, 1, 2, 3, 4]])
+    few = [ABSENT, ABSENT, 1, 1, ABSENT, ABSENT]
+    windows = np.array([[0, 1, 2, 3, 4, ABSENT], [ABSENT, 0, 1, 2, 3, 4], few])
     logits = model.logits(windows)
     assert seen[-1] == (
-        ["winter budget server", "bees honey winter"],
-        ["login bill", "budget server"],
+        ["winter budget server", "bees honey winter", "winter"],
+        ["login bill", "budget server", "winter"],
     )
     # Padding and company change nothing.
-    alone = [model.logits(windows[i : i + 1]).item() for i in (0, 1)]
+    alone = [model.logits(windows[i : i + 1]).item() for i in range(3)]
     np.testing.assert_allclose(logits.tolist(), alone, atol=1e-5)
     # A unit too long on its own is cut, not dropped.
     tight = PairOnTexts(network, spy, texts, special + 2, torch.device("cpu"))
@@ -846,3 +854,5 @@ def test_command_fine_tunes(train, encoder, tmp_path):
     assert done.exit_code == 0, done.output
     assert not train.encoded
     assert not Scorer(str(tmp_path / "s")).needs_embeddings
+    settings = load_checkpoint(tmp_path / "s").description.settings
+    assert (settings.learning_rate, settings.batch_size) == (2e-5, 16)

@@ -1,7 +1,8 @@
 """Segmenters that look for nothing but a good score: what a metric can be made to say.
 
 They read no topics, only the metric they are judged by. A metric that ranks them above gold can be
-gamed; `Optimal` tells by how much at most.
+gamed. `Optimal` is the most there is to gain under ``sag``, and under ARP without one-unit
+segments; with these, which ARP invites, `Greedy` often gains more.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from reffree.scoring.engine import HYPOTHESIS_ELEMENTS
 from reffree.scoring.inputs import check_embeddings
 from reffree.scoring.layout import Layout
 from reffree.scoring.metrics import COMPILED, Metric, parse_metric, parse_metrics, spelling
-from reffree.scoring.pairs import Units
+from reffree.scoring.pairs import TABLE_ELEMENTS, Units
 from reffree.scoring.sag import Sag
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
@@ -32,6 +33,9 @@ from reffree.segmenters.optimum import TIE, highest_proximity, least_squares
 
 Floats = NDArray[np.float64]
 Gaps = NDArray[np.bool_]
+
+TABLE_BYTES = 64
+"""Bytes per entry of a table of pairs that are alive while it is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +151,9 @@ class _Losses:
             scores, _ = self._compiled.score(masses, torch.get_num_threads())
             return scores[:, COMPILED.index(spelling(self._metric))]
         if self._units is None:
-            self._units = Units([self._document], torch.device("cpu"))
+            # Whole tables if they fit, because only those are kept from call to call.
+            table_elements = max(TABLE_ELEMENTS, self._memory // TABLE_BYTES)
+            self._units = Units([self._document], torch.device("cpu"), table_elements)
         units, parts = self._units, []
         step = max(1, HYPOTHESIS_ELEMENTS // units.n_units)
         for start in range(0, len(masses), step):

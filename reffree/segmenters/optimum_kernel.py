@@ -153,7 +153,7 @@ def _extend(
         via: ``[l]`` the ``m`` it comes from; to be filled.
     """
     top, top_from = -math.inf, 0
-    for m in range(longest, 1, -1):
+    for m in range(longest, 2, -1):
         if before[m] > top:
             top, top_from = before[m], m
         farther[m], farther_from[m] = top, top_from
