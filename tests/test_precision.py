@@ -9,7 +9,7 @@ import torch
 from numpy.testing import assert_allclose
 
 from reffree.scoring.engine import score_document, score_documents
-from reffree.scoring.metrics import COMPILED, parse_metrics
+from reffree.scoring.metrics import COMPILED, WITHOUT_SEARCH, parse_metrics
 from tests.test_compiled import run_compiled
 
 mpmath.mp.dps = 60
@@ -99,7 +99,7 @@ def test_hard_documents_against_sixty_digits(make):
     x = make(rng)
     m = 5
     masses = [m] * (len(x) // m)
-    raw = score_documents([x], [[masses]], parse_metrics(None), keep_segments=True)
+    raw = score_documents([x], [[masses]], parse_metrics(WITHOUT_SEARCH), keep_segments=True)
     for s in (1, 2, len(masses) // 2, len(masses) - 2):
         expected = {
             **{f"arp_{kind}": exact_arp(x, m, s, kind) for kind in ("std", "cos", "pair")},
@@ -130,7 +130,7 @@ def test_a_far_unit_leaves_other_segments_alone():
     rng = np.random.default_rng(2)
     x = rng.normal(size=(20, 4))
     far = np.concatenate([x, 1e7 * rng.normal(size=(5, 4))])
-    metrics = parse_metrics(None)
+    metrics = parse_metrics(WITHOUT_SEARCH)
     near = score_documents([x], [[[5] * 4]], metrics, keep_segments=True)
     with_far = score_documents([far], [[[5] * 5]], metrics, keep_segments=True)
     for name in near:

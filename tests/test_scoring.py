@@ -93,7 +93,7 @@ def test_scores_equal_the_definition(data):
 def test_segments_equal_the_definition(data):
     embeddings = data.draw(documents(min_units=2)).astype(np.float64)
     masses = data.draw(hypotheses(len(embeddings)))
-    raw = score_documents([embeddings], [masses], parse_metrics(None), keep_segments=True)
+    raw = score_documents([embeddings], [masses], parse_metrics(WITHOUT_SEARCH), keep_segments=True)
     for i, m in enumerate(masses):
         if len(m) == 1:
             continue
@@ -263,7 +263,7 @@ def test_blocks_of_rows_equal_the_whole_table():
     masses = [random_masses(rng, 60, k) for k in (2, 3, 10, 30, 60)] + [[60]]
     matrix = mass_matrix(masses, 60, "d")
     layout = Layout.pack(np.zeros(len(masses), dtype=np.int64), matrix, 60, torch.device("cpu"))
-    metrics = parse_metrics(None)
+    metrics = parse_metrics(WITHOUT_SEARCH)
     requests = [request for metric in metrics for request in metric.requests]
     whole = Units([x], torch.device("cpu")).row_sums(layout, requests)
     for elements in (60, 7 * 60, 59 * 60):
@@ -278,8 +278,10 @@ def test_fifty_thousand_units_equal_their_parts():
     n = 50_000
     x = rng.normal(size=(n, 4)).astype(np.float32)
     masses = [50] * (n // 50)
-    raw = score_documents([x], [[masses]], parse_metrics(None), keep_segments=True)
-    part = score_documents([x[:5000]], [[[50] * 100]], parse_metrics(None), keep_segments=True)
+    raw = score_documents([x], [[masses]], parse_metrics(WITHOUT_SEARCH), keep_segments=True)
+    part = score_documents(
+        [x[:5000]], [[[50] * 100]], parse_metrics(WITHOUT_SEARCH), keep_segments=True
+    )
     for name in ("arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree"):
         long, short = raw[name].segments[0][0], part[name].segments[0][0]
         assert_allclose(long[:99], short[:99], atol=1e-6, err_msg=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -126,7 +127,7 @@ def command(
     checkpoint.save(output)
     _tell(checkpoint, output, corpus.notes)
     if checkpoint.description.is_interrupted:
-        raise click.exceptions.Exit(INTERRUPTED)
+        sys.exit(INTERRUPTED)
 
 
 def _train(corpus: Corpus, settings: Training, encoding: Encoding) -> Checkpoint:

@@ -42,14 +42,17 @@ class Head(nn.Module):
     window alone.
     """
 
+    centre: Tensor
+    spread: Tensor
+
     def __init__(self, dimension: int, window: int, hidden: int, dropout: float) -> None:
         """Make a network with random weights."""
         super().__init__()
         self.window = window
         self.dimension = dimension
         n_features = len(widths(window)) * (4 * dimension + 1) + 2
-        self.centre = nn.Buffer(torch.zeros(n_features))
-        self.spread = nn.Buffer(torch.ones(n_features))
+        self.register_buffer("centre", torch.zeros(n_features))
+        self.register_buffer("spread", torch.ones(n_features))
         self.layers = nn.Sequential(
             nn.Dropout(dropout),
             nn.Linear(n_features, hidden),
