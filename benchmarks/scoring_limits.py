@@ -61,7 +61,7 @@ def per_hypothesis(n: int, d: int, count: int = 500) -> float:
     rng = np.random.default_rng(0)
     document = CompiledDocument(torch.from_numpy(rng.normal(size=(n, d))))
     masses = mass_matrix(hypotheses_of(n, count, rng), n)
-    document.prepare(masses, 1 << 40)
+    document.prepare(masses, lambda: 1 << 40)
     return best(lambda: document.score(masses, threads=1)) / count
 
 
@@ -97,7 +97,7 @@ def limits(n: int = 500, d: int = 384) -> dict[str, float]:
     masses = mass_matrix(hypotheses_of(n, 1000, rng), n)
 
     def tables() -> None:
-        CompiledDocument(x).prepare(masses, 1 << 40)
+        CompiledDocument(x).prepare(masses, lambda: 1 << 40)
 
     built = best(tables)
     return {
@@ -119,7 +119,7 @@ def shares(n: int = 500, d: int = 384, count: int = 1000) -> dict[str, float]:
     masses = mass_matrix(hypotheses, n)
     band = kernels.band_of(masses, n)
     document = CompiledDocument(torch.from_numpy(x))
-    document.prepare(masses, 1 << 40)
+    document.prepare(masses, lambda: 1 << 40)
     threads = torch.get_num_threads()
     steps: dict[str, Callable[[], object]] = {
         "check the vectors": lambda: check_embeddings(x, "d"),

@@ -22,7 +22,7 @@ def run_compiled(embeddings, masses):
     x = torch.as_tensor(np.asarray(embeddings))
     document = CompiledDocument(x)
     matrix = mass_matrix(masses, len(x), "d")
-    assert document.prepare(matrix, memory=1 << 30)
+    assert document.prepare(matrix, memory=lambda: 1 << 30)
     return document.score(matrix, threads=2)
 
 

@@ -11,6 +11,7 @@ of the torch modules, which score everything else; tests hold the two together.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -38,6 +39,9 @@ Integers = NDArray[np.int64]
 SAFE_EXPONENT = 100
 """Powers of two of the largest component within which squares neither overflow nor vanish."""
 
+SMALL = 1 << 24
+"""Bytes of tables that are made without asking how much memory there is."""
+
 THREADED = 1 << 16
 """Hypotheses × units from which threads are worth starting."""
 
@@ -58,11 +62,15 @@ class CompiledDocument:
         self.band: Band | None = None
         self.tables: Tables | None = None
 
-    def prepare(self, masses: Masses, memory: int) -> bool:
-        """Make tables that hold every look-up of these hypotheses, unless they are too large."""
+    def prepare(self, masses: Masses, memory: Callable[[], int]) -> bool:
+        """Make tables that hold every look-up of these hypotheses, unless they are too large.
+
+        ``memory`` is asked only for tables that are not small.
+        """
         band = band_of(masses, len(self.vectors), self.band)
         if self.band is None or band.size > self.band.size:
-            if table_bytes(band) > memory:
+            needed = table_bytes(band, self.vectors.size)
+            if needed > SMALL and needed > memory():
                 return False
             self.tables = None  # before the larger ones are made
             self.tables = build_tables(self.vectors, self.rounding, band)

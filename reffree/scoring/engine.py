@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -120,8 +121,7 @@ def score_documents(
         )
     labels = names or [str(i) for i in range(len(embeddings))]
     documents = [check_embeddings(x, name) for x, name in zip(embeddings, labels, strict=True)]
-    budget = memory or psutil.virtual_memory().available // 4
-    task = _Task(documents, hypotheses, labels, unsegmented, keep_segments, device, budget)
+    task = _Task(documents, hypotheses, labels, unsegmented, keep_segments, device, memory)
     results = {
         spelling(metric): RawScores(*([torch.empty(0)] * len(documents) for _ in range(4)))
         for metric in metrics
@@ -154,7 +154,12 @@ class _Task:
     unsegmented: Unsegmented
     keep_segments: bool
     device: torch.device | None
-    memory: int
+    limit: int | None
+
+    @cached_property
+    def memory(self) -> int:
+        """Bytes to stay within."""
+        return self.limit or psutil.virtual_memory().available // 4
 
     def device_of(self, i: int) -> torch.device:
         return self.device or self.documents[i].device
@@ -181,7 +186,7 @@ class _Task:
         for start in range(0, len(self.hypotheses[i]), COMPILED_HYPOTHESES):
             masses = self.masses(i, start, start + COMPILED_HYPOTHESES)
             distinct, place = distinct_rows(masses)
-            if not document.prepare(distinct, self.memory // 2):
+            if not document.prepare(distinct, lambda: self.memory // 2):
                 progress(-start)
                 return {}
             scores, left = document.score(distinct, torch.get_num_threads())

@@ -79,9 +79,9 @@ def band_of(masses: Masses, n_units: int, known: Band | None = None) -> Band:
     return Band(low, high, start[:-1] - low, int(start[-1]))
 
 
-def table_bytes(band: Band) -> int:
-    """Return what the tables take, with the squared distances they are made from."""
-    return 8 * 6 * band.size
+def table_bytes(band: Band, n_components: int) -> int:
+    """Return what the tables take, with what they are made from."""
+    return 8 * (6 * band.size + n_components + TILE * len(band.low))
 
 
 def build_tables(vectors: Floats, rounding: float, band: Band) -> Tables:
@@ -92,17 +92,22 @@ def build_tables(vectors: Floats, rounding: float, band: Band) -> Tables:
         rounding: squared distance, relative to squared lengths, that rounding alone can make.
         band: what is needed.
     """
-    norm, own = np.empty(len(vectors)), np.empty(len(vectors))
-    centred = np.empty_like(vectors)
-    _centre(vectors, centred, norm, own)
     low, high, base, size = band
-    pairs = np.empty(size)
-    for start in range(0, len(vectors), TILE):
-        stop = min(start + TILE, len(vectors))
-        columns = slice(start, int(high[stop - 1]))
-        products = centred[start:stop] @ centred[columns].T
+    n, d = vectors.shape
+    # One allocation: large arrays get large pages, and far fewer faults.
+    whole = np.empty(6 * size + n * d + TILE * n)
+    squared, distance = whole[:size], whole[size : 2 * size]
+    spread = whole[2 * size : 5 * size].reshape(size, 3)
+    pairs, scratch = whole[5 * size : 6 * size], whole[6 * size :]
+    centred, scratch = scratch[: n * d].reshape(n, d), scratch[n * d :]
+    norm, own = np.empty(n), np.empty(n)
+    _centre(vectors, centred, norm, own)
+    for start in range(0, n, TILE):
+        stop = min(start + TILE, n)
+        others = centred[start : int(high[stop - 1])]
+        products = scratch[: (stop - start) * len(others)].reshape(stop - start, len(others))
+        np.matmul(centred[start:stop], others.T, out=products)
         _measure(products, vectors, norm, own, rounding, start, high, base, pairs)
-    squared, distance, spread = np.empty(size), np.empty(size), np.empty((size, 3))
     below = (pairs, low, base, squared, distance)
     above = (pairs, vectors, norm, rounding, high, base, squared, distance, spread)
     if size < THREADED:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reffree.corpus import Corpus
+from reffree.encoders.base import EncoderSpec
 from reffree.errors import InputError
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
@@ -22,6 +23,7 @@ class Inputs:
     corpus: Corpus
     seed: int = 0
     embeddings: Sequence[NDArray[np.generic]] | None = None  # one array per document
+    encoder: EncoderSpec | None = None  # that made them
 
     def rng(self, document: str, method: str) -> np.random.Generator:
         """Random numbers of one method on one document, whatever else the corpus holds."""

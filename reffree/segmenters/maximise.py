@@ -147,7 +147,7 @@ class _Losses:
         return np.where(np.isnan(losses), np.inf, losses)
 
     def _raw(self, masses: Masses) -> Floats:
-        if self._compiled is not None and self._compiled.prepare(masses, self._memory):
+        if self._compiled is not None and self._compiled.prepare(masses, lambda: self._memory):
             scores, _ = self._compiled.score(masses, torch.get_num_threads())
             return scores[:, COMPILED.index(spelling(self._metric))]
         if self._units is None:

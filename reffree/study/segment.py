@@ -55,7 +55,7 @@ def segment(
         raise InputError(
             "no method", expected="at least one", remedy="name one, such as texttiling"
         )
-    vectors = None
+    embedded: Embeddings | None = None
     if any(method.needs_embeddings for _, method in parsed):
         embedded = corpus_vectors(
             corpus,
@@ -68,8 +68,12 @@ def segment(
             cache_dir=cache_dir,
             progress=progress,
         )
-        vectors = embedded.vectors
-    inputs = Inputs(corpus, seed, vectors)
+    inputs = Inputs(
+        corpus,
+        seed,
+        None if embedded is None else embedded.vectors,
+        None if embedded is None else embedded.spec,
+    )
     ids = [document.id for document in corpus.documents]
     with progress("Segmenting", len(parsed)) as advance:
         for name, method in parsed:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from reffree.encoders.base import EncoderSpec
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
@@ -121,9 +120,8 @@ def boundary_scores(checkpoint: Checkpoint, inputs: Inputs) -> Sequence[Floats]:
             checkpoint.scores(checkpoint.on_texts(document.units), len(document.units))
             for document in corpus
         ]
-    spec: EncoderSpec | None = getattr(inputs, "encoder", None)
-    if spec is not None:
-        checkpoint.check_encoder(spec)
+    if inputs.encoder is not None:
+        checkpoint.check_encoder(inputs.encoder)
     return [
         checkpoint.scores(checkpoint.on_vectors([x]), len(x)) for x in vectors_of(inputs, "scorer")
     ]
