@@ -264,6 +264,9 @@ def _file(
         (result.weights, "weights"),
         (result.left_out, "left_out"),
     ):
+        if len(batch) == len(pieces) == 1:
+            target[batch[0]] = getattr(pieces[0], name)
+            continue
         empty = [torch.empty(0, dtype=torch.float64)]
         flat = torch.cat([getattr(piece, name) for piece in pieces] or empty)
         for i, values in zip(batch, torch.split(flat, counts), strict=True):

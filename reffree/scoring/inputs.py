@@ -41,9 +41,10 @@ def check_embeddings(embeddings: Array, name: str) -> Tensor:
             remedy="convert them to float32",
             place=Place(document=name),
         )
-    # NaN is both the least and the largest of numbers with NaN.
-    if not all(math.isfinite(bound) for bound in torch.stack(torch.aminmax(x)).tolist()):
-        unit = int((~torch.isfinite(x).all(1)).nonzero()[0])
+    # A sum is finite only if all its terms are; one that overflows is looked at more closely.
+    finite = None if math.isfinite(float(x.sum(dtype=torch.float64))) else torch.isfinite(x).all(1)
+    if finite is not None and not bool(finite.all()):
+        unit = int((~finite).nonzero()[0])
         raise InputError(
             f"NaN or infinity in the vector of unit {unit + 1}",
             expected="finite numbers",
