@@ -99,6 +99,9 @@ class Pairs:
 
     def chunks(self) -> Iterator[tuple[NDArray[np.int64], Pairs]]:
         """Rows and their pairs, of similar length and few enough to be worked on at once."""
+        if int(self.n_units.min()) == self.width and len(self) * self.width <= PAIR_ELEMENTS:
+            yield np.arange(len(self)), self
+            return
         order = np.argsort(self.n_units, kind="stable")
         widths = self.n_units[order] + 1
         start = 0

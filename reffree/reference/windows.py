@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from reffree.errors import OptionError
 from reffree.reference.metric import Direction, check_at_least, ratio
 from reffree.reference.pairs import Floats, Pairs
-from reffree.reference.windows_kernel import WindowSums, window_sums
+from reffree.reference.windows_kernel import WindowSums, parted_windows, window_sums
 
 Padding = Literal["plain", "exact", "segeval"]
 
@@ -92,8 +92,8 @@ class Pk(Share):
 
     def counts(self, pairs: Pairs) -> Floats:
         """Pairs of units judged differently, and all."""
-        sums = self.sums(pairs)
-        return columns(sums.parted, sums.windows)
+        sizes = self.sizes(pairs)
+        return columns(parted_windows(pairs, sizes), np.maximum(0, pairs.n_units - sizes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,6 @@ class WindowSums(NamedTuple):
 
     windows: Integers
     different: Integers  # windows with h ≠ r
-    parted: Integers  # windows where only one of h and r is 0
     fewer: Integers  # windows with h < r
     more: Integers  # windows with h > r
     with_reference: Integers  # windows with r > 0
@@ -49,6 +48,48 @@ def window_sums(pairs: Pairs, k: Integers, *, padded: bool) -> WindowSums:
     is_much = hypothesis.size + reference.size >= THREADED
     over_rows(work, len(pairs), available_threads() if is_much else 1)
     return WindowSums(*sums.T)
+
+
+def parted_windows(pairs: Pairs, k: Integers) -> Integers:
+    """Windows between two units that only one side leaves within a segment.
+
+    A segment of m units holds m - k of them, so they are those of either side's segments, less
+    twice those of the spans that both sides leave whole.
+    """
+    parted = np.zeros(len(pairs), dtype=np.int64)
+    hypothesis, reference = pairs.rows()
+
+    def work(rows: slice) -> None:
+        _part(hypothesis[rows], reference[rows], k[rows], parted[rows])
+
+    is_much = hypothesis.size + reference.size >= THREADED
+    over_rows(work, len(pairs), available_threads() if is_much else 1)
+    return parted
+
+
+@njit(cache=True, nogil=True)
+def _part(hypothesis, reference, k, parted):
+    for p in range(len(parted)):
+        h_masses, r_masses, size = hypothesis[p], reference[p], k[p]
+        h, r, total = 0, 0, 0
+        h_left, r_left = h_masses[0], r_masses[0]
+        total += max(0, h_left - size) + max(0, r_left - size)
+        while True:
+            span = min(h_left, r_left)
+            total -= 2 * max(0, span - size)
+            h_left -= span
+            r_left -= span
+            if h_left == 0:
+                h += 1
+                if h == len(h_masses) or h_masses[h] == 0:
+                    break
+                h_left = h_masses[h]
+                total += max(0, h_left - size)
+            if r_left == 0:
+                r += 1
+                r_left = r_masses[r]
+                total += max(0, r_left - size)
+        parted[p] = total
 
 
 @njit(cache=True, nogil=True)
@@ -94,9 +135,8 @@ def _slide(hypothesis, reference, k, padded, sums):
             length = min(following, stop) - i
             in_h, in_r = entering_h - leaving_h, entering_r - leaving_r
             out[1] += length * (in_h != in_r)
-            out[2] += length * ((in_h == 0) != (in_r == 0))
-            out[3] += length * (in_h < in_r)
-            out[4] += length * (in_h > in_r)
-            out[5] += length * (in_r > 0)
-            out[6] += length * min(in_h, in_r)
+            out[2] += length * (in_h < in_r)
+            out[3] += length * (in_h > in_r)
+            out[4] += length * (in_r > 0)
+            out[5] += length * min(in_h, in_r)
             i += length

@@ -42,7 +42,8 @@ def check_embeddings(embeddings: Array, name: str) -> Tensor:
             place=Place(document=name),
         )
     # A sum is finite only if all its terms are; one that overflows is looked at more closely.
-    finite = None if math.isfinite(float(x.sum(dtype=torch.float64))) else torch.isfinite(x).all(1)
+    total = float(x.detach().sum(dtype=torch.float64))
+    finite = None if math.isfinite(total) else torch.isfinite(x).all(1)
     if finite is not None and not bool(finite.all()):
         unit = int((~finite).nonzero()[0])
         raise InputError(
