@@ -74,6 +74,12 @@ def test_names_and_mappings():
         reffree.segment(AWKWARD, [])
 
 
+def test_the_nine_baselines_of_the_arp_paper():
+    made = reffree.segment(AWKWARD, "arp_baselines")
+    names = ["random_mean", *(f"random_{n}" for n in range(2, 10))]
+    assert sorted(made.documents[0].systems) == sorted(names)
+
+
 def test_methods_that_need_gold_say_so():
     bare = corpus_of(["a", "b", "c"], gold=False)
     with pytest.raises(InputError, match="no gold for oracle_random"):

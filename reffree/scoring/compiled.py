@@ -42,7 +42,7 @@ SAFE_EXPONENT = 100
 SMALL = 1 << 24
 """Bytes of tables that are made without asking how much memory there is."""
 
-THREADED = 1 << 16
+THREADED = 1 << 18
 """Hypotheses × units from which threads are worth starting."""
 
 

@@ -12,10 +12,14 @@ from reffree.encoders.device import choose_device
 from reffree.encoders.embed import Embeddings
 from reffree.errors import InputError
 from reffree.naming import spelling_of
-from reffree.segmenters.base import Inputs
+from reffree.segmenters.base import Inputs, Segmenter
+from reffree.segmenters.naive import arp_random_baselines
 from reffree.segmenters.registry import parse_segmenter
 from reffree.study.progress import Progress, no_progress
 from reffree.study.vectors import corpus_vectors
+
+ARP_BASELINES = "arp_baselines"
+"""Stands for the nine random systems of Ghinassi et al. (2024)."""
 
 
 def segment(
@@ -37,7 +41,8 @@ def segment(
     Args:
         corpus: from `reffree.load`.
         methods: such as ``texttiling`` or ``random:p=0.1``; a system is called as its method is
-            spelt, or, in a mapping, by its key.
+            spelt, or, in a mapping, by its key. ``arp_baselines`` stands for the nine random
+            systems of the ARP paper, ``random_mean`` and ``random_2`` to ``random_9``.
         seed: of methods that draw at random.
         encoder: alias, folder or hub id of a model, for methods that need vectors.
         embeddings: one array per document, in corpus order or by id, instead of an encoder.
@@ -50,7 +55,12 @@ def segment(
     """
     given = [methods] if isinstance(methods, str) else methods
     texts = given.items() if isinstance(given, Mapping) else [(None, text) for text in given]
-    parsed = [(name, parse_segmenter(text)) for name, text in texts]
+    parsed: list[tuple[str | None, Segmenter]] = []
+    for name, text in texts:
+        if text == ARP_BASELINES:
+            parsed += arp_random_baselines(corpus)
+        else:
+            parsed.append((name, parse_segmenter(text)))
     if not parsed:
         raise InputError(
             "no method", expected="at least one", remedy="name one, such as texttiling"
