@@ -72,6 +72,8 @@ def _to_stdout(text: str) -> None:
     except BrokenPipeError:
         raise  # the reader has seen enough
     except OSError as error:
+        # What is left in the buffer goes nowhere, or Python fails once more when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise InputError(
             f"an output that cannot be written ({error.strerror})",
             expected="room for the result",
