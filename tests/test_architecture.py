@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,12 @@ def test_help_imports_nothing_heavy(arguments):
     )
     assert "Usage:" in done.stdout
     assert done.stdout.splitlines()[-1] == "HEAVY []"
+
+
+def test_encoder_options_have_one_list_of_names():
+    """Functions take them as keywords; a misspelt one is refused at once."""
+    from reffree.encoders.options import EncoderOptions, Encoding
+
+    assert list(Encoding.__annotations__) == [field.name for field in fields(EncoderOptions)]
+    with pytest.raises(TypeError, match="devise"):
+        reffree.score(reffree.load(PACKAGE / "data" / "demo.jsonl"), devise="cpu")

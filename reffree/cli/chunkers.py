@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -23,6 +23,7 @@ from reffree.chunkers.sentences import PACKAGE as SENTENCES
 from reffree.cli.inputs import (
     Given,
     check_options,
+    encoding_of,
     input_files,
     scoring_of,
     split_system,
@@ -36,6 +37,7 @@ from reffree.cli.options import (
     vector_options,
 )
 from reffree.cli.output import Output
+from reffree.encoders.options import Encoding
 from reffree.naming import settings_of, spelling_of
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ def _listing() -> str:
     return "\n".join(lines)
 
 
-class Options(TypedDict):
+class Options(Encoding):
     """Values of system, vector and encoding options."""
 
     metrics: tuple[str, ...]
@@ -62,12 +64,6 @@ class Options(TypedDict):
     short: bool
     embeddings: Path | None
     memory: int | None
-    encoder: str | None
-    device: str
-    batch_tokens: int | None
-    offline: bool
-    no_cache: bool
-    cache_dir: Path | None
 
 
 @click.command(
@@ -220,17 +216,10 @@ def _embedder(given: Given) -> Embed:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reffree.encoders.device import choose_device
     from reffree.encoders.open import open_encoder
+    from reffree.encoders.options import EncoderOptions
 
-    encoder = open_encoder(
-        given["encoder"],
-        device=choose_device(given["device"]),
-        batch_tokens=given["batch_tokens"],
-        offline=given["offline"],
-        use_cache=not given["no_cache"],
-        cache_dir=given["cache_dir"],
-    )
+    encoder = open_encoder(EncoderOptions(**encoding_of(given)))
 
     def embed(texts: Sequence[str]) -> NDArray[np.float32]:
         distinct = list(dict.fromkeys(texts))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import textwrap
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from reffree.cli.options import encoding_options, go_offline, output_options, progress
+from reffree.cli.options import check_encoding, encoding_options, output_options, progress
 from reffree.cli.output import Output
 
 if TYPE_CHECKING:
+    from reffree.encoders.options import Encoding
     from reffree.study.table import ScoreTable
 
 DRAWS = 1000
@@ -41,19 +42,13 @@ ADVICE = (
 @encoding_options
 @output_options
 def command(
-    encoder: str | None,
-    device: str,
-    batch_tokens: int | None,
-    offline: bool,
-    no_cache: bool,
-    cache_dir: Path | None,
     output_format: str | None,
     output: Path | None,
+    **encoding: Unpack[Encoding],
 ) -> None:
     """Score the corpus that ships with reffree: 12 short documents, six segmentations of each."""
     out = Output.of(output_format, output)
-    if offline:
-        go_offline()
+    check_encoding(encoding)
 
     from reffree.formats import load
     from reffree.report.score import render
@@ -64,13 +59,8 @@ def command(
     table = score(
         corpus,
         null=DRAWS,
-        encoder=encoder,
-        device=device,
-        batch_tokens=batch_tokens,
-        offline=offline,
-        cache=not no_cache,
-        cache_dir=cache_dir,
         progress=progress,
+        **encoding,
     )
     rendered = render(table, out.format, color=out.color, width=out.width)
     reading = _how_to_read(table, out.width or 100)

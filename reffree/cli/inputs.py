@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from reffree.cli.options import go_offline, progress
+from reffree.cli.options import check_encoding, progress
+from reffree.encoders.options import Encoding
 
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from reffree.study.progress import Progress
 
 
-class Given(TypedDict):
+class Given(Encoding):
     """Values of the corpus argument and of system, vector, reading and encoding options."""
 
     corpora: tuple[str, ...]
@@ -32,28 +33,16 @@ class Given(TypedDict):
     input_format: str | None
     text: str | None
     convention: Convention | None
-    encoder: str | None
-    device: str
-    batch_tokens: int | None
-    offline: bool
-    no_cache: bool
-    cache_dir: Path | None
 
 
-class Scoring(TypedDict):
+class Scoring(Encoding):
     """Keywords of `reffree.study.score.score` that every command that scores passes on."""
 
     metrics: tuple[str, ...] | None
-    encoder: str | None
     embeddings: Embeddings | None
     unsegmented: Unsegmented
     seed: int
     short_signature: bool
-    device: str
-    batch_tokens: int | None
-    offline: bool
-    cache: bool
-    cache_dir: Path | None
     memory: int | None
     progress: Progress
 
@@ -66,12 +55,9 @@ def input_files(given: Given) -> list[str]:
 
 def check_options(given: Given) -> None:
     """Refuse options that exclude each other or make no sense, and go offline if asked to."""
-    if given["embeddings"] is not None and given["encoder"] is not None:
-        raise click.UsageError("--embeddings and --encoder exclude each other: keep one.")
     if given["seed"] < 0:
         raise click.UsageError(f"--seed {given['seed']} is negative: use 0 or more.")
-    if given["offline"]:
-        go_offline()
+    check_encoding(given, given["embeddings"])
 
 
 def read_inputs(given: Given) -> tuple[Corpus, Scoring]:
@@ -110,19 +96,19 @@ def scoring_of(corpus: Corpus, given: Given) -> Scoring:
     vectors = None if given["embeddings"] is None else from_file(corpus, given["embeddings"])
     return Scoring(
         metrics=given["metrics"] or None,
-        encoder=given["encoder"],
         embeddings=vectors,
         unsegmented=given["unsegmented"],
         seed=given["seed"],
         short_signature=given["short"],
-        device=given["device"],
-        batch_tokens=given["batch_tokens"],
-        offline=given["offline"],
-        cache=not given["no_cache"],
-        cache_dir=given["cache_dir"],
         memory=given["memory"],
         progress=progress,
+        **encoding_of(given),
     )
+
+
+def encoding_of(given: Encoding) -> Encoding:
+    """Only the encoding options among a command's values."""
+    return cast(Encoding, {k: v for k, v in given.items() if k in Encoding.__annotations__})
 
 
 def split_system(system: str) -> tuple[str, str]:

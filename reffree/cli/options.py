@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from reffree.encoders.options import Encoding
 from reffree.formats import FORMATS
 from reffree.report.score import OUTPUT_FORMATS
 from reffree.segmentation import CONVENTIONS
@@ -139,7 +140,13 @@ encoding_options = _all(
         help="Tokens per encoder batch, padding included; by default chosen for the device.",
     ),
     click.option("--offline", is_flag=True, help="Never connect to a model hub."),
-    click.option("--no-cache", is_flag=True, help="Neither read nor write cached embeddings."),
+    click.option(
+        "--no-cache",
+        "cache",
+        is_flag=True,
+        callback=lambda ctx, param, value: not value,
+        help="Neither read nor write cached embeddings.",
+    ),
     click.option(
         "--cache-dir",
         type=click.Path(file_okay=False, path_type=Path),
@@ -174,9 +181,15 @@ def _bytes(text: str | None) -> int | None:
     return int(float(found[1]) * 1024 ** " kmgt".index(found[2] or " "))
 
 
-def go_offline() -> None:
-    """Tell the hub's library before it is first imported."""
-    os.environ["HF_HUB_OFFLINE"] = "1"
+def check_encoding(encoding: Encoding, embeddings: Path | None = None) -> None:
+    """Refuse an encoder beside the user's vectors; tell the hub's library to stay offline.
+
+    That library reads its setting when it is first imported.
+    """
+    if embeddings is not None and encoding.get("encoder") is not None:
+        raise click.UsageError("--embeddings and --encoder exclude each other: keep one.")
+    if encoding.get("offline"):
+        os.environ["HF_HUB_OFFLINE"] = "1"
 
 
 @contextmanager

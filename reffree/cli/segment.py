@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from reffree.cli.options import encoding_options, go_offline, progress, reading_options
+from reffree.cli.options import check_encoding, encoding_options, progress, reading_options
 from reffree.errors import counted
 
 if TYPE_CHECKING:
+    from reffree.encoders.options import Encoding
     from reffree.segmentation import Convention
 
 
@@ -47,21 +48,13 @@ def command(
     input_format: str | None,
     text: str | None,
     convention: Convention | None,
-    encoder: str | None,
-    device: str,
-    batch_tokens: int | None,
-    offline: bool,
-    no_cache: bool,
-    cache_dir: Path | None,
+    **encoding: Unpack[Encoding],
 ) -> None:
     """Segment a corpus with published methods and baselines.
 
     CORPUS is read as in reffree score; FILE is written by its ending (.jsonl keeps everything).
     """
-    if embeddings is not None and encoder is not None:
-        raise click.UsageError("--embeddings and --encoder exclude each other: keep one.")
-    if offline:
-        go_offline()
+    check_encoding(encoding, embeddings)
 
     from reffree.formats import load, save
 
@@ -74,14 +67,9 @@ def command(
         corpus,
         methods,
         seed=seed,
-        encoder=encoder,
         embeddings=None if embeddings is None else from_file(corpus, embeddings),
-        device=device,
-        batch_tokens=batch_tokens,
-        offline=offline,
-        cache=not no_cache,
-        cache_dir=cache_dir,
         progress=progress,
+        **encoding,
     )
     for note in (*corpus.notes, *save(made, output)):
         click.echo(f"reffree: note: {note}", err=True)

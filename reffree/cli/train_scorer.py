@@ -5,32 +5,22 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
-from reffree.cli.options import encoding_options, go_offline, progress, reading_options
+from reffree.cli.options import check_encoding, encoding_options, progress, reading_options
 from reffree.errors import counted
 
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
+    from reffree.encoders.options import Encoding
     from reffree.segmentation import Convention
     from reffree.segmenters.scorer.checkpoint import Checkpoint
     from reffree.segmenters.scorer.description import Epoch
     from reffree.segmenters.scorer.settings import Training
 
 INTERRUPTED = 130
-
-
-class Encoding(TypedDict):
-    """Values of the encoding options."""
-
-    encoder: str | None
-    device: str
-    batch_tokens: int | None
-    offline: bool
-    no_cache: bool
-    cache_dir: Path | None
 
 
 @click.command(name="train-scorer")
@@ -97,8 +87,7 @@ def command(
     temperature makes its scores probabilities on documents held out. Interrupted with Ctrl-C, it
     keeps the best state so far.
     """
-    if encoding["offline"]:
-        go_offline()
+    check_encoding(encoding)
 
     from reffree.formats import load
     from reffree.segmenters.scorer.settings import Training
@@ -133,25 +122,22 @@ def command(
 def _train(corpus: Corpus, settings: Training, encoding: Encoding) -> Checkpoint:
     from reffree.encoders.device import choose_device
     from reffree.encoders.models import DEFAULT_ENCODER, find_model
+    from reffree.encoders.options import EncoderOptions
     from reffree.segmenters.scorer.data import examples_of
     from reffree.segmenters.scorer.train import train_head, train_pair
     from reffree.study.vectors import corpus_vectors
 
-    device = choose_device(encoding["device"])
+    options = EncoderOptions(**encoding)
+    device = choose_device(options.device)
     if settings.finetune:
-        folder = find_model(encoding["encoder"] or DEFAULT_ENCODER, offline=encoding["offline"])
+        folder = find_model(options.encoder or DEFAULT_ENCODER, offline=options.offline)
         return train_pair(corpus, folder, device, settings, on_epoch=_tell_epoch, progress=progress)
     examples_of(corpus, settings)  # refuse what cannot be trained on before it is encoded
     embeddings = corpus_vectors(
         corpus,
         None,
-        encoding["encoder"],
-        device=device,
-        batch_tokens=encoding["batch_tokens"],
-        offline=encoding["offline"],
-        cache=not encoding["no_cache"],
-        cache_dir=encoding["cache_dir"],
-        progress=progress,
+        options,
+        progress,
     )
     return train_head(corpus, embeddings, settings, on_epoch=_tell_epoch, progress=progress)
 

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-
 from reffree.encoders.base import Encoder
 from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path, default_folder
+from reffree.encoders.device import choose_device
 from reffree.encoders.models import DEFAULT_ENCODER, find_model
+from reffree.encoders.options import EncoderOptions
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
 
 
-def open_encoder(
-    name: str | None = None,
-    *,
-    device: torch.device,
-    batch_tokens: int | None = None,
-    offline: bool = False,
-    use_cache: bool = True,
-    cache_dir: Path | None = None,
-) -> Encoder:
+def open_encoder(options: EncoderOptions) -> Encoder:
     """Find the model (alias, folder or hub id) and put the cache around it."""
-    folder = find_model(DEFAULT_ENCODER if name is None else name, offline=offline)
-    encoder = SentenceTransformerEncoder(folder, device, batch_tokens)
-    if not use_cache:
+    name = DEFAULT_ENCODER if options.encoder is None else options.encoder
+    folder = find_model(name, offline=options.offline)
+    device = choose_device(options.device)
+    encoder = SentenceTransformerEncoder(folder, device, options.batch_tokens)
+    if not options.cache:
         return encoder
-    path = cache_path(cache_dir or default_folder(), encoder.spec)
+    where = default_folder() if options.cache_dir is None else Path(options.cache_dir)
+    path = cache_path(where, encoder.spec)
     return CachedEncoder(encoder, EmbeddingCache(path, encoder.spec))

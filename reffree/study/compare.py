@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Embeddings
+from reffree.encoders.options import Encoding
 from reffree.errors import InputError
 from reffree.scoring.engine import Unsegmented
 from reffree.study.paired import SWAPS, Floats, PairedTest, holm, letters, paired_tests
 from reffree.study.progress import Progress, no_progress
 from reffree.study.score import score
 from reffree.study.table import CorpusScore, Direction, ScoreTable, badness, rounded
+from reffree.study.vectors import Vectors
 from reffree.study.weights import filled_weights
 
 if TYPE_CHECKING:
@@ -128,18 +127,13 @@ def compare(
     *,
     metrics: Sequence[str] | None = None,
     alpha: float = ALPHA,
-    encoder: str | None = None,
-    embeddings: Sequence[ArrayLike] | Mapping[str, ArrayLike] | Embeddings | None = None,
+    embeddings: Vectors | None = None,
     unsegmented: Unsegmented = "neutral",
     seed: int = 0,
     short_signature: bool = False,
-    device: str = "auto",
-    batch_tokens: int | None = None,
-    offline: bool = False,
-    cache: bool = True,
-    cache_dir: Path | str | None = None,
     memory: int | None = None,
     progress: Progress = no_progress,
+    **encoding: Unpack[Encoding],
 ) -> Comparison:
     """Compare all systems of a corpus, and its gold where every document has it, in pairs.
 
@@ -151,18 +145,13 @@ def compare(
         corpus: from `reffree.load`, with at least two systems.
         metrics: names as for `reffree.score`, with the same default.
         alpha: two systems are told apart where the corrected p is at most this.
-        encoder: alias, folder or hub id of a model; the packaged MiniLM by default.
         embeddings: one array per document, in corpus order or by id, instead of an encoder.
         unsegmented: what a document without a boundary scores, as in `reffree.score`.
         seed: of the bootstrap and the permutations.
         short_signature: abbreviate the signature.
-        device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
-        batch_tokens: tokens per encoder batch; chosen by device if not given.
-        offline: never connect to a model hub.
-        cache: keep vectors on disk.
-        cache_dir: where, if not in the user's cache folder.
         memory: bytes that scoring may use; a quarter of what is free by default.
         progress: called as stages start.
+        **encoding: which encoder, and how: see `EncoderOptions`.
     """
     if not 0 < alpha < 1:
         raise InputError(
@@ -179,19 +168,14 @@ def compare(
     table = score(
         corpus,
         metrics=metrics,
-        encoder=encoder,
         embeddings=embeddings,
         per_document=True,
         unsegmented=unsegmented,
         seed=seed,
         short_signature=short_signature,
-        device=device,
-        batch_tokens=batch_tokens,
-        offline=offline,
-        cache=cache,
-        cache_dir=cache_dir,
         memory=memory,
         progress=progress,
+        **encoding,
     )
     return compare_table(table, alpha=alpha, seed=seed)
 

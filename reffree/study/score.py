@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from reffree.corpus import Corpus
 from reffree.encoders.device import choose_device, scoring_device
 from reffree.encoders.embed import Embeddings, distinct_texts
+from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError, OptionError
 from reffree.scoring.engine import Unsegmented
 from reffree.study.columns import Average, Column
@@ -22,15 +22,14 @@ from reffree.study.reference_free import ReferenceFreeTask
 from reffree.study.rows import document_rows, system_rows
 from reffree.study.signature import Signature
 from reffree.study.table import ScoreTable
-from reffree.study.vectors import corpus_vectors
+from reffree.study.vectors import Vectors, corpus_vectors
 
 
 def score(
     corpus: Corpus,
     *,
     metrics: Sequence[str] | None = None,
-    encoder: str | None = None,
-    embeddings: Sequence[ArrayLike] | Mapping[str, ArrayLike] | Embeddings | None = None,
+    embeddings: Vectors | None = None,
     per_document: bool = False,
     per_segment: bool = False,
     unsegmented: Unsegmented = "neutral",
@@ -39,13 +38,9 @@ def score(
     explain: bool = False,
     seed: int = 0,
     short_signature: bool = False,
-    device: str = "auto",
-    batch_tokens: int | None = None,
-    offline: bool = False,
-    cache: bool = True,
-    cache_dir: Path | str | None = None,
     memory: int | None = None,
     progress: Progress = no_progress,
+    **encoding: Unpack[Encoding],
 ) -> ScoreTable:
     """Score all systems of a corpus, and its gold where every document has it.
 
@@ -56,7 +51,6 @@ def score(
         metrics: names such as ``arp_pair``, ``arp_std:p=1`` or ``pk``; ``all`` stands for every
             reference-free one, ``gold`` for every gold-based one. By default the reference-free
             ones, and where there is gold Pk, WindowDiff and boundary similarity.
-        encoder: alias, folder or hub id of a model; the packaged MiniLM by default.
         embeddings: one array per document, in corpus order or by id, instead of an encoder.
         per_document: also return every document's scores.
         per_segment: also return every segment's scores (implies ``per_document``).
@@ -70,17 +64,14 @@ def score(
             and the best place for one more (implies ``per_document``).
         seed: of the bootstrap, of the null and of shuffles.
         short_signature: abbreviate the signature.
-        device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
-        batch_tokens: tokens per encoder batch; chosen by device if not given.
-        offline: never connect to a model hub.
-        cache: keep vectors on disk.
-        cache_dir: where, if not in the user's cache folder.
         memory: bytes that scoring may use; a quarter of what is free by default.
         progress: called as stages start.
+        **encoding: which encoder, and how: see `EncoderOptions`.
     """
     _check(corpus, seed, null)
+    options = EncoderOptions(**encoding)
     hypotheses = corpus.hypotheses
-    chosen = choose_metrics(metrics, corpus, seed=seed, offline=offline)
+    chosen = choose_metrics(metrics, corpus, seed=seed, offline=options.offline)
     if (null or explain or per_segment) and not chosen.reference_free:
         raise OptionError(
             f"only gold-based metrics ({', '.join(chosen.names)})",
@@ -90,20 +81,14 @@ def score(
     columns: dict[str, Column] = {}
     if chosen.gold_based:
         columns.update(score_against_gold(corpus, hypotheses, chosen.gold_based, average))
-    where = choose_device(device)
     embedded: Embeddings | None = None
     task: ReferenceFreeTask | None = None
     if chosen.reference_free:
         embedded = corpus_vectors(
             corpus,
             embeddings,
-            encoder,
-            device=where,
-            batch_tokens=batch_tokens,
-            offline=offline,
-            cache=cache,
-            cache_dir=cache_dir,
-            progress=progress,
+            options,
+            progress,
         )
         task = ReferenceFreeTask(
             corpus,
@@ -111,7 +96,7 @@ def score(
             hypotheses,
             chosen.reference_free,
             unsegmented,
-            scoring_device(where),
+            scoring_device(choose_device(options.device)),
             memory,
             progress,
         )

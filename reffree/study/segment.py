@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-
-from numpy.typing import ArrayLike
+from typing import Unpack
 
 from reffree.corpus import Corpus
-from reffree.encoders.device import choose_device
 from reffree.encoders.embed import Embeddings
+from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError
 from reffree.naming import spelling_of
 from reffree.segmenters.base import Inputs, Segmenter
 from reffree.segmenters.naive import arp_random_baselines
 from reffree.segmenters.registry import parse_segmenter
 from reffree.study.progress import Progress, no_progress
-from reffree.study.vectors import corpus_vectors
+from reffree.study.vectors import Vectors, corpus_vectors
 
 ARP_BASELINES = "arp_baselines"
 """Stands for the nine random systems of Ghinassi et al. (2024)."""
@@ -27,14 +25,9 @@ def segment(
     methods: str | Sequence[str] | Mapping[str, str],
     *,
     seed: int = 0,
-    encoder: str | None = None,
-    embeddings: Sequence[ArrayLike] | Mapping[str, ArrayLike] | Embeddings | None = None,
-    device: str = "auto",
-    batch_tokens: int | None = None,
-    offline: bool = False,
-    cache: bool = True,
-    cache_dir: Path | str | None = None,
+    embeddings: Vectors | None = None,
     progress: Progress = no_progress,
+    **encoding: Unpack[Encoding],
 ) -> Corpus:
     """Segment every document with every method; return the corpus with these systems added.
 
@@ -44,15 +37,11 @@ def segment(
             spelt, or, in a mapping, by its key. ``arp_baselines`` stands for the nine random
             systems of the ARP paper, ``random_mean`` and ``random_2`` to ``random_9``.
         seed: of methods that draw at random.
-        encoder: alias, folder or hub id of a model, for methods that need vectors.
         embeddings: one array per document, in corpus order or by id, instead of an encoder.
-        device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
-        batch_tokens: tokens per encoder batch; chosen by device if not given.
-        offline: never connect to a model hub.
-        cache: keep vectors on disk.
-        cache_dir: where, if not in the user's cache folder.
         progress: called as stages start.
+        **encoding: which encoder, and how: see `EncoderOptions`.
     """
+    options = EncoderOptions(**encoding)
     given = [methods] if isinstance(methods, str) else methods
     texts = given.items() if isinstance(given, Mapping) else [(None, text) for text in given]
     parsed: list[tuple[str | None, Segmenter]] = []
@@ -70,13 +59,8 @@ def segment(
         embedded = corpus_vectors(
             corpus,
             embeddings,
-            encoder,
-            device=choose_device(device),
-            batch_tokens=batch_tokens,
-            offline=offline,
-            cache=cache,
-            cache_dir=cache_dir,
-            progress=progress,
+            options,
+            progress,
         )
     inputs = Inputs(
         corpus,
