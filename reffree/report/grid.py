@@ -35,6 +35,7 @@ class Grid:
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     n_labels: int = 1
+    title: str = ""
 
     def columns(self, chosen: Sequence[int]) -> Grid:
         """Return the grid of some columns."""
@@ -42,20 +43,23 @@ class Grid:
             tuple(self.header[i] for i in chosen),
             tuple(tuple(row[i] for i in chosen) for row in self.rows),
             self.n_labels,
+            self.title,
         )
 
     def to_markdown(self) -> str:
         """Pipe table, best cells in bold."""
         align = [":--" if i < self.n_labels else "--:" for i in range(len(self.header))]
         lines = [self.header, align, *([_markdown(cell) for cell in row] for row in self.rows)]
-        return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+        title = f"**{self.title}**\n\n" if self.title else ""
+        return title + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
     def to_latex(self) -> str:
         """Booktabs tabular, best cells in bold."""
         columns = "l" * self.n_labels + "r" * (len(self.header) - self.n_labels)
         body = [r" & ".join(_latex(cell) for cell in row) + r" \\" for row in self.rows]
         head = " & ".join(escape_latex(name) for name in self.header) + r" \\"
-        lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body]
+        title = [f"% {self.title}"] if self.title else []
+        lines = [*title, rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body]
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 

@@ -44,11 +44,13 @@ def render_terminal(
     # A column too wide for the terminal runs over its edge: cut numbers would lie.
     wide, drawn = console(color=color, width=None)
     for grid in grids:
+        if grid.title:
+            wide.print(Text(f"\n{grid.title}", style="bold"))
         for part in _fitting(grid, wide, width):
             wide.print(_table(part, gap=2))
     screen, out = console(color=color, width=width)
     # The box draws empty lines above and below; one below is enough.
-    lines = [line.rstrip() for line in drawn.getvalue().splitlines()]
+    lines = ["", *(line.rstrip() for line in drawn.getvalue().splitlines())]
     kept = [line for before, line in pairwise(lines) if line or before]
     out.write("\n".join(kept) + "\n")
     for i, remark in enumerate(remarks):

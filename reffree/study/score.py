@@ -8,21 +8,19 @@ from typing import Unpack
 import numpy as np
 
 from reffree.corpus import Corpus
-from reffree.encoders.device import choose_device, scoring_device
-from reffree.encoders.embed import Embeddings, distinct_texts
+from reffree.encoders.embed import distinct_texts
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError, OptionError
 from reffree.scoring.engine import Unsegmented
-from reffree.study.columns import Average, Column
-from reffree.study.gold import score_against_gold
+from reffree.study.columns import Average
 from reffree.study.metrics import choose_metrics
 from reffree.study.notes import score_notes
 from reffree.study.progress import Progress, no_progress
-from reffree.study.reference_free import ReferenceFreeTask
 from reffree.study.rows import document_rows, system_rows
+from reffree.study.scored import score_columns
 from reffree.study.signature import Signature
 from reffree.study.table import ScoreTable
-from reffree.study.vectors import Vectors, corpus_vectors
+from reffree.study.vectors import Vectors
 
 
 def score(
@@ -78,34 +76,24 @@ def score(
             expected="a reference-free one for the chance test, explanations or segments",
             remedy="add one, such as arp_pair, or leave those options out",
         )
-    columns: dict[str, Column] = {}
-    if chosen.gold_based:
-        columns.update(score_against_gold(corpus, hypotheses, chosen.gold_based, average))
-    embedded: Embeddings | None = None
-    task: ReferenceFreeTask | None = None
-    if chosen.reference_free:
-        embedded = corpus_vectors(
-            corpus,
-            embeddings,
-            options,
-            progress,
-        )
-        task = ReferenceFreeTask(
-            corpus,
-            embedded,
-            hypotheses,
-            chosen.reference_free,
-            unsegmented,
-            scoring_device(choose_device(options.device)),
-            memory,
-            progress,
-        )
-        columns.update(task.columns(keep_segments=per_segment, null=null, seed=seed))
-    ordered = {name: columns[name] for name in chosen.names}
+    scored = score_columns(
+        corpus,
+        chosen,
+        options,
+        embeddings=embeddings,
+        unsegmented=unsegmented,
+        average=average,
+        seed=seed,
+        memory=memory,
+        progress=progress,
+        keep_segments=per_segment,
+        null=null,
+    )
+    columns, embedded, task = scored.columns, scored.embedded, scored.reference_free
     documents = None
     if per_document or per_segment or explain:
         ids = [document.id for document in corpus.documents]
-        documents = document_rows(ordered, hypotheses, ids, per_segment=per_segment)
+        documents = document_rows(columns, hypotheses, ids, per_segment=per_segment)
         documents = task.explained(documents) if task and explain else documents
     signature = Signature.of(
         chosen,
@@ -116,8 +104,8 @@ def score(
         seed=seed,
         null=null,
     )
-    systems = system_rows(ordered, hypotheses, np.random.default_rng(seed))
-    incomparable = frozenset(name for name, column in ordered.items() if not column.is_comparable)
+    systems = system_rows(columns, hypotheses, np.random.default_rng(seed))
+    incomparable = frozenset(name for name, column in columns.items() if not column.is_comparable)
     notes = score_notes(corpus, systems, embedded, incomparable, unsegmented, chosen)
     return ScoreTable(
         signature=signature.short() if short_signature else str(signature),

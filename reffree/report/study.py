@@ -1,0 +1,113 @@
+"""A study's result in every text format."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING
+
+from reffree.report.grid import Cell, Grid, to_csv
+from reffree.report.score import OutputFormat
+from reffree.report.terminal import render_terminal
+
+if TYPE_CHECKING:
+    from reffree.study.result import Field, StudyResult, Table, Value
+
+SPECS = {"number": ".3f", "share": ".1%", "p": ".4f", "count": ",d"}
+
+
+def render(
+    result: StudyResult,
+    format: OutputFormat,
+    *,
+    table: str | None = None,
+    color: bool = False,
+    width: int | None = None,
+) -> str:
+    """Write a result as text; ``table`` names the one for CSV, else the first with data."""
+    if format == "json":
+        return _json(result)
+    if format == "csv":
+        return _csv(result, table)
+    chosen = [result.table(table)] if table else [t for t in result.tables if t.shown]
+    grids = [_grid(each) for each in chosen]
+    remarks = [*result.answer, *result.notes]
+    if format == "table":
+        return render_terminal(grids, [*remarks, result.signature], color=color, width=width)
+    if format == "md":
+        below = "\n\n".join([*remarks, f"`{result.signature}`"])
+        return "\n".join(grid.to_markdown() for grid in grids) + f"\n{below}\n"
+    comments = "".join(f"% {line}\n" for line in [result.signature, *remarks])
+    return comments + "\n".join(grid.to_latex() for grid in grids)
+
+
+def _grid(table: Table) -> Grid:
+    """Cells as text, intervals below their numbers."""
+    hidden = {each.interval for each in table.fields}
+    shown = [each for each in table.fields if each.name not in hidden]
+    n_labels = next((i for i, each in enumerate(shown) if each.kind != "text"), len(shown))
+    best = {each.name: _best(table, each) for each in shown}
+    rows = []
+    for record in table.records():
+        cells = []
+        for each in shown:
+            value = record[each.name]
+            interval = record[each.interval] if each.interval else None
+            detail = f"[{interval[0]:.3f}, {interval[1]:.3f}]" if isinstance(interval, list) else ""
+            is_best = value is not None and value == best[each.name]
+            cells.append(Cell(_shown(value, each), detail, is_best=is_best))
+        rows.append(tuple(cells))
+    header = tuple(each.label for each in shown)
+    return Grid(header, tuple(rows), max(1, n_labels), table.title)
+
+
+def _best(table: Table, field: Field) -> float | None:
+    values = [v for v in table.column(field.name) if isinstance(v, int | float)]
+    if field.best is None or len(values) < 2:
+        return None
+    return min(values) if field.best == "low" else max(values)
+
+
+def _shown(value: Value, field: Field) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, list):
+        return f"[{value[0]:.3f}, {value[1]:.3f}]"
+    if isinstance(value, str):
+        return value
+    if field.kind == "count" and not float(value).is_integer():
+        return f"{value:,.1f}"
+    return format(value, SPECS.get(field.kind, ".3f"))
+
+
+def _json(result: StudyResult) -> str:
+    """One line per row of a table: readable, and small enough to keep."""
+    dump = partial(json.dumps, ensure_ascii=False, allow_nan=False)
+    data = result.to_dict()
+    tables = []
+    for table in data.pop("tables"):
+        rows = ",\n  ".join(map(dump, table.pop("rows")))
+        tables.append(f'{dump(table)[:-1]}, "rows": [\n  {rows}\n ]}}')
+    fields = [f"{dump(key)}: {dump(value)}" for key, value in data.items()]
+    joined = ",\n ".join(tables)
+    return "{" + ",\n".join([*fields, f'"tables": [\n {joined}\n]']) + "}\n"
+
+
+def _csv(result: StudyResult, name: str | None) -> str:
+    """One table, intervals in two columns, the signature in the last."""
+    with_data = [each for each in result.tables if not each.shown] or list(result.tables)
+    table = with_data[0] if name is None else result.table(name)
+    header: list[str] = []
+    for each in table.fields:
+        is_interval = each.kind == "interval"
+        header += [f"{each.name}_low", f"{each.name}_high"] if is_interval else [each.name]
+    rows = []
+    for row in table.rows:
+        cells: list[object] = []
+        for each, value in zip(table.fields, row, strict=True):
+            if each.kind == "interval":
+                cells += value if isinstance(value, list) else [None, None]
+            else:
+                cells.append(value)
+        rows.append([*cells, result.signature])
+    return to_csv([*header, "signature"], rows)
