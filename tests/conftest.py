@@ -1,7 +1,8 @@
-"""Shared pieces: the real command in a subprocess, and one cache for the whole run."""
+"""Shared pieces: the real command, in this process or its own, and one cache for the run."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -13,6 +14,8 @@ import pytest
 
 # Several libraries here bring threads of their own; on two cores those that spin starve the others.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# The hub's library reads this when it is first imported.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -30,8 +33,8 @@ def environment(cache_dir) -> dict[str, str]:
 
 
 @pytest.fixture
-def run(environment, tmp_path) -> Run:
-    """Run ``reffree`` as a user does, in an empty folder."""
+def run_process(environment, tmp_path) -> Run:
+    """Run ``reffree`` as a user does, in a process of its own and an empty folder."""
 
     def run_command(*args: str, stdin: str | bytes | None = None, **more: str):
         data = stdin.encode() if isinstance(stdin, str) else stdin
@@ -47,6 +50,36 @@ def run(environment, tmp_path) -> Run:
         return subprocess.CompletedProcess(
             done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
         )
+
+    return run_command
+
+
+@pytest.fixture
+def run(environment, tmp_path, monkeypatch) -> Run:
+    """Run ``reffree`` in this process, which has loaded its libraries; otherwise alike."""
+    from reffree.cli import main
+
+    def run_command(*args: str, stdin: str | bytes | None = None, **more: str):
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        arguments = list(map(str, args))
+        with monkeypatch.context() as patch:
+            patch.chdir(tmp_path)
+            for name, value in {**environment, **more}.items():
+                patch.setenv(name, value)
+            streams = {name: io.TextIOWrapper(io.BytesIO(), "utf-8") for name in ("out", "err")}
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data or b""), "utf-8"))
+            patch.setattr(sys, "stdout", streams["out"])
+            patch.setattr(sys, "stderr", streams["err"])
+            try:
+                main(arguments)
+                code = 0
+            except SystemExit as stop:
+                code = stop.code or 0
+            written = []
+            for stream in streams.values():
+                stream.flush()
+                written.append(stream.buffer.getvalue().decode())
+        return subprocess.CompletedProcess(arguments, code, *written)
 
     return run_command
 

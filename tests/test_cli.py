@@ -1,4 +1,4 @@
-"""The real command, in a subprocess, on real files, with the real default encoder."""
+"""The real command, on real files, with the real default encoder."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def test_demo_ranks_gold_first(run):
     }
 
 
-def test_demo_prints_a_table_and_how_to_read_it(run):
-    done = run("demo", "--offline")
+def test_demo_prints_a_table_and_how_to_read_it(run_process):
+    done = run_process("demo", "--offline")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "\x1b" not in done.stdout
@@ -227,7 +227,7 @@ def test_null_and_explanations(run, write_corpus):
     assert UNITS[4] in drawn[6]
 
 
-def test_output_files(run, write_corpus, tmp_path):
+def test_output_files(run, run_process, write_corpus, tmp_path):
     path = write_corpus(six())
     assert run("score", path, "-m", "arp_cos", "-o", "scores.json").stdout == ""
     validated((tmp_path / "scores.json").read_text())
@@ -237,7 +237,7 @@ def test_output_files(run, write_corpus, tmp_path):
     assert (tmp_path / "link.csv").is_symlink()
     assert (tmp_path / "target.csv").read_text().startswith("system,document,segment,metric")
     assert "system" in run("score", path, "-m", "arp_cos", "-o", "-").stdout
-    narrow = run("score", path, "-m", "arp_cos", PYTHONIOENCODING="cp1252")
+    narrow = run_process("score", path, "-m", "arp_cos", PYTHONIOENCODING="cp1252")
     assert narrow.returncode == 0, narrow.stderr
     assert "─" in narrow.stdout
 
