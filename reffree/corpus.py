@@ -258,6 +258,15 @@ class Corpus:
                 documents.append(replace(document, systems={**document.systems, name: aligned}))
         return replace(self, documents=tuple(documents))
 
+    def only_systems(self, names: Iterable[str]) -> Corpus:
+        """Return the corpus with these of its systems; gold stays."""
+        kept = set(names)
+        documents = [
+            replace(d, systems={name: s for name, s in d.systems.items() if name in kept})
+            for d in self.documents
+        ]
+        return replace(self, documents=tuple(documents))
+
     @classmethod
     def merge(cls, corpora: Iterable[Corpus]) -> Corpus:
         """Put the documents of several corpora behind one another."""

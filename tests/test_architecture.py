@@ -34,7 +34,7 @@ ROOMS = {
         *("encoders", "scoring", "selection"),
     },
     "study": {
-        *("errors", "seeds", "naming", "segmentation", "masses", "corpus", "formats"),
+        *("errors", "atomic", "seeds", "naming", "segmentation", "masses", "corpus", "formats"),
         *("encoders", "scoring", "reference", "segmenters", "selection", "perturbation"),
     },
     "report": {"errors", "segmentation", "corpus", "study"},
@@ -85,7 +85,10 @@ def test_public_names():
         _ = reffree.scores
 
 
-HEAVY = ("torch", "numpy", "sentence_transformers", "transformers", "scipy", "rich", "pandas")
+HEAVY = (
+    *("torch", "numpy", "sentence_transformers", "transformers", "scipy", "rich", "pandas"),
+    *("faiss", "altair", "pydantic", "yaml"),
+)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +100,15 @@ HEAVY = ("torch", "numpy", "sentence_transformers", "transformers", "scipy", "ri
         ["cache", "ls", "--help"],
         ["compare", "-h"],
         ["chunkers", "-h"],
+        ["correlate", "-h"],
+        ["encoders", "-h"],
+        ["perturb", "-h"],
+        ["density", "-h"],
+        ["diagnose", "-h"],
+        ["run", "-h"],
+        ["report", "-h"],
+        ["models", "-h"],
+        ["embed", "-h"],
     ],
 )
 def test_help_imports_nothing_heavy(arguments):

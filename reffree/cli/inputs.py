@@ -111,9 +111,9 @@ def encoding_of(given: Encoding) -> Encoding:
     return cast(Encoding, {k: v for k, v in given.items() if k in Encoding.__annotations__})
 
 
-def split_system(system: str) -> tuple[str, str]:
-    """Read NAME=FILE."""
+def split_system(system: str, flag: str = "--system") -> tuple[str, str]:
+    """Read NAME=FILE; ``flag`` is for messages."""
     name, separator, file = system.partition("=")
     if not (name and separator and file):
-        raise click.UsageError(f"--system {system!r}: expected NAME=FILE, such as even=even.jsonl.")
+        raise click.UsageError(f"{flag} {system!r}: expected NAME=FILE, such as even=even.jsonl.")
     return name, file

@@ -75,8 +75,10 @@ def _shown(value: Value, field: Field) -> str:
         return f"[{value[0]:.3f}, {value[1]:.3f}]"
     if isinstance(value, str):
         return value
-    if field.kind == "count" and not float(value).is_integer():
+    if field.kind == "count" and isinstance(value, float):
         return f"{value:,.1f}"
+    if field.kind == "number" and isinstance(value, int):
+        return f"{value:,d}"
     return format(value, SPECS.get(field.kind, ".3f"))
 
 

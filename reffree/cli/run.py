@@ -1,0 +1,76 @@
+"""``reffree run``: a whole study from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reffree.cli.inputs import split_system
+from reffree.cli.options import progress
+
+if TYPE_CHECKING:
+    from reffree.study.run import Finished
+
+
+@click.command(name="run")
+@click.argument("config", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--corpus",
+    "corpora",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="A corpus in place of those the file names; may be repeated.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the results.  [default: results/NAME, by the file's name field]",
+)
+@click.option("--fresh", is_flag=True, help="Run finished steps again.")
+def command(config: Path, corpora: tuple[str, ...], output: Path | None, fresh: bool) -> None:
+    """Run the studies of a YAML file and write results, tables and pages into a folder.
+
+    Every field is checked before anything runs. Interrupted, it goes on where it stopped: finished
+    steps are kept as long as settings and files stay the same, and so are embeddings.
+    """
+    from reffree.study.config import load_config
+
+    named = dict(split_system(each, "--corpus") for each in corpora) or None
+    loaded = load_config(config, named)
+    folder = output or Path("results") / loaded.name
+
+    from reffree.report.study import render
+    from reffree.study.progress import Timed
+    from reffree.study.run import run_config
+
+    timed = Timed(progress)
+
+    def tell(finished: Finished) -> None:
+        """Write the tables and the page of a step, and say what it found."""
+        _write_beside(finished)
+        state = timed.told() if finished.is_new else "already there"
+        click.echo(f"{finished.path}: {state}", err=True)
+        click.echo(" ".join(finished.result.answer))
+        for note in finished.result.notes:
+            click.echo(f"reffree: note: {note}", err=True)
+
+    run_config(
+        loaded,
+        folder,
+        fresh=fresh,
+        progress=timed,
+        write=lambda result: render(result, "json"),
+        on_step=tell,
+    )
+    click.echo(f"results in {folder}", err=True)
+
+
+def _write_beside(finished: Finished) -> None:
+    """Write a step's tables as markdown, and its page where charts can be drawn."""
+    from reffree.atomic import write_file
+    from reffree.report.study import render
+
+    write_file(finished.path.with_suffix(".md"), [render(finished.result, "md")])

@@ -1,0 +1,130 @@
+"""Run a configuration step by step, keeping what is finished, so that it can go on after a stop."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import yaml
+
+from reffree.atomic import write_file
+from reffree.corpus import Corpus
+from reffree.errors import InputError
+from reffree.formats import load
+from reffree.study.config import Config, Step
+from reffree.study.progress import Progress, no_progress
+from reffree.study.registry import find_study
+from reffree.study.result import StudyResult, load_result
+
+PACKAGED = "demo"
+"""The corpus that ships with reffree, wherever a configuration names it."""
+
+RESOLVED = "config.yaml"
+FINISHED = "finished.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A step's result and where it is."""
+
+    step: Step
+    path: Path
+    result: StudyResult
+    is_new: bool  # computed now, rather than found
+
+
+def run_config(
+    config: Config,
+    folder: Path,
+    *,
+    fresh: bool = False,
+    memory: int | None = None,
+    progress: Progress = no_progress,
+    write: Callable[[StudyResult], str],
+    on_step: Callable[[Finished], None] = lambda finished: None,
+) -> list[Finished]:
+    """Run all steps; results, and the configuration with every default, go into a folder.
+
+    A step whose results are there, from the same settings, the same files and the same version of
+    reffree, is not run again unless ``fresh``. ``write`` makes the text of a results file.
+    """
+    corpora, contents = _read_corpora(config.corpora)
+    _make_folder(folder)
+    resolved = yaml.safe_dump(config.to_dict(), sort_keys=False, allow_unicode=True)
+    write_file(folder / RESOLVED, [resolved])
+    ledger = {} if fresh else _ledger(folder / FINISHED)
+    done = []
+    for step in config.steps:
+        path = folder / f"{step.name}.json"
+        print_of_step = _fingerprint(step, contents)
+        is_known = ledger.get(step.name) == print_of_step and path.is_file()
+        if is_known:
+            result = load_result(path)
+        else:
+            result = find_study(step.study)(
+                corpora, memory=memory, progress=progress, **step.settings
+            )
+            write_file(path, [write(result)])
+            ledger[step.name] = print_of_step
+            write_file(folder / FINISHED, [json.dumps(ledger, indent=1) + "\n"])
+        done.append(Finished(step, path, result, is_new=not is_known))
+        on_step(done[-1])
+    return done
+
+
+def _read_corpora(named: Mapping[str, str]) -> tuple[dict[str, Corpus], dict[str, str]]:
+    """Corpora by name, and hashes of their files."""
+    corpora, contents = {}, {}
+    for name, file in named.items():
+        if file == PACKAGED and not Path(file).exists():
+            with as_file(files("reffree") / "data" / "demo.jsonl") as path:
+                corpora[name], contents[name] = load(path), _hash(path)
+        else:
+            corpora[name] = load(file)
+            contents[name] = _hash(Path(file))
+    return corpora, contents
+
+
+def _hash(path: Path) -> str:
+    """Hash a file, or all files of a folder."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if part.is_file():
+            digest.update(part.name.encode())
+            digest.update(part.read_bytes())
+    return digest.hexdigest()
+
+
+def _fingerprint(step: Step, contents: Mapping[str, str]) -> str:
+    """Everything a step's results depend on."""
+    text = json.dumps(
+        [step.study, step.settings, dict(contents), version("reffree")],
+        sort_keys=True,
+        default=str,
+    )
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"a folder {str(folder)!r} that cannot be made ({error.strerror})",
+            expected="a place for the results",
+            remedy="choose another with -o FOLDER",
+        ) from None
+
+
+def _ledger(path: Path) -> dict[str, str]:
+    """Which steps are finished; none where nothing, or nothing readable, says so."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
