@@ -20,7 +20,7 @@ from reffree.study.reference_free import ReferenceFreeTask
 from reffree.study.statistics.scores import MeanOverDocuments, MetricScores, PooledOverDocuments
 from reffree.study.table import Direction
 from reffree.study.vectors import Vectors, corpus_vectors
-from reffree.study.weights import values_and_weights
+from reffree.study.weights import filled_weights
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class Scored:
         if isinstance(column, GoldBased):
             return _gold_losses(column)
         assert isinstance(column, ReferenceFree)
-        return _free_losses(column, len(self.systems))
+        return _free_losses(column)
 
 
 def score_columns(
@@ -87,11 +87,13 @@ def score_columns(
     return Scored(corpus, chosen, ordered, embedded, task)
 
 
-def _free_losses(column: ReferenceFree, n_systems: int) -> MeanOverDocuments:
-    made = [values_and_weights(column.raw, s) for s in range(n_systems)]
-    loss = column.metric.orientation.loss
-    values = np.array([[loss(float(x)) for x in raw] for raw, _ in made])
-    weights = np.array([weights for _, weights in made])
+def _free_losses(column: ReferenceFree) -> MeanOverDocuments:
+    raw, given = (
+        np.stack([np.asarray(x.cpu()) for x in parts], axis=1)  # (systems, documents)
+        for parts in (column.raw.documents, column.raw.weights)
+    )
+    values = column.metric.orientation.offset + column.metric.orientation.slope * raw
+    weights = np.stack([filled_weights(row) for row in given])
     is_plain = bool((weights == 1.0).all())
     return MeanOverDocuments(values, None if is_plain else weights)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
 from importlib.metadata import version
 
 from reffree.corpus import Corpus
+from reffree.encoders.base import EncoderSpec
 from reffree.encoders.embed import Embeddings
 from reffree.naming import Named, settings_of
 from reffree.reference.sed import Sed
@@ -16,10 +19,17 @@ SHORT_KEYS = {
     "metrics": "m",
     "encoder": "e",
     "pooling": "p",
+    "layer": "y",
     "normalisation": "n",
     "dtype": "d",
+    "quantisation": "q",
+    "prompt": "r",
+    "weights": "w",
+    "code": "k",
     "maxlen": "l",
+    "context": "x",
     "truncated": "t",
+    "dropped": "o",
     "unsegmented": "u",
     "aggregation": "a",
     "gold": "g",
@@ -47,6 +57,7 @@ class Signature:
         average: str,
         seed: int,
         null: int,
+        dropped: str = "none",
     ) -> Signature:
         """Collect everything that went into a table of scores."""
         every: dict[str, Named] = {**metrics.reference_free, **metrics.gold_based}
@@ -59,7 +70,9 @@ class Signature:
                 "pooling": spec.pooling,
                 "normalisation": spec.normalisation,
                 "dtype": spec.dtype,
+                **_unusual(spec),
                 "maxlen": "given" if spec.max_length is None else str(spec.max_length),
+                "context": str(spec.context),
                 "truncated": f"{embedded.n_truncated / corpus.n_units:.2%}",
                 "device": embedded.device,
                 "unsegmented": unsegmented,
@@ -68,6 +81,7 @@ class Signature:
         if metrics.gold_based:
             several = any(document.golds for document in corpus.documents)
             fields["gold"] = f"{'mean(annotators)>' * several}{average}(documents)"
+        fields["dropped"] = dropped if embedded is None else embedded.spec.dropped
         fields["interval"] = f"bootstrap(documents,{RESAMPLES},{CONFIDENCE:.0%})"
         if null:
             fields["null"] = f"permuted-lengths({null})"
@@ -84,6 +98,18 @@ class Signature:
             short["encoder"] = f"{name.rsplit('/', 1)[-1]}@{revision.rsplit(':', 1)[-1][:8]}"
             short["aggregation"] = "mean"
         return "|".join(f"{SHORT_KEYS[key]}:{short[key]}" for key in short if key in SHORT_KEYS)
+
+
+def _unusual(spec: EncoderSpec) -> dict[str, str]:
+    """Settings of a model that are shown where they are not what goes without saying."""
+    names = ("layer", "attention", "prompt", "quantisation", "weights", "code")
+    usual = {f.name: f.default for f in dataclass_fields(spec)}
+    shown = {name: getattr(spec, name) for name in names if getattr(spec, name) != usual[name]}
+    # A prompt may hold what divides the signature's fields.
+    return {
+        name: json.dumps(value).replace("|", "\\u007c") if name == "prompt" else str(value)
+        for name, value in shown.items()
+    }
 
 
 def _with_settings(metric: Named) -> str:

@@ -61,12 +61,15 @@ class CorpusLevel:
             value = agreement([self.scores[name][kept] for name in names], measure)
         if np.isnan(value):
             return undefined("two systems have no document in common", extent)
+        is_difference = len(names) == 3
         if extent.systems <= len(names):
             reason = f"fewer than {len(names) + 1} systems with a score"
-            return estimated(float(value), None, extent, ci_reason=reason)
-        if extent.documents < MIN_DOCUMENTS:
-            return estimated(float(value), None, extent)
-        return estimated(float(value), self._over_resamples(names, measure, kept, extent), extent)
+            return estimated(
+                float(value), None, extent, is_difference=is_difference, ci_reason=reason
+            )
+        has_interval = extent.documents >= MIN_DOCUMENTS
+        resampled = self._over_resamples(names, measure, kept, extent) if has_interval else None
+        return estimated(float(value), resampled, extent, is_difference=is_difference)
 
     def _over_resamples(
         self,

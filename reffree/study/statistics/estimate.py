@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from reffree.study.bootstrap import MIN_DOCUMENTS
-from reffree.study.statistics.intervals import percentile_interval
+from reffree.study.statistics.intervals import percentile_interval, sign_p
 from reffree.study.statistics.scores import Floats
 from reffree.study.table import rounded
 
@@ -28,15 +28,17 @@ class Estimate:
     documents: int  # that take part
     undefined: int  # documents that do not
     undefined_resamples: int
+    p: float | None = None  # of differences: two-sided, of none
     epsilon: float | None = None  # acc_eq's tie threshold
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; ``epsilon`` only where there is one."""
+        """Return plain values for JSON; ``p`` and ``epsilon`` only where there is one."""
         values = asdict(self)
         values["value"] = rounded(self.value)
         values["ci"] = [rounded(bound) for bound in self.ci] if self.ci else None
-        values["epsilon"] = rounded(self.epsilon)
-        return {k: v for k, v in values.items() if k != "epsilon" or v is not None}
+        values["p"], values["epsilon"] = rounded(self.p), rounded(self.epsilon)
+        optional = ("p", "epsilon")
+        return {k: v for k, v in values.items() if k not in optional or v is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +61,14 @@ def estimated(
     resampled: Floats | None,
     extent: Extent,
     *,
+    is_difference: bool,
     epsilon: float | None = None,
     ci_reason: str | None = None,
 ) -> Estimate:
     """Make an estimate with the percentile interval of its resampled values.
 
-    Without ``resampled``, or with fewer than `MIN_DOCUMENTS` documents, it has no interval.
+    Without ``resampled``, or with fewer than `MIN_DOCUMENTS` documents, it has no interval and,
+    if it is a difference, no p.
     """
     ci, n_undefined = None, 0
     if extent.documents < MIN_DOCUMENTS:
@@ -82,5 +86,6 @@ def estimated(
         documents=extent.documents,
         undefined=extent.all_documents - extent.documents,
         undefined_resamples=n_undefined,
+        p=sign_p(resampled) if ci and is_difference and resampled is not None else None,
         epsilon=epsilon,
     )

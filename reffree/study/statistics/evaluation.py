@@ -14,7 +14,13 @@ from reffree.study.statistics.coefficients import COEFFICIENTS, Coefficient, cor
 from reffree.study.statistics.corpus_level import CorpusLevel, CorpusMeasure
 from reffree.study.statistics.estimate import Estimate
 from reffree.study.statistics.intervals import resampled_documents
-from reffree.study.statistics.permutation import PERMUTATIONS, PermutationTest, perm_both
+from reffree.study.statistics.permutation import (
+    PERMUTATIONS,
+    SWAPS,
+    PermutationTest,
+    Swap,
+    permutation_test,
+)
 from reffree.study.statistics.scores import MetricScores
 from reffree.study.statistics.williams import WilliamsTest, williams
 from reffree.study.statistics.within import DocumentMeasure, within_documents
@@ -88,7 +94,8 @@ class MetaEvaluation:
     ) -> Estimate:
         """How much better the first metric agrees with ``y`` than the second does.
 
-        On the systems that have a score under all three. No interval with fewer than four.
+        On the systems that have a score under all three. No interval with fewer than four. The p is
+        two-sided, of no difference between the expected scores of these very systems.
         """
         return self._corpus.estimate(
             self._known(first, second, y), _one_of(measure, CORPUS_MEASURES)
@@ -120,17 +127,24 @@ class MetaEvaluation:
         second: str,
         y: str,
         coefficient: Coefficient,
+        *,
+        swap: Swap = "systems",
         permutations: int = PERMUTATIONS,
     ) -> PermutationTest:
-        """Test whether two metrics correlate differently with ``y`` (`permutation.perm_both`)."""
+        """Test whether two metrics would correlate differently with ``y`` on other systems, too.
+
+        See `permutation.permutation_test`. Whether they do on these very systems, had they been
+        scored on other documents, is the question of `corpus_difference`.
+        """
         self._known(first, second, y)
-        return perm_both(
+        return permutation_test(
             self._metrics[first].contributions,
             self._metrics[second].contributions,
             self._corpus.scores[y],
             _one_of(coefficient, COEFFICIENTS),
             rng_for(self._seed, "permutations"),
-            permutations,
+            swap=_one_of(swap, SWAPS),
+            permutations=permutations,
         )
 
     def williams_test(
@@ -157,7 +171,5 @@ class MetaEvaluation:
 
 def _one_of(name: Name, names: tuple[Name, ...]) -> Name:
     if name not in names:
-        raise OptionError(
-            f"the measure {name!r}", expected=", ".join(names), remedy="choose one of these"
-        )
+        raise OptionError(f"{name!r}", expected=", ".join(names), remedy="choose one of these")
     return name

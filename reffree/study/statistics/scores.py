@@ -69,17 +69,16 @@ class MeanOverDocuments:
             return self.values
         rest = self._sums.sum(1, keepdims=True) - self._sums
         rest_weight = self._weights.sum(1, keepdims=True) - self._weights
-        without = _divided(rest, np.where(self._weights.sum(1, keepdims=True) > 0, rest_weight, 0))
-        return pseudo_values(self.values, self._all(), without)
+        has_rest = (self._weights > 0).sum(1, keepdims=True) > 1
+        without = _divided(rest, np.where(has_rest, rest_weight, 0.0))
+        score = _divided(self._sums.sum(1), self._weights.sum(1))
+        return pseudo_values(self.values, score, without)
 
     def over(self, counts: Counts) -> Floats:
         """Weighted means over resampled documents; NaN without a defined one."""
         times = counts.astype(np.float64)
         means = _divided(times @ self._sums.T, times @ self._weights.T)
         return without_noise(means, self.values)
-
-    def _all(self) -> Floats:
-        return _divided(self._sums.sum(1), self._weights.sum(1))
 
 
 class PooledOverDocuments:

@@ -151,7 +151,9 @@ def within_documents(
             measured[0].over(times) - measured[1].over(times) for times in (everything, restricted)
         )
     epsilon = getattr(measured[0], "epsilon", None) if len(measured) == 1 else None
-    return estimated(float(value[0]), resampled, extent, epsilon=epsilon)
+    return estimated(
+        float(value[0]), resampled, extent, is_difference=len(measured) == 2, epsilon=epsilon
+    )
 
 
 def _measure(
