@@ -74,3 +74,13 @@ def _write_beside(finished: Finished) -> None:
     from reffree.report.study import render
 
     write_file(finished.path.with_suffix(".md"), [render(finished.result, "md")])
+    try:
+        from reffree.report.page import render_page
+    except ModuleNotFoundError as error:
+        click.echo(
+            f"reffree: note: no pages: found no package {error.name}; run python -m pip install "
+            "'reffree[report]', then reffree report",
+            err=True,
+        )
+        return
+    write_file(finished.path.with_suffix(".html"), [render_page(finished.result)])
