@@ -30,7 +30,7 @@ def render(
     if format == "csv":
         return _csv(result, table)
     chosen = [result.table(table)] if table else [t for t in result.tables if t.shown]
-    grids = [_grid(each) for each in chosen]
+    grids = [grid_of(each) for each in chosen]
     remarks = [*result.answer, *result.notes]
     if format == "table":
         return render_terminal(grids, [*remarks, result.signature], color=color, width=width)
@@ -41,7 +41,7 @@ def render(
     return comments + "\n".join(grid.to_latex() for grid in grids)
 
 
-def _grid(table: Table) -> Grid:
+def grid_of(table: Table) -> Grid:
     """Cells as text, intervals below their numbers."""
     hidden = {each.interval for each in table.fields}
     shown = [each for each in table.fields if each.name not in hidden]

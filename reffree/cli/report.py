@@ -1,0 +1,157 @@
+"""``reffree report``: a study's results as a page, as tables, as charts for print."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reffree.cli.output import Output
+from reffree.errors import InputError, Place, counted
+from reffree.report.score import OUTPUT_FORMATS
+
+if TYPE_CHECKING:
+    from reffree.report.charts.drawing import FileFormat
+    from reffree.study.result import StudyResult
+
+PAGE_ENDINGS = (".html", ".htm")
+EXTRA = ("altair", "vl_convert", "jinja2", "markupsafe")
+
+
+@click.command(name="report")
+@click.argument("results", type=click.Path(dir_okay=False, path_type=Path), metavar="RESULTS.json")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write to this file instead of standard output.",
+)
+@click.option(
+    "-f",
+    "output_format",
+    type=click.Choice(["html", *OUTPUT_FORMATS]),
+    help="Format of the output.  [default: by the ending of -o FILE, else table]",
+)
+@click.option(
+    "--table", metavar="NAME", help="One table instead of all that are shown; for CSV, which one."
+)
+@click.option(
+    "--charts",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Also write every chart to a file in this folder, in place of files of the same name.",
+)
+@click.option(
+    "--chart-format",
+    type=click.Choice(["svg", "png", "pdf"]),
+    default="svg",
+    show_default=True,
+    help="Format of those files.",
+)
+@click.option(
+    "--choose",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What those files show, by the choices of the page: metric=arp_cos, x=sag, y=pk, "
+    "coefficient=kendall, …; may be repeated.  [default: the first of each; a file for every "
+    "corpus and encoder]",
+)
+def command(
+    results: Path,
+    output: Path | None,
+    output_format: str | None,
+    table: str | None,
+    charts: Path | None,
+    chart_format: FileFormat,
+    choose: tuple[str, ...],
+) -> None:
+    """Show a study's results: one self-contained page, tables, charts for papers.
+
+    RESULTS.json is what correlate, perturb, encoders, density, diagnose and run write with -f
+    json; the JSON of score and compare is another and not taken. report.html is one file that
+    asks nothing of the network; .md, .tex, .csv and .json are written by their endings as well.
+    """
+    if choose and charts is None:
+        raise click.UsageError("--choose is for charts: add --charts FOLDER.")
+    picks = dict(_pick(each) for each in choose)
+    is_page = output_format == "html" or (
+        output_format is None and output is not None and output.suffix.lower() in PAGE_ENDINGS
+    )
+    out = Output.of(None if is_page else output_format, output, [str(results)])
+    if table is not None and (is_page or out.format == "json"):
+        raise click.UsageError("--table is for table, csv, md and latex.")
+
+    from reffree.study.result import load_result
+
+    result = load_result(results)
+    if is_page:
+        out.write(_page(result))
+    elif output is not None or output_format is not None or charts is None:
+        from reffree.report.study import render
+
+        text = render(result, out.format, table=table, color=out.color, width=out.width)
+        out.write(text, result.notes)
+    if charts is not None:
+        _write_charts(result, charts, chart_format, picks)
+
+
+def _pick(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise click.UsageError(f"--choose {text}: expected NAME=VALUE, such as metric=arp_cos.")
+    return name, value
+
+
+def _page(result: StudyResult) -> str:
+    try:
+        from reffree.report.page import render_page
+    except ModuleNotFoundError as error:
+        raise _without_extra(error) from None
+    return render_page(result)
+
+
+def _write_charts(
+    result: StudyResult, folder: Path, format: FileFormat, picks: dict[str, str]
+) -> None:
+    try:
+        from reffree.report.charts import charts_of
+        from reffree.report.charts.drawing import draw_files
+    except ModuleNotFoundError as error:
+        raise _without_extra(error) from None
+    n = 0
+    for name, content in draw_files(charts_of(result), format, picks):
+        _replace(folder / name, content)
+        n += 1
+    click.echo(f"{folder}: {counted(n, 'chart')}", err=True)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file beside its place first, so that it is there whole or not at all."""
+    temporary = path.with_name(f".reffree-{secrets.token_hex(8)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            temporary.write_bytes(content)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"a path that cannot be written ({error.strerror})",
+            expected="a writable folder for the charts",
+            remedy="check it and its permissions",
+            place=Place(file=str(path)),
+        ) from None
+
+
+def _without_extra(error: ModuleNotFoundError) -> Exception:
+    if error.name is None or error.name.partition(".")[0] not in EXTRA:
+        return error
+    return InputError(
+        f"no installed {error.name}",
+        expected="the libraries that draw charts",
+        remedy="install them with pip install 'reffree[report]', or choose -f table, md, latex, "
+        "csv or json, which do without",
+    )

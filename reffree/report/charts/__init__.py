@@ -1,0 +1,18 @@
+"""The charts of a study's result: made from its tables by name, none where a table is missing."""
+
+from __future__ import annotations
+
+from reffree.report.charts.chart import Chart, Choice
+from reffree.report.charts.curves import density, perturbation
+from reffree.report.charts.heatmaps import agreement, correlations, cross
+from reffree.report.charts.points import noticed, scatter, strip
+from reffree.study.result import StudyResult
+
+__all__ = ["Chart", "Choice", "charts_of"]
+
+BUILDERS = (correlations, scatter, agreement, cross, perturbation, density, noticed, strip)
+
+
+def charts_of(result: StudyResult) -> list[Chart]:
+    """Return every chart that the result has data for, in the order they are read."""
+    return [chart for build in BUILDERS for chart in build(result)]

@@ -1,0 +1,202 @@
+"""A chart before it is drawn: a specification, its data, and what its reader may choose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from reffree.errors import counted
+from reffree.study.result import StudyResult, Value
+
+Row = dict[str, Value]
+
+PALETTE = (
+    *("#1f7fc0", "#d55e00", "#008f6b", "#b8559b", "#a87800", "#7a68d8"),
+    *("#808080", "#3d8f9e", "#b5534f", "#6d8f2f"),
+)
+"""After Okabe and Ito, each at least 3 : 1 on white and on the page's dark ground."""
+
+DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [9, 3, 2, 3], [4, 1], [2, 4])
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+
+MAX_ROWS = 20_000
+"""Of one chart: more are thinned out, and the chart says so."""
+
+MARK = "\ue000"
+"""Around the name of a choice in an axis title, where the page puts what was picked."""
+
+LABELS = {
+    "corpus": "Corpus",
+    "encoder": "Encoder",
+    "pool": "Pool of systems",
+    "coefficient": "Coefficient",
+    "metric": "Metric",
+    "matching": "Matching",
+    "strength": "Strength",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the reader picks: the rows with a value, or the columns drawn under other names."""
+
+    field: str
+    label: str
+    values: tuple[str, ...]
+    columns: Mapping[str, Mapping[str, str]] | None = None  # value → drawn name → column
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One figure of a report; the first value of each choice is what is drawn at first."""
+
+    name: str
+    title: str
+    reading: str  # how to read it, and what it shows to those who cannot see it
+    body: alt.TopLevelMixin
+    rows: list[Row]
+    choices: tuple[Choice, ...] = ()
+    required: tuple[str, ...] = ()  # drawn columns without which a row cannot be drawn
+    facet: str | None = None
+    panel: tuple[int, int] = (260, 900)  # width of a panel at least, at most
+    has_labels: bool = False  # labels beside points, moved apart
+    notes: tuple[str, ...] = ()
+
+    def drawn(self, picks: Mapping[str, str]) -> list[Row]:
+        """Return the rows of a complete set of picks, under the names they are drawn by."""
+        rows = self.rows
+        for choice in self.choices:
+            value = picks[choice.field]
+            if choice.columns:
+                names = choice.columns[value].items()
+                rows = [row | {drawn: row[column] for drawn, column in names} for row in rows]
+            else:
+                rows = [row for row in rows if row[choice.field] == value]
+        return [row for row in rows if all(row[name] is not None for name in self.required)]
+
+
+def named(field: str) -> str:
+    """Return what stands in a title for the reader's pick; for titles of axes only."""
+    return f"{MARK}{field}{MARK}"
+
+
+def records_of(result: StudyResult, table: str, needed: Iterable[str]) -> list[dict[str, Any]]:
+    """Return a table's rows; none if the result has no such table with these columns."""
+    for each in result.tables:
+        if each.name == table and {f.name for f in each.fields} >= set(needed):
+            return each.records()
+    return []
+
+
+def distinct(rows: Iterable[Mapping[str, Any]], name: str) -> list[str]:
+    """Values of a column as text, in the order of the table, without those undefined."""
+    return list(dict.fromkeys(str(row[name]) for row in rows if row.get(name) is not None))
+
+
+def choices_of(rows: Sequence[Mapping[str, Any]], *names: str) -> tuple[Choice, ...]:
+    """Offer the columns that are there and have more than one value."""
+    found = [(name, distinct(rows, name)) for name in names]
+    return tuple(Choice(n, LABELS[n], tuple(values)) for n, values in found if len(values) > 1)
+
+
+def parts(row: Mapping[str, Any], choices: Sequence[Choice]) -> Row:
+    """Return the cells by which a row is chosen."""
+    return {c.field: str(row[c.field]) for c in choices if not c.columns}
+
+
+def thinned(
+    rows: list[Row], series: Sequence[str], limit: int = MAX_ROWS
+) -> tuple[list[Row], tuple[str, ...]]:
+    """Keep evenly spaced rows of every series, its first and last among them, up to a limit.
+
+    >>> rows = [{"line": "a", "x": x} for x in range(9)]
+    >>> [row["x"] for row in thinned(rows, ["line"], 3)[0]]
+    [0, 4, 8]
+    """
+    if len(rows) <= limit:
+        return rows, ()
+    groups: dict[tuple[Value, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in series), []).append(row)
+    share = max(2, limit // len(groups))
+    kept = [row for group in groups.values() for row in spaced(group, share)]
+    if len(kept) == len(rows):
+        return rows, ()
+    told = f"Drawn: {len(kept):,} of {counted(len(rows), 'row')}, evenly spaced along each curve."
+    return kept, (told,)
+
+
+def spaced(items: Sequence[Any], n: int) -> list[Any]:
+    """Return at most n of the items, evenly spaced, both ends among them if n is above one."""
+    if len(items) <= n:
+        return list(items)
+    return [items[round(i * (len(items) - 1) / max(1, n - 1))] for i in range(n)]
+
+
+def ordered(rows: list[Row], *names: str) -> list[Row]:
+    """Add the place of each value among those of its column.
+
+    Vega-Lite would write a list of values into an expression, which not every text survives.
+    """
+    for name in names:
+        places = {value: i for i, value in enumerate(distinct(rows, name))}
+        rows = [row | {f"{name}_order": places[str(row[name])]} for row in rows]
+    return rows
+
+
+def by_order(name: str) -> alt.EncodingSortField:
+    """Sort a column by what `ordered` added."""
+    return alt.EncodingSortField(f"{name}_order", op="min", order="ascending")
+
+
+def panels(
+    layers: list[alt.Chart], width: int, height: int | alt.Step, *shared: str
+) -> alt.FacetChart:
+    """Draw a panel for each value of ``facet``; scales are each panel's own unless shared."""
+    header = alt.Header(title=None, labelFontWeight="bold", labelLimit=200)
+    facet = alt.Facet("facet:N", sort=by_order("facet"), header=header)
+    drawn: Any = alt.layer(*layers).properties(width=width, height=height)
+    own: dict[str, Any] = {axis: "independent" for axis in "xy" if axis not in shared}
+    axes = {"x": "independent", "y": "independent"}
+    faceted: alt.FacetChart
+    faceted = drawn.facet(facet, columns=3).resolve_scale(**own).resolve_axis(**axes)
+    return faceted
+
+
+def colours(name: str, values: Sequence[str], title: str, *, of_lines: bool = False) -> alt.Color:
+    """Colours of a few names, with a legend below."""
+    scale = alt.Scale(domain=list(values), range=_cycled(PALETTE, len(values)))
+    return alt.Color(f"{name}:N", title=title, scale=scale, legend=_legend(of_lines))
+
+
+def dashes(name: str, values: Sequence[str], title: str) -> alt.StrokeDash:
+    """Dashes for the same names, so that colour is not all that tells lines apart."""
+    scale = alt.Scale(domain=list(values), range=_cycled(DASHES, len(values)))
+    return alt.StrokeDash(f"{name}:N", title=title, scale=scale, legend=_legend(True))
+
+
+def shapes(name: str, values: Sequence[str], title: str) -> alt.Shape:
+    """Shapes for the same names, so that colour is not all that tells points apart."""
+    scale = alt.Scale(domain=list(values), range=_cycled(SHAPES, len(values)))
+    return alt.Shape(f"{name}:N", title=title, scale=scale, legend=_legend(False))
+
+
+def _legend(of_lines: bool) -> alt.Legend:
+    columns = alt.ExprRef("legend_columns")
+    if not of_lines:
+        return alt.Legend(orient="bottom", columns=columns)
+    return alt.Legend(
+        orient="bottom",
+        columns=columns,
+        symbolType="stroke",
+        symbolSize=400,
+        symbolStrokeWidth=2,
+        symbolOpacity=1,
+    )
+
+
+def _cycled(items: Sequence[Any], n: int) -> list[Any]:
+    return [items[i % len(items)] for i in range(n)]

@@ -1,0 +1,225 @@
+"""Points and bars: systems by two metrics, documents of each system, what metrics notice."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import altair as alt
+
+from reffree.errors import counted
+from reffree.report.charts.chart import (
+    MAX_ROWS,
+    PALETTE,
+    Chart,
+    Choice,
+    Row,
+    by_order,
+    choices_of,
+    colours,
+    distinct,
+    named,
+    ordered,
+    panels,
+    parts,
+    records_of,
+    shapes,
+    spaced,
+)
+from reffree.study.result import StudyResult
+
+MAX_MARKS = 4_000
+"""Of documents drawn at a time."""
+
+
+def scatter(result: StudyResult) -> list[Chart]:
+    """A reference-free against a gold-based metric, a point per system."""
+    needed = ("system", "pool", "metric", "metric_kind", "loss", "corpus", "encoder")
+    found = [r for r in records_of(result, "scores", needed) if r["loss"] is not None]
+    gold = distinct([r for r in found if r["metric_kind"] == "gold"], "metric")
+    free = distinct([r for r in found if r["metric_kind"] == "free"], "metric")
+    free += distinct([r for r in found if r["metric_kind"] == "sentinel"], "metric")
+    if not gold or not free:
+        return []
+    wide: dict[tuple[str, ...], Row] = {}
+    given = choices_of(found, "corpus", "encoder")
+    columns = {name: f"m{i}" for i, name in enumerate(dict.fromkeys([*free, *gold]))}
+    for row in found:
+        key = (str(row["corpus"]), str(row["encoder"]), str(row["pool"]), str(row["system"]))
+        start: Row = {**parts(row, given), "pool": key[2], "system": key[3]}
+        wide.setdefault(key, start | dict.fromkeys(columns.values()))
+        wide[key][columns[row["metric"]]] = row["loss"]
+    choices = (
+        *given,
+        Choice("x", "Across", tuple(free), {name: {"x": columns[name]} for name in free}),
+        Choice("y", "Up", tuple(gold), {name: {"y": columns[name]} for name in gold}),
+    )
+    rows = list(wide.values())
+    pools = distinct(rows, "pool")
+    points = alt.Chart(alt.NamedData("rows")).encode(
+        x=alt.X("x:Q", title=f"{named('x')}, loss", scale=alt.Scale(zero=False, padding=12)).axis(
+            tickCount=8
+        ),
+        y=alt.Y("y:Q", title=f"{named('y')}, loss", scale=alt.Scale(zero=False, padding=12)),
+        tooltip=[
+            alt.Tooltip("system:N"),
+            alt.Tooltip("pool:N"),
+            alt.Tooltip("x:Q", title="loss without gold", format=".3f"),
+            alt.Tooltip("y:Q", title="loss with gold", format=".3f"),
+        ],
+    )
+    body = alt.layer(
+        points.mark_point(filled=True, size=70, opacity=0.85).encode(
+            color=colours("pool", pools, "pool"), shape=shapes("pool", pools, "pool")
+        ),
+        points.mark_text(fontSize=10).encode(text="system:N"),
+    ).properties(width=620, height=400)
+    reading = (
+        "Each point is a system: its loss by a reference-free metric across, by a gold-based "
+        "metric up. Points along a rising line mean that the metric without gold orders systems "
+        "as gold does. Labels that would overlap are left out; point at a mark to read its name."
+    )
+    title = "Systems, without gold and with it"
+    wanted = ("x", "y")
+    return [Chart("scatter", title, reading, body, rows, choices, wanted, has_labels=True)]
+
+
+def strip(result: StudyResult) -> list[Chart]:
+    """Every document's value of one metric, a line of marks per system."""
+    needed = ("corpus", "encoder", "document", "system", "metric", "value")
+    found = [r for r in records_of(result, "documents", needed) if r["value"] is not None]
+    if not found:
+        return []
+    choices = choices_of(found, "corpus", "encoder", "metric")
+    values = defaultdict(list)
+    for row in found:
+        values[_strip(row)].append(row["value"])
+    means = {key: sum(each) / len(each) for key, each in values.items()}
+    kept, notes = _fewer_documents(found)
+    rows: list[Row] = [
+        {
+            **parts(row, choices),
+            "document": str(row["document"]),
+            "system": str(row["system"]),
+            "value": row["value"],
+            "mean": means[_strip(row)],
+        }
+        for row in kept
+    ]
+    # Without an axis of its own the mean would give its name to that of the values.
+    across = alt.X("value:Q", title=named("metric") if _is_chosen(choices) else found[0]["metric"])
+    base = alt.Chart(alt.NamedData("rows")).encode(
+        y=alt.Y("system:N", title=None, sort=alt.EncodingSortField("mean", op="max"))
+    )
+    ticks = base.mark_tick(thickness=1.5, height=13, opacity=0.6, color=PALETTE[0]).encode(
+        x=across.scale(zero=False).axis(tickCount=8),
+        tooltip=[
+            alt.Tooltip("document:N"),
+            alt.Tooltip("system:N"),
+            alt.Tooltip("value:Q", format=".3f"),
+        ],
+    )
+    centre = base.mark_point(shape="diamond", filled=True, size=90, color=PALETTE[1], opacity=1)
+    mean = alt.Tooltip("max(mean):Q", title="mean", format=".3f")
+    body = alt.layer(
+        ticks,
+        centre.encode(x=alt.X("max(mean):Q", title=""), tooltip=[alt.Tooltip("system:N"), mean]),
+    ).properties(width=620, height=alt.Step(20))
+    reading = (
+        "Each thin mark is a document, each diamond the mean of a system; systems are ordered by "
+        "that mean. Wide strips that overlap mean that a few documents could turn the order."
+    )
+    title = "Documents of each system"
+    return [Chart("documents", title, reading, body, rows, choices, notes=notes)]
+
+
+def noticed(result: StudyResult) -> list[Chart]:
+    """How often a metric notices that a segmentation was made worse, by kind of damage."""
+    needed = ("metric", "kind", "share")
+    # By kind where there is such a table, else by kind and strength.
+    found = records_of(result, "kinds", needed) or records_of(result, "noticed", needed)
+    found = [row for row in found if row["share"] is not None]
+    if not found:
+        return []
+    choices = choices_of(found, "corpus", "strength")
+    rows: list[Row] = [
+        {
+            **parts(row, choices),
+            "metric": str(row["metric"]),
+            "facet": str(row["kind"]),
+            "share": row["share"],
+            "chance": row.get("turned"),
+        }
+        for row in found
+    ]
+    is_faceted = len(distinct(rows, "facet")) > 1
+    rows = ordered(rows, "metric", "facet")
+    shown = alt.Text("share:Q", format=".0%")
+    percent, whole = alt.Axis(format="%", tickCount=5), alt.Scale(domain=[0, 1])
+    base = alt.Chart(alt.NamedData("rows")).encode(
+        x=alt.X("share:Q", title="noticed", axis=percent, scale=whole),
+        y=alt.Y("metric:N", title=None, sort=by_order("metric")),
+        tooltip=[
+            alt.Tooltip("metric:N"),
+            alt.Tooltip("share:Q", title="noticed", format=".1%"),
+            alt.Tooltip("chance:Q", title="by chance", format=".1%"),
+        ],
+    )
+    layers = [
+        base.mark_bar(color=PALETTE[0], height=14),
+        base.mark_tick(color=PALETTE[1], thickness=3, height=18, opacity=1)
+        .transform_filter("isValid(datum.chance)")
+        .encode(x=alt.X("chance:Q", title="noticed")),
+        base.mark_text(align="left", fontSize=10, color="#fff", fontWeight="bold")
+        .transform_filter("datum.share > 0.2")
+        .encode(x=alt.value(5), text=shown),
+        base.mark_text(align="left", dx=4, fontSize=10, fontWeight="bold")
+        .transform_filter("datum.share <= 0.2")
+        .encode(text=shown),
+    ]
+    body: alt.TopLevelMixin = alt.layer(*layers).properties(width=280, height=alt.Step(22))
+    if is_faceted:
+        body = panels(layers, 280, alt.Step(22))
+    reading = (
+        "Each bar is the share of documents in which damage of a kind raises the metric's loss; "
+        "the thick mark is what chance would give. A bar that ends before the mark, or before "
+        "50 %, says that the metric does not notice."
+    )
+    if all(row["chance"] is None for row in rows):
+        reading = (
+            "Each bar is the share of documents in which damage of a kind raises the metric's "
+            "loss; a metric that does not notice is near 50 %."
+        )
+    facet = "facet" if is_faceted else None
+    title = "What each metric notices"
+    return [Chart("noticed", title, reading, body, rows, choices, facet=facet, panel=(260, 420))]
+
+
+def _strip(row: Row) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in ("corpus", "encoder", "metric", "system"))
+
+
+def _is_chosen(choices: tuple[Choice, ...]) -> bool:
+    return any(choice.field == "metric" for choice in choices)
+
+
+def _fewer_documents(found: list[Row]) -> tuple[list[Row], tuple[str, ...]]:
+    """Keep the same evenly spaced documents of a corpus for every system, where there are many."""
+    documents = {
+        corpus: distinct([r for r in found if str(r["corpus"]) == corpus], "document")
+        for corpus in distinct(found, "corpus")
+    }
+    n_systems = len(distinct(found, "system"))
+    n_all = sum(map(len, documents.values()))
+    share = min(1.0, MAX_ROWS / len(found))
+    kept = {
+        corpus: set(spaced(ids, max(1, min(MAX_MARKS // n_systems, int(len(ids) * share)))))
+        for corpus, ids in documents.items()
+    }
+    n_kept = sum(map(len, kept.values()))
+    if n_kept == n_all:
+        return found, ()
+    told = (
+        f"Drawn: {counted(n_kept, 'document')} of {n_all:,}, evenly spaced in the order of the "
+        "corpus; the means are those of all documents."
+    )
+    return [row for row in found if str(row["document"]) in kept[str(row["corpus"])]], (told,)

@@ -1,0 +1,246 @@
+"""Charts of a study: made from its tables, drawn as files, readable by everyone."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reffree.errors import UnknownNameError
+from reffree.report.charts import charts_of
+from reffree.report.charts.chart import PALETTE, spaced, thinned
+from reffree.report.charts.drawing import draw_files, titled
+from reffree.report.charts.labels import CHARACTER, LIMIT, LINE, placements
+from tests import synthetic_results as synthetic
+
+EXPECTED = {
+    "correlate": ["correlations", "scatter", "documents"],
+    "perturb": ["perturbation-scaled", "perturbation-values"],
+    "density": ["density"],
+    "encoders": ["correlations", "agreement", "cross"],
+    "diagnose": ["noticed"],
+}
+
+
+def chart_of(result, name):
+    return next(chart for chart in charts_of(result) if chart.name == name)
+
+
+def first_picks(chart):
+    return {choice.field: choice.values[0] for choice in chart.choices}
+
+
+@pytest.mark.parametrize("study", EXPECTED)
+def test_every_study_has_its_charts(study):
+    assert [chart.name for chart in charts_of(synthetic.ALL[study]())] == EXPECTED[study]
+
+
+def test_no_chart_without_its_table():
+    assert charts_of(synthetic.unknown()) == []
+    result = synthetic.correlate(n_documents=2)
+    for table in ("correlations", "scores", "documents"):
+        left = replace(result, tables=tuple(t for t in result.tables if t.name != table))
+        assert len(charts_of(left)) == 2
+
+
+def test_no_chart_of_undefined_values():
+    result = synthetic.perturb()
+    curves = result.table("curves")
+    at = [field.name for field in curves.fields].index("scaled")
+    rows = tuple((*row[:at], None, *row[at + 1 :]) for row in curves.rows)
+    undefined = replace(result, tables=(replace(curves, rows=rows),))
+    assert [chart.name for chart in charts_of(undefined)] == ["perturbation-values"]
+
+
+def test_correlations_are_those_of_the_table():
+    result = synthetic.correlate(n_documents=2)
+    chart = chart_of(result, "correlations")
+    picks = {"corpus": "beta", "encoder": "mpnet", "coefficient": "kendall"}
+    drawn = {(row["facet"], row["row"], row["column"]): row["value"] for row in chart.drawn(picks)}
+    expected = {}
+    for row in result.table("correlations").records():
+        if all(row[name] == value for name, value in picks.items()):
+            name = f"{row['free']} (sentinel)" if row["is_sentinel"] == "yes" else row["free"]
+            expected[row["pool"], name, row["gold"]] = row["value"]
+    assert drawn == expected
+    assert drawn["independent", "random (sentinel)", "pk"] is None
+    assert [row["row"] for row in chart.rows][-1] == "random (sentinel)"
+
+
+def test_scatter_pairs_the_losses_of_a_system():
+    result = synthetic.correlate(n_documents=2)
+    chart = chart_of(result, "scatter")
+    picks = {"corpus": "alpha", "encoder": "minilm", "x": "sag", "y": "windowdiff"}
+    drawn = {row["system"]: (row["x"], row["y"]) for row in chart.drawn(picks)}
+    losses = {
+        (row["system"], row["metric"]): row["loss"]
+        for row in result.table("scores").records()
+        if row["corpus"] == "alpha" and row["encoder"] == "minilm"
+    }
+    expected = {s: (losses[s, "sag"], losses[s, "windowdiff"]) for s, _ in synthetic.systems()}
+    without = [system for system, (x, _) in expected.items() if x is None]
+    assert len(without) == 1
+    assert drawn == {k: v for k, v in expected.items() if k not in without}
+
+
+def test_means_of_the_strip_are_those_of_all_documents():
+    result = synthetic.correlate(n_documents=450, corpora=("alpha",), encoders=("minilm",))
+    chart = chart_of(result, "documents")
+    rows = chart.drawn({"metric": "arp_cos"})
+    assert len(chart.rows) <= 20_000
+    assert "of 450, evenly spaced" in chart.notes[0]
+    every = [
+        row["value"]
+        for row in result.table("documents").records()
+        if row["system"] == "gold" and row["metric"] == "arp_cos"
+    ]
+    shown = [row for row in rows if row["system"] == "gold"]
+    assert 100 < len(shown) < 450
+    assert [row["mean"] for row in shown] == pytest.approx([sum(every) / 450] * len(shown))
+
+
+def test_gold_density_is_marked_where_bor_is_one():
+    chart = chart_of(synthetic.density(), "density")
+    picks = {"corpus": "beta", "matching": "one_to_one", "x": "boundary density"}
+    rows = chart.drawn(picks)
+    assert [row["gold"] for row in rows] == pytest.approx([0.2] * len(rows))
+    assert {row["gold"] for row in chart.drawn({**picks, "x": "BOR"})} == {1}
+    assert {row["kind"] for row in rows} == {"sweep", "system", "own"}
+    own = [row["y"] for row in rows if row["kind"] == "own" and row["facet"] == "w_f1"]
+    assert own == [0.4] * 3
+    regimes = {row["regime"]: row["bor"] for row in rows}
+    assert regimes["conservative"] < 0.9 < regimes["balanced"] < 1.5 < regimes["aggressive"]
+
+
+def test_agreement_is_mirrored():
+    chart = chart_of(synthetic.encoders(), "agreement")
+    drawn = {(row["row"], row["column"]): row["value"] for row in chart.drawn(first_picks(chart))}
+    assert len(drawn) == 6
+    assert all(drawn[a, b] == drawn[b, a] for a, b in drawn)
+
+
+def test_coefficients_of_several_levels_are_one_choice():
+    result = synthetic.correlate(n_documents=2)
+    table = result.table("correlations")
+    at = [field.name for field in table.fields].index("level")
+    rows = tuple((*row[:at], "document", *row[at + 1 :]) for row in table.rows)
+    both = replace(result, tables=(replace(table, rows=(*table.rows, *rows)),))
+    choice = next(c for c in charts_of(both)[0].choices if c.field == "coefficient")
+    assert choice.values[:2] == ("pearson (corpus)", "kendall (corpus)")
+    assert len(choice.values) == 4
+
+
+@pytest.mark.parametrize("study", EXPECTED)
+def test_files_hold_drawn_marks_whatever_the_names(study):
+    names = []
+    charts = charts_of(synthetic.ALL[study](nasty=synthetic.NASTY))
+    picks = {"encoder": "minilm"} if study == "correlate" else {}
+    for name, content in draw_files(charts, "svg", picks):
+        tree = ET.fromstring(content)
+        groups = [
+            g
+            for g in tree.iter("{http://www.w3.org/2000/svg}g")
+            if "role-mark" in g.get("class", "")
+        ]
+        marks = [mark for g in groups for mark in g.iter("{http://www.w3.org/2000/svg}path")]
+        assert len(marks) > 5, name
+        assert b"NaN" not in content
+        assert name.endswith(".svg")
+        assert "/" not in name
+        names.append(name)
+    assert len(set(names)) == len(names) >= len(EXPECTED[study])
+
+
+def test_files_for_print_have_their_format_and_the_same_bytes():
+    charts = [chart_of(synthetic.encoders(), "agreement")]
+    for format, start in (("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")):
+        first, second = (list(draw_files(charts, format, {"metric": "sag"})) for _ in range(2))
+        assert [name for name, _ in first] == [f"agreement-sag.{format}"]
+        assert first[0][1].startswith(start)
+        # vl-convert numbers the parts of a PDF in no fixed order.
+        assert first == second or format == "pdf"
+
+
+def test_same_names_of_files_are_numbered():
+    result = synthetic.correlate(n_documents=1, corpora=("a/b", "a b"), encoders=("minilm",))
+    names = [name for name, _ in draw_files([chart_of(result, "scatter")], "svg", {"x": "sag"})]
+    assert names == ["scatter-a_b-sag-pk.svg", "scatter-a_b-sag-pk-2.svg"]
+
+
+@pytest.mark.parametrize(
+    ("picks", "message"),
+    [
+        ({"metrik": "sag"}, "unknown choice 'metrik'; did you mean 'metric'?"),
+        ({"metric": "sagg"}, "unknown metric 'sagg'; did you mean 'sag'?"),
+    ],
+)
+def test_unknown_picks(picks, message):
+    with pytest.raises(UnknownNameError) as caught:
+        list(draw_files(charts_of(synthetic.encoders()), "svg", picks))
+    assert message in str(caught.value)
+
+
+def test_titles_take_what_was_picked_literally():
+    spec = {"axes": [{"title": "\ue000x\ue000, loss"}], "data": [{"name": "rows"}]}
+    assert titled(spec, {"x": '"\\ </script>'})["axes"][0]["title"] == '"\\ </script>, loss'
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("colour", PALETTE)
+@pytest.mark.parametrize("ground", ["#ffffff", "#16181c"])
+def test_colours_stand_out_on_light_and_dark(colour, ground):
+    """WCAG 2.2, 1.4.11: graphics need 3 : 1."""
+    light, dark = sorted((luminance(colour), luminance(ground)), reverse=True)
+    assert (light + 0.05) / (dark + 0.05) >= 3
+
+
+@given(st.lists(st.integers()), st.integers(1, 30))
+def test_spaced_keeps_both_ends(items, n):
+    kept = spaced(items, n)
+    assert len(kept) == min(n, len(items))
+    if n > 1 and items:
+        assert (kept[0], kept[-1]) == (items[0], items[-1])
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(4, 200))
+def test_thinning_keeps_every_series(n_series, length, limit):
+    rows = [{"s": s, "x": x} for s in range(n_series) for x in range(length)]
+    kept, notes = thinned(rows, ["s"], limit)
+    assert len(kept) <= max(limit, 2 * n_series)
+    assert {row["s"] for row in kept} == set(range(n_series))
+    assert {0, length - 1} <= {row["x"] for row in kept}
+    assert bool(notes) == (len(kept) < len(rows))
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 400), st.floats(0, 300), st.text("abc", max_size=40)), max_size=25
+    )
+)
+def test_labels_never_overlap(given):
+    points, texts = [(x, y) for x, y, _ in given], [text for *_, text in given]
+    boxes = []
+    for (x, y), text, placed in zip(
+        points, texts, placements(points, texts, (400, 300)), strict=True
+    ):
+        if not placed["label_opacity"]:
+            continue
+        wide = min(LIMIT, CHARACTER * len(text))
+        start = {"left": 0, "right": wide, "center": wide / 2}[placed["label_align"]]
+        left = x + placed["label_dx"] - start
+        top = y + placed["label_dy"] - LINE / 2
+        assert left >= -1e-9
+        assert left + wide <= 400 + 1e-9
+        assert -1e-9 <= top <= 300 - LINE + 1e-9
+        for other in boxes:
+            apart = left + wide <= other[0] or other[0] + other[2] <= left
+            assert apart or top + LINE <= other[1] + 1e-9 or other[1] + LINE <= top + 1e-9
+        boxes.append((left, top, wide))
