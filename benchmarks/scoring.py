@@ -1,8 +1,9 @@
 """Time scoring many hypotheses of one document against three ways people write it today.
 
 Everything runs in one process, interleaved, and the best of several rounds counts, so that noise of
-the machine hits all alike. Writes ``benchmarks/results/scoring.json``; ``--table`` prints that file
-as markdown.
+the machine hits all alike. Between two ways is a rest in which the threads of the first, which
+OpenMP keeps awake for a while, go to sleep. Writes ``benchmarks/results/scoring.json``;
+``--table`` prints that file as markdown.
 
     python benchmarks/scoring.py
     python benchmarks/scoring.py --table
@@ -26,9 +27,13 @@ from numpy.typing import NDArray
 from sklearn.metrics import silhouette_samples
 
 import reffree
+from reffree.scoring import tables
 from reffree.scoring.metrics import WITHOUT_SEARCH
 
 RESULTS = Path(__file__).parent / "results" / "scoring.json"
+REST = 0.05
+"""Seconds between two ways."""
+
 Floats = NDArray[np.float64]
 Masses = Sequence[int]
 
@@ -174,8 +179,10 @@ def measure(n: int, d: int, count: int, rounds: int) -> dict[str, Any]:
         }
         sizes = {"reffree": count, "numpy": len(few), "sklearn": 1, "cdist": len(few)}
         for name, run in runs.items():
+            time.sleep(REST)
             spent = best_of(run, 1) / sizes[name]
             seconds[name] = min(spent, seconds.get(name, np.inf))
+    tables.spare.clear()  # memory kept from before counts, too
     tracemalloc.start()
     reffree.score_document(x, hypotheses)
     peak = tracemalloc.get_traced_memory()[1]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from array import array
+import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import chain
 
 import numpy as np
@@ -32,10 +33,14 @@ def mass_matrix(
             raise _refusal(
                 f"a matrix of shape {matrix.shape} and type {matrix.dtype}", n_units, name
             )
-        matrix = matrix.astype(np.int64, copy=False)
+        matrix = np.require(
+            matrix, np.int64, ["C", "W"]
+        )  # the one kind that loops are compiled for
     else:
         rows = [h.masses if isinstance(h, Segmentation) else h for h in hypotheses]
-        if not all(isinstance(row, (Sequence, np.ndarray)) for row in rows):
+        if not all(
+            issubclass(kind, (Sequence, np.ndarray)) for kind in {type(row) for row in rows}
+        ):
             raise InputError(
                 "hypotheses that are not lists",
                 expected="a list of hypotheses, each a list of masses",
@@ -43,26 +48,29 @@ def mass_matrix(
                 place=Place(document=name),
             )
         matrix = _padded(rows, n_units, name, first)
-    # Zeros may only stand at the end of a row.
-    has_gap = (matrix[:, 1:] > 0) & (matrix[:, :-1] < 1)
-    bad = (matrix < 0).any(1) | has_gap.any(1) | (matrix[:, 0] < 1)
-    wrong = bad if n_units is None else bad | (matrix.sum(1) != n_units)
+    total = matrix.sum(1)
+    bad = np.zeros(len(matrix), dtype=bool)
+    if isinstance(hypotheses, np.ndarray):
+        # Zeros may only stand at the end of a row.
+        has_gap = (matrix[:, 1:] > 0) & (matrix[:, :-1] < 1)
+        bad = (matrix < 0).any(1) | has_gap.any(1) | (matrix[:, 0] < 1)
+    wrong = bad if n_units is None else bad | (total != n_units)
     if wrong.any():
         at = int(np.argmax(wrong))
-        found = "a mass below 1" if bad[at] else f"masses that sum to {int(matrix[at].sum())}"
+        found = "a mass below 1" if bad[at] else f"masses that sum to {int(total[at])}"
         raise _refusal(f"hypothesis {first + at + 1} with {found}", n_units, name)
     return matrix
 
 
 def _padded(rows: list[Sequence[int]], n_units: int | None, name: str | None, first: int) -> Masses:
     """Rows of positive whole numbers under one another, padded with zeros."""
-    counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
     try:
-        flat = np.frombuffer(array("q", chain.from_iterable(rows)), dtype=np.int64)
-    except (TypeError, OverflowError):
-        at = next(i for i, row in enumerate(rows) if np.array(row).dtype.kind not in "iu")
+        flat = _packed(rows)
+    except (struct.error, TypeError):
+        at = next(i for i, row in enumerate(rows) if not _is_whole(row))
         found = f"hypothesis {first + at + 1} with masses that are not whole numbers"
         raise _refusal(found, n_units, name) from None
+    counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
     matrix = np.zeros((len(rows), max(1, int(counts.max(initial=1)))), dtype=np.int64)
     is_mass = np.arange(matrix.shape[1]) < counts[:, None]
     matrix[is_mass] = flat
@@ -73,17 +81,38 @@ def _padded(rows: list[Sequence[int]], n_units: int | None, name: str | None, fi
     return matrix
 
 
+def _packed(rows: list[Sequence[int]]) -> NDArray[np.int64]:
+    """All numbers in a row; the quickest way into an array that refuses fractions."""
+    packed = struct.pack(f"{sum(map(len, rows))}q", *chain.from_iterable(rows))
+    return np.frombuffer(packed, dtype=np.int64)
+
+
+def _is_whole(row: Sequence[int]) -> bool:
+    try:
+        _packed([row])
+    except (struct.error, TypeError):
+        return False
+    return True
+
+
 def distinct_rows(masses: Masses) -> tuple[Masses, NDArray[np.int64]]:
     """Return the rows without repeats, and for every row the place of its like."""
     # Rows with equal sums of random multiples are equal, but for chance: that is checked.
-    factors = np.random.default_rng(0).integers(1, 1 << 62, size=masses.shape[1])
     with np.errstate(over="ignore"):
-        sums = masses @ factors
+        sums = masses @ _factors(masses.shape[1])
+    ordered = np.sort(sums)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return masses, np.arange(len(masses))
     _, first, place = np.unique(sums, return_index=True, return_inverse=True)
     if not np.array_equal(masses[first][place], masses):
         distinct, place = np.unique(masses, axis=0, return_inverse=True)
         return distinct, place
     return masses[first], place
+
+
+@lru_cache(maxsize=8)
+def _factors(count: int) -> NDArray[np.int64]:
+    return np.random.default_rng(0).integers(1, 1 << 62, size=count)
 
 
 def stack_masses(matrices: Sequence[Masses]) -> Masses:

@@ -1,10 +1,11 @@
-"""Rows of work shared out over threads; compiled loops leave Python's lock alone."""
+"""Work shared out over threads; compiled loops leave Python's lock alone."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache, partial
 
 THREADED = 1 << 18
 """Numbers to go through from which threads are worth starting."""
@@ -19,8 +20,31 @@ def over_rows(work: Callable[[slice], object], n_rows: int, threads: int) -> Non
     """Call ``work`` on equal parts of the rows, one thread each; wait for all."""
     step = -(-n_rows // max(1, threads))
     parts = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, max(1, step))]
-    if len(parts) == 1:
-        work(parts[0])
-    elif parts:
-        with ThreadPoolExecutor(len(parts)) as pool:
-            list(pool.map(work, parts))
+    together([partial(work, part) for part in parts])
+
+
+def together(calls: Sequence[Callable[[], object]], *, threads: int = 2) -> None:
+    """Make all calls, which must not share out work themselves; the first one in this thread.
+
+    With one thread all are made here, one after the other.
+    """
+    here = calls if threads == 1 else calls[:1]
+    elsewhere = [_workers().submit(call) for call in calls[len(here) :]]
+    try:
+        for call in here:
+            call()
+    finally:
+        wait(elsewhere)
+    for made in elsewhere:
+        made.result()
+
+
+@cache
+def _workers() -> ThreadPoolExecutor:
+    """Threads that stay: starting them takes longer than a document's tables."""
+    return ThreadPoolExecutor(available_threads(), thread_name_prefix="reffree")
+
+
+if hasattr(os, "register_at_fork"):
+    # A forked process has none of the threads.
+    os.register_at_fork(after_in_child=_workers.cache_clear)

@@ -8,7 +8,9 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
     AutoModel,
+    AutoModelForCausalLM,
     FalconConfig,
+    GPT2Config,
     LlamaConfig,
     MPNetConfig,
     PreTrainedConfig,
@@ -22,56 +24,86 @@ WORDS = [
 ]
 SPECIAL = ["<pad>", "<s>", "</s>", "<unk>"]
 CHAT_TEMPLATE = "{% for m in messages %}<s> winter winter {{ m['content'] }} </s>{% endfor %}"
+REAL = {
+    # What the real config.json have that a tiny model can have too: FacebookAI/roberta-base,
+    # microsoft/mpnet-base, tiiuae/falcon-7b, HuggingFaceTB/SmolLM2-135M, openai-community/gpt2.
+    "roberta": {"layer_norm_eps": 1e-5, "type_vocab_size": 1, "hidden_act": "gelu"},
+    "mpnet": {"layer_norm_eps": 1e-5, "relative_attention_num_buckets": 32, "hidden_act": "gelu"},
+    "falcon": {
+        **{"alibi": False, "bias": False, "multi_query": True, "parallel_attn": True},
+        **{"new_decoder_architecture": False, "layer_norm_epsilon": 1e-5},
+    },
+    "llama": {
+        **{"hidden_act": "silu", "rms_norm_eps": 1e-5, "tie_word_embeddings": True},
+        **{"rope_parameters": {"rope_theta": 100_000.0, "rope_type": "default"}},
+    },
+    "gpt2": {"activation_function": "gelu_new", "layer_norm_epsilon": 1e-5},
+}
 SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+ENDS = {"bos_token_id": 1, "eos_token_id": 2}
+SHRUNK = {
+    "roberta": {
+        **{"pad_token_id": 0, "intermediate_size": 32, "max_position_embeddings": 34},
+    },
+    "mpnet": {"pad_token_id": 0, "intermediate_size": 32, "max_position_embeddings": 34},
+    "falcon": {"max_position_embeddings": 32},
+    "llama": {
+        **{"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 32},
+        **{"max_position_embeddings": 32},
+    },
+    "gpt2": {"max_position_embeddings": 32},
+}
+CONFIGS = {
+    "roberta": RobertaConfig,
+    "mpnet": MPNetConfig,
+    "falcon": FalconConfig,
+    "llama": LlamaConfig,
+    "gpt2": GPT2Config,
+}
+ENCODERS = ("roberta", "mpnet")
 
 
 def config(architecture: str) -> PreTrainedConfig:
     vocabulary = {"vocab_size": len(WORDS) + len(SPECIAL)}
-    ids = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
-    match architecture:
-        case "roberta":
-            return RobertaConfig(
-                **vocabulary, **ids, **SMALL, intermediate_size=32, max_position_embeddings=34
-            )
-        case "mpnet":
-            return MPNetConfig(
-                **vocabulary, **ids, **SMALL, intermediate_size=32, max_position_embeddings=34
-            )
-        case "falcon":
-            return FalconConfig(
-                **vocabulary, **SMALL, bos_token_id=1, eos_token_id=2, max_position_embeddings=32
-            )
-        case "llama":
-            return LlamaConfig(
-                **vocabulary, **SMALL, intermediate_size=32, max_position_embeddings=32
-            )
-    raise ValueError(architecture)
+    values = {**vocabulary, **ENDS, **SMALL, **REAL[architecture], **SHRUNK[architecture]}
+    return CONFIGS[architecture](**values)
 
 
-def tokenizer(architecture: str, *, chat: bool = False) -> PreTrainedTokenizerFast:
+def tokenizer(
+    architecture: str, *, chat: bool = False, padding_side: str = "right"
+) -> PreTrainedTokenizerFast:
     vocabulary = {word: i for i, word in enumerate([*SPECIAL, *WORDS])}
     core = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     core.pre_tokenizer = pre_tokenizers.Whitespace()
     special = {"eos_token": "</s>", "unk_token": "<unk>"}
-    if architecture in ("roberta", "mpnet"):
+    if architecture in ENCODERS:
         core.post_processor = processors.RobertaProcessing(
             ("</s>", 2), ("<s>", 1), trim_offsets=False
         )
         special |= {"pad_token": "<pad>", "bos_token": "<s>"}
-    wrapped = PreTrainedTokenizerFast(tokenizer_object=core, **special)
+    wrapped = PreTrainedTokenizerFast(tokenizer_object=core, padding_side=padding_side, **special)
     if chat:
         wrapped.chat_template = CHAT_TEMPLATE
     return wrapped
 
 
 def save_checkpoint(
-    architecture: str, folder: Path, *, chat: bool = False, dtype: torch.dtype = torch.float32
+    architecture: str,
+    folder: Path,
+    *,
+    chat: bool = False,
+    dtype: torch.dtype = torch.float32,
+    padding_side: str = "right",
+    head: bool = False,
 ) -> Path:
-    torch.manual_seed(0)
-    model = AutoModel.from_config(config(architecture))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.normal_(std=0.5)
+    """Save a checkpoint; ``head`` adds the one that predicts tokens, as generators have it."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        kind = AutoModelForCausalLM if head else AutoModel
+        model = kind.from_config(config(architecture))
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.normal_(std=0.5)
     model.to(dtype).save_pretrained(folder)
-    tokenizer(architecture, chat=chat).save_pretrained(folder)
+    tokenizer(architecture, chat=chat, padding_side=padding_side).save_pretrained(folder)
     return folder

@@ -1,41 +1,43 @@
-"""The cache keeps what it was given, shares it, and refuses whatever it cannot vouch for."""
+"""The cache keeps what it was given, and refuses or mends whatever it cannot vouch for."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import shutil
 import sqlite3
 import subprocess
 import sys
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+import reffree
 from reffree.encoders.base import Encoded, EncoderSpec
 from reffree.encoders.cache import (
     CachedEncoder,
     EmbeddingCache,
     cache_files,
     cache_path,
+    choose_files,
+    old_files,
     remove,
 )
-from reffree.errors import CacheError
+from reffree.errors import CacheError, OptionError, UnknownNameError
 
 SPEC = EncoderSpec(
-    name="org/Tiny Model",
-    revision="r1",
-    pooling="mean",
-    normalisation="l2",
-    dtype="float32",
-    max_length=8,
-    backend="test",
+    **{field.name: "x" for field in fields(EncoderSpec)}
+    | {"name": "org/Tiny Model", "revision": "r1", "max_length": 8}
 )
+DIMENSION = 48
 
 
-def vector(text: str) -> np.ndarray:
-    digest = hashlib.sha256(text.encode()).digest()
-    return np.frombuffer(digest, dtype=np.uint8)[:6].astype(np.float32) / 255
+def vector(text: str, revision: str = "r1") -> np.ndarray:
+    digest = hashlib.blake2b(f"{revision} {text}".encode(), digest_size=DIMENSION).digest()
+    return np.frombuffer(digest, dtype=np.uint8).astype(np.float32) / 255
 
 
 class HashEncoder:
@@ -53,9 +55,8 @@ class HashEncoder:
             if self.stop_after is not None and len(self.seen) >= self.stop_after:
                 raise KeyboardInterrupt
             self.seen += [texts[i] for i in batch]
-            yield Encoded(
-                batch, np.stack([vector(texts[i]) for i in batch]), [len(texts[i]) for i in batch]
-            )
+            vectors = np.stack([vector(texts[i], self.spec.revision) for i in batch])
+            yield Encoded(batch, vectors, [len(texts[i]) for i in batch])
 
 
 def collect(encoder, texts):
@@ -75,22 +76,40 @@ def open_cached(folder, **keywords):
 TEXTS = [f"text {i} — naïve ☃" for i in range(1300)]
 
 
+def filled(folder, texts=TEXTS[:20], spec=SPEC):
+    """Write texts to a cache as a whole run does, and return its file."""
+    encoder, _ = open_cached(folder, spec=spec)
+    collect(encoder, texts)
+    encoder.cache.close()
+    return cache_path(folder, spec)
+
+
+def change(path, statement, *values):
+    db = sqlite3.connect(path)
+    db.execute(statement, values)
+    db.commit()
+    db.close()
+
+
 def test_second_run_computes_nothing(tmp_path):
     first, inner = open_cached(tmp_path)
     expected, tokens = collect(first, TEXTS)
     assert sorted(inner.seen) == sorted(TEXTS)
+    assert first.n_encoded == len(TEXTS)
     second, inner = open_cached(tmp_path)
     got, again = collect(second, TEXTS)
     assert inner.seen == []
+    assert second.n_encoded == 0
     assert_array_equal(got, expected)
     assert_array_equal(got, np.stack([vector(t) for t in TEXTS]))
     assert again == tokens == [len(t) for t in TEXTS]
+    assert list(second.cache.verify())[-1] == len(TEXTS)
 
 
 def test_only_missing_texts_are_computed_and_order_is_kept(tmp_path):
-    first, _ = open_cached(tmp_path)
-    collect(first, TEXTS[:50])
+    filled(tmp_path, TEXTS[:50])
     second, inner = open_cached(tmp_path)
+    assert second.missing(TEXTS[40:60]) == list(range(10, 20))
     got, _ = collect(second, TEXTS[40:60])
     assert sorted(inner.seen) == sorted(TEXTS[50:60])
     assert_array_equal(got, np.stack([vector(t) for t in TEXTS[40:60]]))
@@ -116,113 +135,130 @@ def test_every_ingredient_of_the_spec_gets_a_file_of_its_own(tmp_path):
         paths.add(cache_path(tmp_path, replace(SPEC, **{field.name: changed})))
     assert len(paths) == 1 + len(fields(EncoderSpec))
     assert cache_path(tmp_path, SPEC).name.startswith("tiny-model-")
+    long = cache_path(tmp_path, replace(SPEC, name="m" * 300))
+    EmbeddingCache(long, replace(SPEC, name="m" * 300)).close()
 
 
-WRITER = """
-import sys
-from pathlib import Path
-from tests.test_cache import TEXTS, open_cached, collect
-encoder, _ = open_cached(Path(sys.argv[1]))
-collect(encoder, TEXTS[int(sys.argv[2]):int(sys.argv[3])])
-"""
+def test_two_settings_never_mix(tmp_path):
+    other = replace(SPEC, revision="r2")
+    for texts in (TEXTS[:40], TEXTS[20:60], TEXTS[:60]):
+        for spec in (SPEC, other):
+            got, _ = collect(open_cached(tmp_path, spec=spec)[0], texts)
+            assert_array_equal(got, np.stack([vector(t, spec.revision) for t in texts]))
 
 
-OPENER = """
-import sys, time
-from pathlib import Path
-from tests.test_cache import SPEC, EmbeddingCache, cache_path
-Path(sys.argv[1], f"ready{sys.argv[2]}").touch()
-while not Path(sys.argv[1], "go").exists():
-    pass
-EmbeddingCache(cache_path(Path(sys.argv[1]), SPEC), SPEC)
-"""
-
-
-def test_processes_may_create_a_file_at_the_same_moment(tmp_path, pytestconfig):
-    openers = [
-        subprocess.Popen(
-            [sys.executable, "-c", OPENER, str(tmp_path), str(i)],
-            cwd=pytestconfig.rootpath,
-            stderr=subprocess.PIPE,
-        )
-        for i in range(6)
-    ]
-    while len(list(tmp_path.glob("ready*"))) < 6:
-        assert all(opener.poll() is None for opener in openers)
-    (tmp_path / "go").touch()
-    for opener in openers:
-        _, errors = opener.communicate(timeout=120)
-        assert opener.returncode == 0, errors.decode()
+def test_a_row_of_another_encoder_fails_its_checksum(tmp_path, caplog):
+    """Even one copied into the file by hand: a row belongs to its fingerprint."""
+    other = replace(SPEC, revision="r2")
+    source = filled(tmp_path / "a", spec=other)
+    target = filled(tmp_path / "b", TEXTS[20:40])
+    db = sqlite3.connect(target)
+    db.execute("ATTACH ? AS other", [str(source)])
+    db.execute("INSERT INTO v (k, e, tokens, checksum) SELECT k, e, tokens, checksum FROM other.v")
+    db.commit()
+    db.close()
+    got, _ = collect(open_cached(tmp_path / "b")[0], TEXTS[:40])
+    assert_array_equal(got, np.stack([vector(t) for t in TEXTS[:40]]))
+    assert "found 20 rows failing the checksum; encoded again" in caplog.text
 
 
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE meta SET value = '{' WHERE name = 'name'",
+        "UPDATE meta SET value = '{' WHERE name = 'spec'",
+        "UPDATE meta SET value = '3' WHERE name = 'spec'",
+        "UPDATE meta SET value = '\"r1\"' WHERE name = 'fingerprint'",
+        "DELETE FROM meta",
         "DROP TABLE meta",
         "DROP TABLE v",
-        "UPDATE v SET tokens = 'many'",
-        "UPDATE v SET e = 'text'",
+        "DROP TABLE use",
+        "UPDATE meta SET value = 'many' WHERE name = 'dimension'",
     ],
 )
 def test_damaged_tables_offer_a_rebuild(tmp_path, damage):
-    db = sqlite3.connect(filled(tmp_path))
-    db.execute(damage)
-    db.commit()
-    db.close()
+    change(filled(tmp_path), damage)
     with pytest.raises(CacheError, match="reffree cache rm tiny-model"):
         collect(open_cached(tmp_path)[0], TEXTS[:20])
 
 
-def test_a_checksum_covers_text_and_tokens(tmp_path):
-    db = sqlite3.connect(filled(tmp_path))
-    first, second = db.execute("SELECT k, e FROM v LIMIT 2").fetchall()
-    db.execute("DELETE FROM v WHERE k = ?", [second[0]])
-    db.execute("UPDATE v SET k = ? WHERE k = ?", [second[0], first[0]])
-    db.commit()
-    db.close()
-    with pytest.raises(CacheError, match="checksum"):
-        collect(open_cached(tmp_path)[0], TEXTS[:20])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE v SET tokens = 'many' WHERE id <= 3",
+        "UPDATE v SET tokens = tokens + 1 WHERE id <= 3",
+        "UPDATE v SET e = 'text' WHERE id <= 3",
+        "UPDATE v SET e = substr(e, 5) WHERE id <= 3",
+        "UPDATE v SET e = substr(e, 5) || substr(e, 1, 4) WHERE id <= 3",
+        "UPDATE v SET checksum = 0 WHERE id <= 3",
+        "UPDATE v SET e = (SELECT e FROM v WHERE id = 9), tokens = (SELECT tokens FROM v WHERE "
+        "id = 9), checksum = (SELECT checksum FROM v WHERE id = 9) WHERE id <= 3",
+    ],
+)
+def test_a_damaged_row_is_encoded_again_and_told(tmp_path, damage, caplog):
+    path = filled(tmp_path)
+    change(path, damage)
+    encoder, inner = open_cached(tmp_path)
+    with pytest.raises(CacheError, match=r"found 3 of 20 rows that fail their checksum.*cache rm"):
+        list(encoder.cache.verify())
+    for _ in range(2):
+        got, tokens = collect(encoder, TEXTS[:20])
+        assert_array_equal(got, np.stack([vector(t) for t in TEXTS[:20]]))
+        assert tokens == [len(t) for t in TEXTS[:20]]
+    assert len(inner.seen) == 3
+    assert list(encoder.cache.verify())[-1] == 20
+    (note,) = caplog.messages
+    assert note.startswith(f"reffree: note: {path}: found 3 rows failing the checksum; encoded")
 
 
-def test_processes_share_a_file(tmp_path, pytestconfig):
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(tmp_path), str(start), str(start + 700)],
-            cwd=pytestconfig.rootpath,
-            stderr=subprocess.PIPE,
-        )
-        for start in (0, 300, 600)
-    ]
-    for writer in writers:
-        _, errors = writer.communicate(timeout=120)
-        assert writer.returncode == 0, errors.decode()
-    last, inner = open_cached(tmp_path)
-    got, _ = collect(last, TEXTS)
-    assert inner.seen == []
-    assert_array_equal(got, np.stack([vector(t) for t in TEXTS]))
-    assert list(last.cache.verify())[-1] == len(TEXTS)
+def test_mending_is_told_on_standard_error(tmp_path, pytestconfig):
+    change(filled(tmp_path), "UPDATE v SET tokens = 99 WHERE id = 3")
+    code = (
+        "import sys, pathlib; from tests.test_cache import TEXTS, collect, open_cached\n"
+        "collect(open_cached(pathlib.Path(sys.argv[1]))[0], TEXTS[:20])\n"
+        "assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path],
+        cwd=pytestconfig.rootpath,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("reffree: note: ")
+    assert "found 1 row failing the checksum; encoded again" in line
 
 
-def filled(tmp_path):
+def test_files_are_chosen_by_name(tmp_path):
+    paths = [tmp_path / f"{name}.sqlite" for name in ("tiny-1", "tiny-12", "wide-3")]
+    assert choose_files(["w", "tiny-1", "tiny-12"], paths) == [paths[2], paths[0], paths[1]]
+    with pytest.raises(OptionError, match=r"'tiny', with which several .* one of tiny-1, tiny-12"):
+        choose_files(["tiny"], paths)
+    with pytest.raises(UnknownNameError, match="unknown cache file 'wider'; did you mean"):
+        choose_files(["wider"], paths)
+
+
+def test_a_row_that_another_process_mended_stays(tmp_path):
+    path = filled(tmp_path)
+    change(path, "UPDATE v SET tokens = tokens + 1 WHERE id = 3")
+    encoder, _ = open_cached(tmp_path)
+    (at,) = encoder.missing(TEXTS[:20])
+    collect(open_cached(tmp_path)[0], TEXTS[:20])
+    change(path, "UPDATE v SET id = 3 WHERE id = 20")  # the mended row, or another, has that id now
+    encoder.cache.put(["new"], vector("new")[None], [3])
+    assert open_cached(tmp_path)[0].missing([*TEXTS[:20], "new"]) in ([], [at])
+    assert 3 in {row[0] for row in sqlite3.connect(path).execute("SELECT id FROM v")}
+
+
+def test_what_is_no_vector_of_this_encoder_is_not_stored(tmp_path):
     encoder, _ = open_cached(tmp_path)
     collect(encoder, TEXTS[:20])
-    encoder.cache.close()
-    return cache_path(tmp_path, SPEC)
-
-
-def test_a_flipped_bit_is_never_read_as_a_vector(tmp_path):
-    path = filled(tmp_path)
-    db = sqlite3.connect(path)
-    key, blob = db.execute("SELECT k, e FROM v LIMIT 1").fetchone()
-    db.execute("UPDATE v SET e = ? WHERE k = ?", [bytes([blob[0] ^ 1]) + blob[1:], key])
-    db.commit()
-    db.close()
-    encoder, _ = open_cached(tmp_path)
-    with pytest.raises(CacheError, match=r"a row that fails its checksum.*reffree cache rm tiny-"):
-        collect(encoder, TEXTS[:20])
-    with pytest.raises(CacheError, match="checksum"):
-        list(encoder.cache.verify())
+    with pytest.raises(CacheError, match="NaN or infinity"):
+        encoder.cache.put(["a"], np.full((1, DIMENSION), np.nan, np.float32), [1])
+    with pytest.raises(CacheError, match=f"vectors of {DIMENSION} numbers where the .* gives 3;"):
+        encoder.cache.put(["a"], np.ones((1, 3), np.float32), [1])
+    assert encoder.missing(["a"]) == [0]
 
 
 @pytest.mark.parametrize("content", [b"not a database at all" * 100, b"\0" * 4096, b"{}"])
@@ -238,21 +274,11 @@ def test_a_foreign_file_gives_a_sentence(tmp_path, content):
 def test_a_foreign_database_is_left_as_it_is(tmp_path):
     path = cache_path(tmp_path, SPEC)
     path.parent.mkdir(parents=True)
-    db = sqlite3.connect(path)
-    db.execute("CREATE TABLE recipes (name TEXT)")
-    db.commit()
-    db.close()
+    change(path, "CREATE TABLE recipes (name TEXT)")
     before = path.read_bytes()
     with pytest.raises(CacheError, match="a file that reffree did not make"):
         EmbeddingCache(path, SPEC)
     assert path.read_bytes() == before
-
-
-def test_a_truncated_file_gives_a_sentence(tmp_path):
-    path = filled(tmp_path)
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(CacheError, match=r"damaged|malformed"):
-        collect(open_cached(tmp_path)[0], TEXTS[:20])
 
 
 def test_vectors_of_another_encoder_are_refused(tmp_path):
@@ -263,11 +289,14 @@ def test_vectors_of_another_encoder_are_refused(tmp_path):
         EmbeddingCache(cache_path(tmp_path, other), other)
 
 
-def test_another_schema_version_is_refused(tmp_path):
+def test_versions_of_the_layout_keep_apart(tmp_path):
     path = filled(tmp_path)
-    db = sqlite3.connect(path)
-    db.execute("PRAGMA user_version = 99")
-    db.close()
+    old = path.parents[1] / "v1" / path.name
+    old.parent.mkdir()
+    shutil.copy(path, old)
+    assert cache_files(tmp_path) == [path]
+    assert old_files(tmp_path) == [old]
+    change(path, "PRAGMA user_version = 99")
     with pytest.raises(CacheError, match="another version of reffree"):
         EmbeddingCache(path, SPEC)
 
@@ -276,11 +305,39 @@ def test_a_place_that_cannot_be_written_gives_a_sentence(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(CacheError, match=r"Not a directory.*another --cache-dir"):
         EmbeddingCache(cache_path(tmp_path / "file", SPEC), SPEC)
+    path = cache_path(tmp_path, SPEC)
+    path.mkdir(parents=True)
+    with pytest.raises(CacheError, match=r"cannot be opened or created.*another --cache-dir"):
+        EmbeddingCache(path, SPEC)
+    with pytest.raises(CacheError, match="found no such cache file"):
+        EmbeddingCache(tmp_path / "none.sqlite")
 
 
 def test_remove_takes_the_logs_too(tmp_path):
     path = filled(tmp_path)
     size = path.stat().st_size
+    Path(f"{path}-wal").touch()
     assert cache_files(tmp_path) == [path]
     assert remove([path]) >= size
     assert list(path.parent.iterdir()) == []
+
+
+def test_no_pickle_in_what_reads_or_writes_vectors():
+    """No format that can hold code, neither on disk nor between processes."""
+    banned = {"pickle", "cPickle", "dill", "joblib", "shelve", "marshal", "torch.save"}
+    calls = {"broadcast_object_list", "all_gather_object", "gather_object"}
+    encoders = Path(reffree.__file__).parent / "encoders"
+    names = ("cache/*.py", "ranks.py", "sharding.py", "launching.py", "precomputed.py")
+    paths = [path for name in names for path in encoders.glob(name)]
+    assert len(paths) > 10
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                assert not banned & {alias.name for alias in node.names}, path
+            elif isinstance(node, ast.ImportFrom):
+                assert node.module not in banned, path
+            elif isinstance(node, ast.Attribute):
+                assert node.attr not in calls, path
+            elif isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+                assert isinstance(node.value, ast.Constant), path
+                assert node.value.value is False, path

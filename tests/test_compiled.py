@@ -11,10 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from reffree.errors import InputError
 from reffree.masses import mass_matrix
+from reffree.parallel import together
 from reffree.scoring.compiled import CompiledDocument
 from reffree.scoring.engine import COMPILED_FROM, score_document, score_documents
 from reffree.scoring.metrics import COMPILED, parse_metrics
+from reffree.scoring.tables import Band, build_tables
 from tests.test_scoring import documents, hypotheses, oracle, random_masses
 
 
@@ -90,6 +93,88 @@ def test_a_million_hypotheses_in_a_small_memory():
         assert len(values) == 1_000_000
         expected = np.array([alone[cut][name].item() for cut in range(1, 12)])[cuts - 1]
         assert_allclose(values, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [7, 64, 200])
+def test_a_score_is_the_same_to_the_last_bit_in_any_company(n):
+    """Neither other hypotheses nor threads change it."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(n, 1100)) * 10 ** rng.uniform(-4, 4, size=(n, 1))
+    x[3] = x[4]
+    masses = [random_masses(rng, n, int(k)) for k in rng.integers(2, n, size=600)]
+    in_company = score_document(x, masses)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3 if threads != 3 else 2)
+        other_threads = score_document(x, masses)
+    finally:
+        torch.set_num_threads(threads)
+    for name, values in in_company.items():
+        assert_array_equal(values, other_threads[name])
+    for i in range(0, 600, 60):
+        some = [masses[i]] * (1 + COMPILED_FROM // n)
+        for name, values in score_document(x, some).items():
+            assert values[0] == in_company[name][i], name
+
+
+def test_tables_of_one_document_are_safe_from_the_next():
+    rng = np.random.default_rng(6)
+    matrix = mass_matrix([[10, 20, 30], [30, 20, 10]], 60)
+    kept, gone, last = (CompiledDocument(torch.from_numpy(rng.normal(size=(60, 3)))) for _ in "abc")
+    for document in (kept, gone):
+        document.prepare(matrix, lambda: 1 << 30)
+    before, _ = kept.score(matrix, 1)
+    gone.discard()
+    last.prepare(matrix, lambda: 1 << 30)  # in the memory of the one that is gone
+    last.score(matrix, 1)
+    assert_array_equal(kept.score(matrix, 1)[0], before)
+    with pytest.raises(RuntimeError, match="prepare"):
+        gone.score(matrix, 1)
+
+
+def test_spreads_are_the_dispersions_of_all_spans():
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=(9, 3))
+    edges = np.arange(10)
+    everything = Band(np.zeros_like(edges), np.full_like(edges, 9), edges * 9, 90)
+    spread = build_tables(x, 0.0, everything).spread.reshape(10, 9, 3)
+    for start in range(9):
+        for stop in range(start + 2, 10):
+            part = x[start:stop]
+            unit = part / np.linalg.norm(part, axis=1, keepdims=True)
+            centre = part.mean(axis=0)
+            cosines = [a @ b for i, a in enumerate(unit) for b in unit[:i]]
+            expected = (
+                part.var(axis=0).sum(),
+                1 - (unit @ centre).mean() / np.linalg.norm(centre),
+                1 - np.mean(cosines),
+            )
+            assert_allclose(spread[start, stop - 1], expected, rtol=1e-12)
+    assert not np.tril(spread[:9, :, 0]).any()
+
+
+def test_any_kind_of_matrix_is_read():
+    matrix = mass_matrix([[3, 4, 5], [6, 6], [12]], 12)
+    for other in (np.asfortranarray(matrix), matrix.astype(np.uint8), matrix.copy()):
+        other.flags.writeable = False
+        assert_array_equal(mass_matrix(other, 12), matrix)
+        assert mass_matrix(other, 12).flags.c_contiguous
+
+
+@pytest.mark.parametrize("row", [[3.0, 4], [[3], [4]], "34", [None, 7], [1 << 70, 1]])
+def test_masses_that_are_no_whole_numbers_are_refused(row):
+    with pytest.raises(InputError, match="hypothesis 2 with masses that are not whole numbers"):
+        mass_matrix([[3, 4], row], 7)
+
+
+def test_a_call_that_fails_elsewhere_fails_here():
+    def fail():
+        raise ValueError("elsewhere")
+
+    done = []
+    with pytest.raises(ValueError, match="elsewhere"):
+        together([lambda: done.append(1), fail])
+    assert done == [1]
 
 
 def test_a_small_budget_changes_nothing():

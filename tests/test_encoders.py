@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,12 +18,8 @@ from reffree.corpus import Corpus, Document
 from reffree.encoders.batching import plan_batches
 from reffree.encoders.device import choose_device, scoring_device
 from reffree.encoders.embed import embed
-from reffree.encoders.models import (
-    PACKAGE_FILES,
-    _packaged_folder,
-    check_packaged_files,
-    find_model,
-)
+from reffree.encoders.models import find_model
+from reffree.encoders.packages import PACKAGED, check_files, packaged_folder
 from reffree.encoders.precomputed import from_arrays, from_file
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
 from reffree.errors import EncoderError, InputError, UnknownNameError
@@ -84,34 +80,36 @@ def test_batch_plan_changes_nothing(minilm, batch_tokens):
     assert tokens[-1] == 402
 
 
-def tampered(tmp_path, change):
+MINILM = PACKAGED["minilm"]
+
+
+@pytest.fixture
+def copy_of_minilm(tmp_path):
+    """The package's model folder in links, whose files may be replaced."""
     folder = tmp_path / "model"
-    shutil.copytree(_packaged_folder(), folder)
-    change(folder)
+    shutil.copytree(packaged_folder("minilm"), folder, copy_function=os.symlink)
     return folder
 
 
-@pytest.mark.parametrize("name", sorted(PACKAGE_FILES))
-def test_a_changed_file_of_the_package_is_refused(tmp_path, name):
-    def change(folder: Path) -> None:
-        data = bytearray((folder / name).read_bytes())
-        data[len(data) // 2] ^= 1
-        (folder / name).write_bytes(data)
-
-    folder = tampered(tmp_path, change)
+@pytest.mark.parametrize("name", sorted(MINILM.files))
+def test_a_changed_file_of_the_package_is_refused(copy_of_minilm, name):
+    data = bytearray((copy_of_minilm / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    (copy_of_minilm / name).unlink()
+    (copy_of_minilm / name).write_bytes(data)
     with pytest.raises(EncoderError, match=r"found sha256 .* expected .* reinstall version 0.1.0"):
-        check_packaged_files(folder)
+        check_files(MINILM, copy_of_minilm)
 
 
-def test_missing_and_added_files_of_the_package_are_refused(tmp_path):
-    folder = tampered(tmp_path, lambda f: (f / "adapter_config.json").write_text("{}"))
+def test_missing_and_added_files_of_the_package_are_refused(copy_of_minilm):
+    (copy_of_minilm / "adapter_config.json").write_text("{}")
     with pytest.raises(EncoderError, match=r"adapter_config.json: found a file that does not"):
-        check_packaged_files(folder)
-    (folder / "adapter_config.json").unlink()
-    check_packaged_files(folder)
-    (folder / "tokenizer.json").unlink()
+        check_files(MINILM, copy_of_minilm)
+    (copy_of_minilm / "adapter_config.json").unlink()
+    check_files(MINILM, copy_of_minilm)
+    (copy_of_minilm / "tokenizer.json").unlink()
     with pytest.raises(EncoderError, match=r"tokenizer.json: found sha256 no file"):
-        check_packaged_files(folder)
+        check_files(MINILM, copy_of_minilm)
 
 
 TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4)]

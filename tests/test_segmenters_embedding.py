@@ -8,7 +8,6 @@ from itertools import combinations
 import numpy as np
 import pytest
 import ruptures
-import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

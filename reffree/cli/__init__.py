@@ -17,11 +17,19 @@ COMMANDS = {
     "compare": ("reffree.cli.compare", "Which system is better, paired over documents."),
     "agreement": ("reffree.cli.agreement", "How far annotators agree, beyond chance."),
     "segment": ("reffree.cli.segment", "Make hypotheses with published methods and baselines."),
+    "correlate": ("reffree.cli.correlate", "Do metrics without gold rank systems as gold does?"),
+    "encoders": ("reffree.cli.encoders", "Compare encoders on your corpus."),
     "perturb": ("reffree.cli.perturb", "Make segmentations worse by a known amount."),
+    "density": ("reffree.cli.density", "Quality against the number of boundaries."),
+    "report": ("reffree.cli.report", "Show a study's results: a page, tables, charts for papers."),
+    "diagnose": ("reffree.cli.diagnose", "What misleads metrics on a corpus; which to trust."),
     "chunkers": ("reffree.cli.chunkers", "Score text splitters on plain text."),
     "train-scorer": ("reffree.cli.train_scorer", "Train a boundary scorer for reffree segment."),
+    "run": ("reffree.cli.run", "Run a whole study from a YAML file."),
     "convert": ("reffree.cli.convert", "Convert between corpus formats."),
-    "cache": ("reffree.cli.cache", "List, check and remove cached embeddings."),
+    "embed": ("reffree.cli.embed", "Fill the embedding cache, on one device or many."),
+    "models": ("reffree.cli.models", "List encoders: size, licence, speed, what is here."),
+    "cache": ("reffree.cli.cache", "List, check, carry and remove cached embeddings."),
 }
 INTERRUPTED = 130
 

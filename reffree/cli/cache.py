@@ -1,14 +1,27 @@
-"""``reffree cache``: what is on disk, whether it is intact, and how to be rid of it."""
+"""``reffree cache``: what is on disk, whether it is intact, how to carry it and be rid of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from reffree.cli.options import progress
-from reffree.errors import CacheError, UnknownNameError, counted
+from reffree.cli.cache_verify import verify_files
+from reffree.errors import CacheError, counted
+
+if TYPE_CHECKING:
+    from reffree.encoders.cache.transfer import Added
+
+
+def _limit(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
+    if text is None:
+        return None
+    from reffree.encoders.cache.eviction import parse_limit
+
+    return parse_limit(text, "--cache-limit")
+
 
 folder_option = click.option(
     "--cache-dir",
@@ -16,88 +29,195 @@ folder_option = click.option(
     envvar="REFFREE_CACHE_DIR",
     help="Folder of the embedding cache.  [default: the user's cache folder]",
 )
+limit_option = click.option(
+    "--cache-limit",
+    envvar="REFFREE_CACHE_LIMIT",
+    callback=_limit,
+    metavar="SIZE",
+    help="The most that all cached embeddings may take, such as 500M or 2G; those used longest "
+    "ago make room. REFFREE_CACHE_LIMIT sets it for every command.",
+)
 
 
 @click.group(name="cache")
 def command() -> None:
-    """List, check and remove cached embeddings."""
+    """List, check, carry and remove cached embeddings."""
+
+
+command.add_command(verify_files)
 
 
 @command.command(name="ls")
 @folder_option
 def list_files(cache_dir: Path | None) -> None:
     """Show every cache file: encoder, revision, vectors, size."""
-    from reffree.encoders.cache import EmbeddingCache, cache_files, default_folder
+    from reffree.encoders.cache import EmbeddingCache, cache_files, default_folder, old_files
 
     folder = cache_dir or default_folder()
     paths = cache_files(folder)
+    size = 0
     for path in paths:
         try:
-            info = EmbeddingCache(path).info()
+            with EmbeddingCache(path) as cache:
+                info = cache.info()
         except CacheError as error:
             click.echo(f"{path.stem}  {error}")
             continue
+        size += info.size
         click.echo(
             f"{path.stem}  {info.encoder}@{info.revision}  {info.rows:,} vectors of "
             f"{info.dimension or 0}  {_megabytes(info.size)}"
         )
-    click.echo(f"{counted(len(paths), 'cache file')} in {folder}", err=True)
+    click.echo(f"{counted(len(paths), 'cache file')}, {_megabytes(size)}, in {folder}", err=True)
+    if old := old_files(folder):
+        size = sum(path.stat().st_size for path in old)
+        click.echo(
+            f"reffree: note: {counted(len(old), 'file')} of other versions of reffree, "
+            f"{_megabytes(size)}: remove with reffree cache rm --old",
+            err=True,
+        )
 
 
 @command.command(name="rm")
 @click.argument("names", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Remove every cache file.")
+@click.option("--old", is_flag=True, help="Remove the files of other versions of reffree.")
 @folder_option
-def remove_files(names: tuple[str, ...], everything: bool, cache_dir: Path | None) -> None:
+def remove_files(
+    names: tuple[str, ...], everything: bool, old: bool, cache_dir: Path | None
+) -> None:
     """Remove cache files by NAME, as shown by reffree cache ls (a unique beginning will do)."""
-    from reffree.encoders.cache import cache_files, default_folder, remove
+    from reffree.encoders.cache import (
+        cache_files,
+        choose_files,
+        default_folder,
+        old_files,
+        remove,
+    )
 
-    if bool(names) == everything:
-        raise click.UsageError("name the files to remove, or pass --all.")
-    paths = cache_files(cache_dir or default_folder())
-    chosen = paths if everything else _choose(names, paths)
+    if bool(names) + everything + old != 1:
+        raise click.UsageError("name the files to remove, or pass --all or --old.")
+    folder = cache_dir or default_folder()
+    paths = cache_files(folder)
+    if names:
+        chosen = choose_files(names, paths)
+    else:
+        chosen = [*(paths if everything else []), *old_files(folder)]
     freed = remove(chosen)
     click.echo(f"removed {counted(len(chosen), 'cache file')}, {_megabytes(freed)}")
 
 
-@command.command(name="verify")
-@click.argument("names", nargs=-1)
+@command.command(name="evict")
+@limit_option
 @folder_option
-def verify_files(names: tuple[str, ...], cache_dir: Path | None) -> None:
-    """Check every vector's checksum, in the files named or in all; exit 1 if any is damaged."""
-    from reffree.encoders.cache import EmbeddingCache, cache_files, default_folder
+def evict_rows(cache_limit: int | None, cache_dir: Path | None) -> None:
+    """Delete the vectors used longest ago until the rest fits into --cache-limit."""
+    from reffree.encoders.cache import cache_files, default_folder
+    from reffree.encoders.cache.eviction import evict
 
-    paths = cache_files(cache_dir or default_folder())
-    damaged = 0
-    for path in _choose(names, paths) if names else paths:
-        try:
-            cache = EmbeddingCache(path)
-            rows = cache.info().rows
-            with progress("Verifying", rows) as advance:
-                for _ in cache.verify():
-                    advance(1)
-        except CacheError as error:
-            damaged += 1
-            click.echo(f"{path.stem}  DAMAGED  {error}")
-        else:
-            click.echo(f"{path.stem}  ok  {rows:,} vectors")
-    if damaged:
-        raise CacheError(
-            f"found {counted(damaged, 'damaged cache file')}; remove with reffree cache rm"
+    if cache_limit is None:
+        raise click.UsageError("say how much may stay: --cache-limit SIZE, such as 2G.")
+    done = evict(cache_files(cache_dir or default_folder()), cache_limit)
+    click.echo(
+        f"evicted {counted(done.rows, 'vector')}: {_megabytes(done.before)} before, "
+        f"{_megabytes(done.after)} now"
+    )
+    for path in done.unreadable:
+        click.echo(f"reffree: note: {path.stem} cannot be read and is left as it is", err=True)
+    if done.after > cache_limit:
+        click.echo(
+            f"reffree: note: {_megabytes(done.after)} is what files without vectors take; remove "
+            "them with reffree cache rm",
+            err=True,
         )
 
 
-def _choose(names: Sequence[str], paths: Sequence[Path]) -> list[Path]:
-    chosen = []
-    for name in names:
-        matching = [path for path in paths if path.stem.startswith(name)]
-        if not matching:
-            raise UnknownNameError("cache file", name, [path.stem for path in paths])
-        if len(matching) > 1 and name not in [path.stem for path in matching]:
-            listed = ", ".join(path.stem for path in matching)
-            raise click.UsageError(f"{name!r} begins the names of several cache files: {listed}.")
-        chosen.append(next((p for p in matching if p.stem == name), matching[0]))
-    return chosen
+@command.command(name="export")
+@click.argument("name")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The safetensors file to write: vectors, keys of their texts, tokens, checksums.",
+)
+@folder_option
+def export_rows(name: str, output: Path, cache_dir: Path | None) -> None:
+    """Write a cache file's vectors to a safetensors file, for reffree cache import elsewhere."""
+    from reffree.encoders.cache import (
+        EmbeddingCache,
+        cache_files,
+        choose_files,
+        default_folder,
+    )
+    from reffree.encoders.cache.transfer import export_file
+
+    (path,) = choose_files([name], cache_files(cache_dir or default_folder()))
+    with EmbeddingCache(path) as cache:
+        rows, damaged = export_file(cache, output)
+    click.echo(f"{path.stem}  {counted(rows, 'vector')} written to {output}")
+    if damaged:
+        click.echo(
+            f"reffree: note: {counted(damaged, 'row')} failing the checksum left out", err=True
+        )
+
+
+@command.command(name="import")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@folder_option
+def import_rows(files: tuple[Path, ...], cache_dir: Path | None) -> None:
+    """Take the vectors of FILES, as reffree cache export wrote them, into the cache."""
+    from reffree.encoders.cache import default_folder
+    from reffree.encoders.cache.transfer import import_file
+
+    folder = cache_dir or default_folder()
+    _tell_added([import_file(file, folder) for file in files])
+
+
+@command.command(name="merge")
+@click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path))
+@folder_option
+def merge_files(sources: tuple[Path, ...], cache_dir: Path | None) -> None:
+    """Take the vectors of other cache files, or of all files of other cache folders, into this."""
+    from reffree.encoders.cache import cache_files, default_folder
+    from reffree.encoders.cache.transfer import merge_file
+
+    folder = cache_dir or default_folder()
+    paths: list[Path] = []
+    for source in sources:
+        found = cache_files(source) or sorted(source.glob("*.sqlite"))
+        if source.is_dir() and not found:
+            raise CacheError(
+                f"{source}: found no cache files of this version of reffree; expected a cache "
+                "folder; check the path"
+            )
+        paths += found if source.is_dir() else [source]
+    _tell_added([merge_file(path, folder) for path in paths])
+
+
+def _tell_added(results: Sequence[Added]) -> None:
+    """Say what became of the rows; exit 1 unless all are here now, as they were there."""
+    for added in results:
+        refused = [
+            f", {n:,} {what}"
+            for n, what in (
+                (added.conflicting, "refused: here with another vector"),
+                (added.damaged, "refused: failing the checksum"),
+            )
+            if n
+        ]
+        click.echo(
+            f"{added.path.stem}  {added.new:,} new, {added.present:,} already here"
+            f"{''.join(refused)}"
+        )
+    conflicting = sum(added.conflicting for added in results)
+    damaged = sum(added.damaged for added in results)
+    if conflicting or damaged:
+        raise CacheError(
+            f"found {counted(conflicting, 'conflicting row')} and {counted(damaged, 'damaged row')}"
+            "; expected the vectors of one encoder, intact; all others are taken over; see "
+            "reffree cache verify on both sides"
+        )
 
 
 def _megabytes(size: int) -> str:

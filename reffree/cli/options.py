@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from reffree.encoders.options import Encoding
+from reffree.encoders.options import CHOICES, Encoding
 from reffree.formats import FORMATS
 from reffree.report.score import OUTPUT_FORMATS
 from reffree.segmentation import CONVENTIONS
@@ -81,7 +81,7 @@ result_options = _all(
     click.option("--per-segment", is_flag=True, help="Also show every segment's scores."),
 )
 
-vector_options = _all(
+run_options = _all(
     click.option(
         "--memory",
         callback=lambda ctx, param, value: _bytes(value),
@@ -92,12 +92,70 @@ vector_options = _all(
         "--seed", type=int, default=0, show_default=True, help="Seed of everything random."
     ),
     click.option("--short", is_flag=True, help="Abbreviate the signature."),
+)
+
+vector_options = _all(
+    run_options,
     click.option(
         "--embeddings",
         type=click.Path(dir_okay=False, path_type=Path),
         help="Your own vectors instead of an encoder: .npz with an array per document id, or .npy "
         "with all units stacked.",
     ),
+)
+
+correlation_options = _all(
+    click.option(
+        "-m",
+        "--metric",
+        "metrics",
+        multiple=True,
+        help="As in reffree score, of both kinds; may be repeated.  [default: all reference-free "
+        "ones, and pk, windowdiff, boundary_similarity]",
+    ),
+    click.option(
+        "--pool",
+        type=click.Choice(["auto", "given", "default", "both"]),
+        default="auto",
+        show_default=True,
+        help="Systems: the corpus's own (given), reffree's, both, or both where there are few.",
+    ),
+    click.option(
+        "--cohesion",
+        multiple=True,
+        metavar="SYSTEM",
+        help="A system of the corpus that optimises embedding similarity; may be repeated.",
+    ),
+    click.option(
+        "--unsegmented",
+        type=click.Choice(["neutral", "skip", "worst"]),
+        default="neutral",
+        show_default=True,
+        help="What a document without a boundary scores.",
+    ),
+    click.option(
+        "--average",
+        type=click.Choice(["macro", "micro"]),
+        default="macro",
+        show_default=True,
+        help="Gold-based metrics over documents: the mean of values, or of pooled counts.",
+    ),
+    click.option(
+        "--resamples",
+        type=click.IntRange(min=100),
+        default=1000,
+        show_default=True,
+        help="Resamples of documents, for intervals.",
+    ),
+    click.option(
+        "--texts",
+        type=click.IntRange(min=0),
+        default=3,
+        show_default=True,
+        help="Documents of each corpus whose text goes into the JSON, for reffree report.",
+    ),
+    click.option("--table", metavar="NAME", help="Only this table; for CSV the one to write."),
+    run_options,
 )
 
 reading_options = _all(
@@ -121,11 +179,98 @@ reading_options = _all(
     ),
 )
 
-encoding_options = _all(
+
+def model_settings(*, hidden: bool) -> Decorator:
+    """How a model makes a vector; ``reffree models --help`` shows what other commands hide."""
+    options: list[tuple[str, dict[str, Any]]] = [
+        (
+            "--pooling",
+            {
+                "type": click.Choice(CHOICES["pooling"]),
+                "help": "Of the tokens' vectors, over a model's bare transformer.  [default: the "
+                "model's own, else mean]",
+            },
+        ),
+        (
+            "--layer",
+            {
+                "type": int,
+                "metavar": "N",
+                "help": "Whose output is pooled: 0 embeddings, -1 last.  [default: -1]",
+            },
+        ),
+        (
+            "--dtype",
+            {
+                "type": click.Choice(CHOICES["dtype"]),
+                "help": "Of the computation; auto is the weights' own.  [default: float32, "
+                "falcon-7b bfloat16]",
+            },
+        ),
+        (
+            "--attention",
+            {
+                "type": click.Choice(CHOICES["attention"]),
+                "help": "Implementation.  [default: the best the architecture has]",
+            },
+        ),
+        (
+            "--prompt",
+            {"metavar": "TEXT", "help": "Put before every text.  [default: the model's own]"},
+        ),
+        (
+            "--max-length",
+            {
+                "type": int,
+                "metavar": "N",
+                "help": "Tokens read of a text.  [default: the model's own]",
+            },
+        ),
+        (
+            "--quantisation",
+            {
+                "type": click.Choice(CHOICES["quantisation"]),
+                "help": "Quantise the weights (needs bitsandbytes).",
+            },
+        ),
+        (
+            "--device-map",
+            {
+                "type": click.Choice(["auto", "balanced", "sequential"]),
+                "help": "Spread a model too large for one device over all, memory and disk.",
+            },
+        ),
+        (
+            "--trust-remote-code",
+            {"is_flag": True, "help": "Run code that comes with a model."},
+        ),
+        (
+            "--allow-pickle",
+            {"is_flag": True, "help": "Read .bin weights where there are no safetensors."},
+        ),
+    ]
+    return _all(*(click.option(name, hidden=hidden, **how) for name, how in options))
+
+
+_how_to_encode = _all(
+    model_settings(hidden=True),
     click.option(
-        "--encoder",
-        metavar="NAME",
-        help="Alias (minilm, mpnet, roberta, falcon-7b), folder or hub id.  [default: minilm]",
+        "--context",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        metavar="K",
+        help="Encode each unit with K units before and after it (helps short utterances).",
+    ),
+    click.option(
+        "--drop-backchannels",
+        is_flag=True,
+        help='Leave out units such as "yeah" or "mm-hmm" (English), like units without text.',
+    ),
+    click.option(
+        "--drop-repeats",
+        is_flag=True,
+        help="Of equal units of a document keep the first, so that a text counts once.",
     ),
     click.option(
         "--device",
@@ -153,6 +298,28 @@ encoding_options = _all(
         envvar="REFFREE_CACHE_DIR",
         help="Folder of the embedding cache.  [default: the user's cache folder]",
     ),
+)
+
+encoding_options = _all(
+    click.option(
+        "--encoder",
+        metavar="NAME",
+        help="Alias, folder or hub id; reffree models lists aliases, its --help the settings of "
+        "models.  [default: minilm]",
+    ),
+    _how_to_encode,
+)
+
+several_encoders = _all(
+    click.option(
+        "--encoder",
+        "encoders",
+        multiple=True,
+        metavar="NAME",
+        help="Alias, folder or hub id; reffree models lists aliases. May be repeated.  [default: "
+        "minilm]",
+    ),
+    _how_to_encode,
 )
 
 output_options = _all(

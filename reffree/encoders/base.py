@@ -26,6 +26,14 @@ class EncoderSpec:
     dtype: str
     max_length: int | None
     backend: str
+    layer: int | None = None  # None is the last
+    attention: str = "auto"  # the best the architecture has
+    prompt: str = ""
+    quantisation: str = "none"
+    weights: str = "safetensors"
+    code: str = "none"  # "trusted" where the model's own may run
+    context: int = 0  # of a corpus's vectors: an encoder sees texts that have it already
+    dropped: str = "none"  # likewise: kinds of units that were left out
 
     @property
     def fingerprint(self) -> str:

@@ -15,9 +15,9 @@ from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
 def open_encoder(options: EncoderOptions) -> Encoder:
     """Find the model (alias, folder or hub id) and put the cache around it."""
     name = DEFAULT_ENCODER if options.encoder is None else options.encoder
-    folder = find_model(name, offline=options.offline)
+    folder = find_model(name, offline=options.offline, settings=options.settings)
     device = choose_device(options.device)
-    encoder = SentenceTransformerEncoder(folder, device, options.batch_tokens)
+    encoder = SentenceTransformerEncoder(folder, device, options.batch_tokens, options.device_map)
     if not options.cache:
         return encoder
     where = default_folder() if options.cache_dir is None else Path(options.cache_dir)

@@ -2,20 +2,86 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TypedDict
+from typing import Literal, TypedDict, get_args
+
+from reffree.errors import OptionError
+
+Pooling = Literal["mean", "cls", "lasttoken"]
+Dtype = Literal["float32", "float16", "bfloat16", "auto"]
+Attention = Literal["eager", "sdpa", "flash_attention_2"]
+Quantisation = Literal["8bit", "4bit"]
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "pooling": get_args(Pooling),
+    "dtype": get_args(Dtype),
+    "attention": get_args(Attention),
+    "quantisation": get_args(Quantisation),
+}
 
 
 class Encoding(TypedDict, total=False):
     """Keywords of every function that encodes; `EncoderOptions` has their meaning and defaults."""
 
     encoder: str | None
+    pooling: Pooling | None
+    layer: int | None
+    dtype: Dtype | None
+    attention: Attention | None
+    prompt: str | None
+    max_length: int | None
+    quantisation: Quantisation | None
+    trust_remote_code: bool
+    allow_pickle: bool
+    context: int
+    drop_backchannels: bool
+    drop_repeats: bool
     device: str
+    device_map: str | Mapping[str, str | int] | None
     batch_tokens: int | None
     offline: bool
     cache: bool
     cache_dir: Path | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """What may be said of how a model makes a vector; None leaves it to the model.
+
+    Attributes:
+        pooling: of the tokens' vectors: their ``mean``, the first's (``cls``) or the last's. Given,
+            a sentence-transformers model is read as the plain transformer it is made from.
+        layer: whose output is pooled, 0 for the embeddings, negative from the last (-1). Likewise.
+        dtype: of the computation; ``auto`` is what the weights are stored in.
+        attention: implementation; by default the best that the architecture has (MPNet: eager).
+        prompt: put before every text; ``""`` for none where a model brings one.
+        max_length: tokens read of a text, special ones included.
+        quantisation: of the weights, by bitsandbytes.
+        trust_remote_code: run code that comes with the model.
+        allow_pickle: read ``.bin`` weights where there are no safetensors (by torch's restricted
+            unpickler).
+    """
+
+    pooling: Pooling | None = None
+    layer: int | None = None
+    dtype: Dtype | None = None
+    attention: Attention | None = None
+    prompt: str | None = None
+    max_length: int | None = None
+    quantisation: Quantisation | None = None
+    trust_remote_code: bool = False
+    allow_pickle: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse values that do not exist."""
+        for name, known in CHOICES.items():
+            value = getattr(self, name)
+            if value is not None and value not in known:
+                raise OptionError(
+                    f"{name} = {value!r}", expected=" or ".join(known), remedy="choose one of these"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +90,20 @@ class EncoderOptions:
 
     Attributes:
         encoder: alias, folder or hub id of a model; the packaged MiniLM by default.
+        pooling: this and the others up to ``allow_pickle``: see `ModelSettings`.
+        layer: see there.
+        dtype: see there.
+        attention: see there.
+        prompt: see there.
+        max_length: see there.
+        quantisation: see there.
+        trust_remote_code: see there.
+        allow_pickle: see there.
+        context: units before and after each that are encoded with it, as one text.
+        drop_backchannels: leave out units such as "yeah" or "mm-hmm", as if they had no text.
+        drop_repeats: leave out every unit whose text stood before in its document.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
+        device_map: spread the model over devices, memory and disk: ``auto``, or module → device.
         batch_tokens: tokens per encoder batch; chosen by device if not given.
         offline: never connect to a model hub.
         cache: keep vectors on disk.
@@ -32,8 +111,32 @@ class EncoderOptions:
     """
 
     encoder: str | None = None
+    pooling: Pooling | None = None
+    layer: int | None = None
+    dtype: Dtype | None = None
+    attention: Attention | None = None
+    prompt: str | None = None
+    max_length: int | None = None
+    quantisation: Quantisation | None = None
+    trust_remote_code: bool = False
+    allow_pickle: bool = False
+    context: int = 0
+    drop_backchannels: bool = False
+    drop_repeats: bool = False
     device: str = "auto"
+    device_map: str | Mapping[str, str | int] | None = None
     batch_tokens: int | None = None
     offline: bool = False
     cache: bool = True
     cache_dir: Path | str | None = None
+
+    @property
+    def settings(self) -> ModelSettings:
+        """What of this is about the model."""
+        return ModelSettings(**{f.name: getattr(self, f.name) for f in fields(ModelSettings)})
+
+    @property
+    def dropped(self) -> str:
+        """Kinds of units that are left out, as spec and signature have them."""
+        kinds = {"backchannels": self.drop_backchannels, "repeats": self.drop_repeats}
+        return "+".join(kind for kind, is_dropped in kinds.items() if is_dropped) or "none"

@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from reffree.errors import counted
-from reffree.report.study import grid_of as grid_of
+from reffree.report.study import grid_of
 from reffree.study.result import Table
 
 MAX_ROWS = 500

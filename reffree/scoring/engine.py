@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reffree.errors import OptionError
-from reffree.masses import Hypotheses, Masses, distinct_rows, mass_matrix, stack_masses
+from reffree.masses import Hypotheses, Masses, mass_matrix
+from reffree.scoring.batches import similar_documents, stack_hypotheses
 from reffree.scoring.inputs import check_embeddings
 from reffree.scoring.layout import Layout
 from reffree.scoring.metrics import COMPILED, WITHOUT_SEARCH, Metric, parse_metrics, spelling
@@ -23,6 +25,7 @@ from reffree.scoring.pairs import TABLE_ELEMENTS, Units
 from reffree.scoring.result import MetricScores
 
 if TYPE_CHECKING:
+    from reffree.scoring.compiled import CompiledScores
     from reffree.scoring.inputs import Array
 
 Unsegmented = Literal["neutral", "skip", "worst"]
@@ -33,9 +36,6 @@ HYPOTHESIS_ELEMENTS = 1 << 20
 
 HYPOTHESIS_BYTES = 256
 """Bytes per hypothesis and unit that are alive at the peak: some thirty float64 arrays."""
-
-BATCH_ELEMENTS = 1 << 21
-"""Units × dimensions of the documents packed together (16 MiB)."""
 
 COMPILED_HYPOTHESES = 1 << 16
 """Hypotheses scored at a time by the compiled loop."""
@@ -122,21 +122,22 @@ def score_documents(
     labels = names or [str(i) for i in range(len(embeddings))]
     documents = [check_embeddings(x, name) for x, name in zip(embeddings, labels, strict=True)]
     task = _Task(documents, hypotheses, labels, unsegmented, keep_segments, device, memory)
-    results = {
-        spelling(metric): RawScores(*([torch.empty(0)] * len(documents) for _ in range(4)))
-        for metric in metrics
-    }
-    fast = [metric for metric in metrics if spelling(metric) in COMPILED]
-    slow = [metric for metric in metrics if spelling(metric) not in COMPILED]
+    named = {spelling(metric): metric for metric in metrics}
+    nothing = torch.empty(0)
+    results = {name: RawScores(*([nothing] * len(documents) for _ in range(4))) for name in named}
+    fast = {name: metric for name, metric in named.items() if name in COMPILED}
+    slow = [metric for name, metric in named.items() if name not in COMPILED]
     many = []
     for i in task.compilable() if fast else []:
-        scored = task.run_compiled(i, fast, progress)
-        for name, scores in scored.items():
-            _file(results[name], [i], [len(hypotheses[i])], [scores], keep_segments=False)
-        many += [i] if scored else []
+        scored = task.run_compiled(i, progress)
+        if scored is not None:
+            many.append(i)
+            for name, metric in fast.items():
+                raw = scored.raw[:, COMPILED.index(name)]
+                _file_compiled(results[name], i, scored, raw, metric, unsegmented)
     rest = sorted(set(range(len(documents))) - set(many))
     for chosen, wanted in ((rest, metrics), (many, slow)):
-        for batch in _batches(documents, chosen if wanted else []):
+        for batch in similar_documents(documents, chosen if wanted else []):
             counts = [len(hypotheses[i]) for i in batch]
             told = progress if wanted is metrics else _silent
             for name, pieces in task.run_torch(batch, wanted, told).items():
@@ -175,36 +176,13 @@ class _Task:
             return []
         return [i for i, size in enumerate(sizes) if size and self.device_of(i).type == "cpu"]
 
-    def run_compiled(
-        self, i: int, metrics: Sequence[Metric], progress: Progress
-    ) -> dict[str, MetricScores]:
-        """Score one document; nothing if its tables do not fit into memory."""
-        from reffree.scoring.compiled import CompiledDocument
+    def run_compiled(self, i: int, progress: Progress) -> CompiledScores | None:
+        """Score one document; None if its tables do not fit into memory."""
+        from reffree.scoring.compiled import score_compiled
 
-        document = CompiledDocument(self.documents[i])
-        raw, left_out, n_segments = [], [], []
-        for start in range(0, len(self.hypotheses[i]), COMPILED_HYPOTHESES):
-            masses = self.masses(i, start, start + COMPILED_HYPOTHESES)
-            distinct, place = distinct_rows(masses)
-            if not document.prepare(distinct, lambda: self.memory // 2):
-                progress(-start)
-                return {}
-            scores, left = document.score(distinct, torch.get_num_threads())
-            raw.append(scores[place])
-            left_out.append(left[place])
-            n_segments.append((masses > 0).sum(1))
-            progress(len(masses))
-        columns = torch.from_numpy(np.concatenate(raw))
-        left_out_pairs = torch.from_numpy(np.concatenate(left_out)).double()
-        is_single = torch.from_numpy(np.concatenate(n_segments)) == 1
-        results = {}
-        for metric in metrics:
-            name = spelling(metric)
-            values = columns[:, COMPILED.index(name)].clone()
-            counted = left_out_pairs if metric.name == "segrefree" else torch.zeros_like(values)
-            made = MetricScores(values[:, None], values, counted, torch.ones_like(values))
-            results[name] = _settle_unsegmented(made, is_single, metric, self.unsegmented)
-        return results
+        starts = range(0, len(self.hypotheses[i]), COMPILED_HYPOTHESES)
+        parts = (self.masses(i, start, start + COMPILED_HYPOTHESES) for start in starts)
+        return score_compiled(self.documents[i], parts, lambda: self.memory // 2, progress)
 
     def run_torch(
         self, batch: list[int], metrics: Sequence[Metric], progress: Progress
@@ -234,20 +212,15 @@ class _Task:
             for start in range(0, len(self.hypotheses[i]), step):
                 masses = self.masses(i, start, start + step)
                 if sum(len(m) for _, m in pending) + len(masses) > step and pending:
-                    yield _stack(pending)
+                    yield stack_hypotheses(pending)
                     pending = []
                 pending.append((slot, masses))
         if pending:
-            yield _stack(pending)
+            yield stack_hypotheses(pending)
 
 
 def _silent(done: int) -> None:
     """Tell nobody: these hypotheses have been counted."""
-
-
-def _stack(parts: list[tuple[int, Masses]]) -> tuple[NDArray[np.int64], Masses]:
-    slots = np.concatenate([np.full(len(masses), slot, dtype=np.int64) for slot, masses in parts])
-    return slots, stack_masses([masses for _, masses in parts])
 
 
 def _file(
@@ -281,29 +254,32 @@ def _file(
             result.segments[i] = rows
 
 
+def _file_compiled(
+    result: RawScores,
+    i: int,
+    scored: CompiledScores,
+    raw: NDArray[np.float64],
+    metric: Metric,
+    unsegmented: Unsegmented,
+) -> None:
+    """Hand one metric of the compiled loop back to the document it belongs to."""
+    raw = np.where(scored.is_single, _unsegmented_raw(metric, unsegmented), raw)
+    left_out = scored.left_out if metric.name == "segrefree" else np.zeros(len(raw))
+    result.documents[i] = torch.from_numpy(raw)
+    result.weights[i] = torch.from_numpy(np.ones(len(raw)))
+    result.left_out[i] = torch.from_numpy(left_out.astype(np.float64))
+
+
 def _settle_unsegmented(
     scores: MetricScores, is_single: Tensor, metric: Metric, unsegmented: Unsegmented
 ) -> MetricScores:
-    """Give hypotheses without a boundary what the policy says; undefined under ``skip``."""
-    orientation = metric.orientation
-    value = {"neutral": orientation.neutral, "skip": None, "worst": orientation.worst}[unsegmented]
-    settled = torch.nan if value is None else value
+    """Give hypotheses without a boundary what the policy says."""
+    settled = _unsegmented_raw(metric, unsegmented)
     return replace(scores, documents=torch.where(is_single, settled, scores.documents))
 
 
-def _batches(documents: list[Tensor], chosen: list[int]) -> Iterator[list[int]]:
-    """Group documents of similar length whose pair tables fit together."""
-    batch: list[int] = []
-    for i in sorted(chosen, key=lambda i: (len(documents[i]), i)):
-        n, d = documents[i].shape
-        size = len(batch) + 1
-        same = not batch or (d, documents[batch[0]].device) == (
-            documents[batch[0]].shape[1],
-            documents[i].device,
-        )
-        if batch and (size * n * n > TABLE_ELEMENTS or size * n * d > BATCH_ELEMENTS or not same):
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
+def _unsegmented_raw(metric: Metric, unsegmented: Unsegmented) -> float:
+    """Return the raw score of a document without a boundary: NaN, undefined, under ``skip``."""
+    orientation = metric.orientation
+    value = {"neutral": orientation.neutral, "skip": None, "worst": orientation.worst}[unsegmented]
+    return math.nan if value is None else value

@@ -42,8 +42,7 @@ def check_embeddings(embeddings: Array, name: str) -> Tensor:
             place=Place(document=name),
         )
     # A sum is finite only if all its terms are; one that overflows is looked at more closely.
-    total = float(x.detach().sum(dtype=torch.float64))
-    finite = None if math.isfinite(total) else torch.isfinite(x).all(1)
+    finite = None if math.isfinite(_sum(x.detach())) else torch.isfinite(x).all(1)
     if finite is not None and not bool(finite.all()):
         unit = int((~finite).nonzero()[0])
         raise InputError(
@@ -53,6 +52,15 @@ def check_embeddings(embeddings: Array, name: str) -> Tensor:
             place=Place(document=name),
         )
     return x
+
+
+def _sum(x: Tensor) -> float:
+    """Any sum of all components."""
+    if x.device.type == "cpu" and x.dtype in (torch.float64, torch.float32):
+        # One thread: those that torch wakes for this stay awake for a while, in others' way.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(x.numpy().sum())
+    return float(x.sum(dtype=torch.float64))
 
 
 def plain(array: ArrayLike) -> NDArray[np.generic]:

@@ -58,17 +58,16 @@ def _deviations(x: Floats) -> Floats:
     """Deviations from the mean in units of the largest, so that tiny squares do not vanish."""
     n = np.maximum((~np.isnan(x)).sum(0), 1)
     centred = np.nan_to_num(x - np.nansum(x, axis=0) / n)
-    size = np.abs(centred).max(0)
+    size = np.abs(centred).max(0, initial=0.0)
     scaled: Floats = centred / np.where(size > 0, size, 1.0)
     return scaled
 
 
 def _ranks(x: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
     """As `_distances`, of average ranks: system i's, doubled and centred, is its sum of signs."""
-    a, b = (
-        np.stack([_compared(v[i], v).sum(0, dtype=np.float64) for i in range(len(v))])
-        for v in (x, y)
-    )
+    a, b = np.empty(x.shape), np.empty(y.shape)
+    for i in range(len(x)):
+        a[i], b[i] = (_compared(v[i], v).sum(0, dtype=np.int32) for v in (x, y))
     return (a * b).sum(0), (a * a).sum(0), (b * b).sum(0)
 
 
