@@ -1,0 +1,95 @@
+"""``reffree models``: which encoders there are, and how a model can be told to encode."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reffree.cli.options import model_settings
+from reffree.cli.output import Output
+
+if TYPE_CHECKING:
+    from reffree.encoders.catalogue import Listed
+
+HEADER = (
+    *("alias", "model", "loader", "licence", "offline"),
+    *("dimension", "parameters", "size", "units/s"),
+)
+ANY = "Any hub id or model folder is an encoder, too; --offline never connects."
+
+
+class WithSettings(click.Command):
+    """Shows the settings that the commands that encode take but do not list."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List them below the command's own options."""
+        shown = click.command(model_settings(hidden=False)(lambda: None))
+        records = [param.get_help_record(ctx) for param in shown.params]
+        with formatter.section("Settings of a model, for every command that encodes"):
+            formatter.write_dl([record for record in records if record is not None])
+
+
+@click.command(name="models", cls=WithSettings)
+@click.option(
+    "-f",
+    "output_format",
+    type=click.Choice(["table", "json"]),
+    help="Format of the output.  [default: by the ending of -o FILE, else table]",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write to this file instead of standard output.",
+)
+def command(output_format: str | None, output: Path | None) -> None:
+    """List the encoders with short names.
+
+    Offline says whether a model is on this disk, from an installed package or the hub's cache;
+    nothing is connected to. Speeds were measured, where they are known, on the machine that the
+    JSON names.
+    """
+    out = Output.of(output_format, output)
+
+    from reffree.encoders.catalogue import catalogue
+
+    listed = catalogue()
+    if out.format == "json":
+        text = json.dumps([model.to_dict() for model in listed], indent=2, ensure_ascii=False)
+        out.write(f"{text}\n")
+        return
+    out.write(_table(listed, color=out.color, width=out.width))
+
+
+def _table(listed: list[Listed], *, color: bool, width: int | None) -> str:
+    from reffree.report.grid import Cell, Grid
+    from reffree.report.terminal import render_terminal
+
+    rows = []
+    for model in listed:
+        known = model.known
+        speed = "–" if model.speed is None else f"{model.speed['units_per_second']:,}"
+        cells = (
+            *(model.alias, known.model, known.loader, known.licence),
+            "yes" if model.is_offline else "no",
+            *(f"{known.dimension:,}", _short(known.parameters), f"{_short(known.size)}B", speed),
+        )
+        rows.append(tuple(map(Cell, cells)))
+    measured = dict.fromkeys(m.speed["on"] for m in listed if m.speed)
+    remarks = [f"units/s: {on}." for on in measured]
+    remarks += [f"To get {m.alias}: {m.get}" for m in listed if not m.is_offline]
+    grid = Grid(HEADER, tuple(rows), n_labels=5)
+    return render_terminal([grid], [*remarks, ANY], color=color, width=width)
+
+
+def _short(number: int) -> str:
+    """Return three digits and a letter.
+
+    >>> _short(22_713_216), _short(6_921_720_704)
+    ('22.7M', '6.92G')
+    """
+    value, letter = (number / 1e9, "G") if number >= 1e9 else (number / 1e6, "M")
+    return f"{value:#.3g}".rstrip(".") + letter

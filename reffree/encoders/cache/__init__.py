@@ -1,0 +1,24 @@
+"""The embedding cache: one SQLite file per encoder, rows keyed by the exact text."""
+
+from reffree.encoders.cache.encoder import CachedEncoder
+from reffree.encoders.cache.files import (
+    cache_files,
+    cache_path,
+    choose_files,
+    default_folder,
+    old_files,
+    remove,
+)
+from reffree.encoders.cache.store import CacheInfo, EmbeddingCache
+
+__all__ = [
+    "CacheInfo",
+    "CachedEncoder",
+    "EmbeddingCache",
+    "cache_files",
+    "cache_path",
+    "choose_files",
+    "default_folder",
+    "old_files",
+    "remove",
+]

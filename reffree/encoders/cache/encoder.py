@@ -1,0 +1,96 @@
+"""An encoder that asks the cache first and files what it had to compute."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from reffree.encoders.base import Encoded, Encoder, EncoderSpec
+from reffree.encoders.cache.eviction import environment_limit, keep_within
+from reffree.encoders.cache.store import EmbeddingCache
+from reffree.errors import CacheError, counted
+
+ROWS_PER_COMMIT = 512
+LOGGER = logging.getLogger(__name__)
+
+
+class CachedEncoder:
+    """The cache around an encoder is itself an encoder."""
+
+    def __init__(self, inner: Encoder, cache: EmbeddingCache, limit: int | None = None) -> None:
+        """Wrap ``inner``; the cache must have been opened for its spec.
+
+        ``limit`` is what all cache files of the folder may hold together, in bytes; by default
+        what ``REFFREE_CACHE_LIMIT`` says.
+        """
+        self.inner = inner
+        self.cache = cache
+        self.limit = environment_limit() if limit is None else limit
+        self.n_encoded = 0
+        self.n_evicted = 0
+        self._n_reported = 0
+
+    @property
+    def spec(self) -> EncoderSpec:
+        """Return the inner encoder's spec."""
+        return self.inner.spec
+
+    def stream(self, texts: Sequence[str]) -> Iterator[Encoded]:
+        """Cached vectors first, then the missing ones, saved as they come."""
+        missing = set(range(len(texts)))
+        for encoded in self.cache.get(texts):
+            missing -= set(encoded.positions)
+            yield encoded
+        self._after_reading()
+        if missing:
+            yield from self._compute([texts[i] for i in sorted(missing)], sorted(missing))
+
+    def missing(self, texts: Sequence[str]) -> list[int]:
+        """Return the positions of the texts whose vectors are not here, or are damaged."""
+        present = {i for encoded in self.cache.get(texts) for i in encoded.positions}
+        self._after_reading()
+        return [i for i in range(len(texts)) if i not in present]
+
+    def _after_reading(self) -> None:
+        """Tell of damaged rows, once each, and note which rows were used."""
+        if len(self.cache.damaged) > self._n_reported:
+            found = counted(len(self.cache.damaged) - self._n_reported, "row")
+            self._n_reported = len(self.cache.damaged)
+            LOGGER.warning(
+                "reffree: note: %s: found %s failing the checksum; encoded again; should this "
+                "repeat, check the disk and rebuild with reffree cache rm %s",
+                *(self.cache.path, found, self.cache.path.stem),
+            )
+        try:
+            self.cache.mark_used()
+        except CacheError as error:
+            # The vectors are right all the same; only eviction knows less.
+            LOGGER.warning("reffree: note: the use of cached rows is not noted: %s", error)
+
+    def _compute(self, texts: list[str], positions: list[int]) -> Iterator[Encoded]:
+        pending: list[Encoded] = []
+        try:
+            for encoded in self.inner.stream(texts):
+                pending.append(encoded)
+                if sum(len(e.positions) for e in pending) >= ROWS_PER_COMMIT:
+                    self._save(texts, pending)
+                at = [positions[i] for i in encoded.positions]
+                yield Encoded(at, encoded.vectors, encoded.tokens)
+        finally:
+            # Also on Ctrl-C: what has been computed is not lost.
+            self._save(texts, pending)
+
+    def _save(self, texts: list[str], pending: list[Encoded]) -> None:
+        if pending:
+            positions = [i for encoded in pending for i in encoded.positions]
+            self.cache.put(
+                [texts[i] for i in positions],
+                np.concatenate([encoded.vectors for encoded in pending]),
+                [count for encoded in pending for count in encoded.tokens],
+            )
+            pending.clear()
+            self.n_encoded += len(positions)
+            if self.limit is not None:
+                self.n_evicted += keep_within(self.cache, self.limit)

@@ -1,0 +1,310 @@
+"""One encoder's vectors in one SQLite file, rows keyed by the exact text.
+
+Nothing is read back unless the file belongs to the encoder's fingerprint and the row's checksum
+holds. Many processes may share a file (on a local disk: SQLite's locks do not hold on network file
+systems); a process that is killed loses at most the rows of its last, unfinished `put`.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reffree.encoders.base import Encoded, EncoderSpec
+from reffree.encoders.cache.files import LOGS, SCHEMA_VERSION
+from reffree.encoders.cache.recency import Recency, block_of, ids_of
+from reffree.encoders.cache.rows import Row, make_rows, text_key
+from reffree.encoders.cache.sentences import rebuild, sentences
+from reffree.errors import CacheError
+
+APPLICATION_ID = 0x52464652
+KEYS_PER_QUERY = 500
+BUSY_SECONDS = 60
+COLUMNS = "k, e, tokens, checksum"
+LAYOUT = (
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE v (id INTEGER PRIMARY KEY, k BLOB NOT NULL UNIQUE, e BLOB NOT NULL, "
+    "tokens INTEGER NOT NULL, checksum BLOB NOT NULL)",
+    "CREATE TABLE use (block INTEGER PRIMARY KEY, turn INTEGER NOT NULL)",
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {SCHEMA_VERSION}",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheInfo:
+    """What ``reffree cache ls`` shows of one file."""
+
+    path: Path
+    encoder: str
+    revision: str
+    rows: int
+    dimension: int | None
+    size: int
+
+
+class EmbeddingCache:
+    """One encoder's vectors on disk."""
+
+    def __init__(self, path: Path, spec: EncoderSpec | None = None) -> None:
+        """Open or create the file for ``spec``; without one, open an existing file as it is."""
+        self.path = path
+        self.damaged: set[bytes] = set()  # keys of rows met that fail their checksum
+        self._damaged_ids: set[int] = set()
+        self._used_blocks: set[int] = set()
+        with sentences(path):
+            if spec is not None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            elif not path.is_file():
+                raise CacheError(f"{path}: found no such cache file; see reffree cache ls")
+            self._db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+            try:
+                self._open(spec)
+            except BaseException:
+                self._db.close()
+                raise
+        self._recency = Recency(self._db, path)
+
+    def _open(self, spec: EncoderSpec | None) -> None:
+        # A flipped bit can make text of a blob: a damaged row, not an unreadable file.
+        self._db.text_factory = lambda raw: raw.decode(errors="replace")
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        if spec is not None and not self._count("sqlite_schema"):
+            self._create(spec)
+        if self._db.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+            raise rebuild(self.path, "a file that reffree did not make")
+        if self._db.execute("PRAGMA user_version").fetchone() != (SCHEMA_VERSION,):
+            raise rebuild(self.path, "a cache of another version of reffree")
+        for table in ("v", "use"):
+            self._db.execute(f"SELECT * FROM {table} LIMIT 0")
+        self._read_meta()
+        if spec is not None and self.fingerprint != spec.fingerprint:
+            raise rebuild(
+                self.path, f"vectors of another encoder, {self.meta['spec'].get('name')!r}"
+            )
+
+    def _read_meta(self) -> None:
+        try:
+            rows = self._db.execute("SELECT name, value FROM meta").fetchall()
+            self.meta: dict[str, Any] = {name: json.loads(value) for name, value in rows}
+            self.fingerprint = str(self.meta["fingerprint"])
+            if not isinstance(self.meta["spec"], dict) or len(self.fingerprint) != 32:
+                raise ValueError("no encoder's spec")
+        except (ValueError, TypeError, KeyError) as error:
+            raise rebuild(self.path, f"a damaged file ({error})") from error
+
+    def _create(self, spec: EncoderSpec) -> None:
+        """Lay out an empty file, unless another process has just done so."""
+        self._db.execute("PRAGMA page_size = 16384")
+        self._db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        self._switch_to_log()
+        with self._transaction():
+            if self._count("sqlite_schema"):
+                return
+            for statement in LAYOUT:
+                self._db.execute(statement)
+            meta = {"fingerprint": spec.fingerprint, "spec": asdict(spec)}
+            rows = [(name, json.dumps(value)) for name, value in meta.items()]
+            self._db.executemany("INSERT INTO meta VALUES (?, ?)", rows)
+
+    def _switch_to_log(self) -> None:
+        """Turn on the write-ahead log; where it cannot be, the rollback journal is as safe.
+
+        SQLite does not wait for other processes here, so this does.
+        """
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
+
+    def _count(self, table: str) -> int:
+        return int(self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All or nothing, also when interrupted."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            if self._db.in_transaction:  # a full disk has already undone it
+                self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    @property
+    def dimension(self) -> int | None:
+        """Numbers per vector; None while there is none."""
+        found = self._db.execute("SELECT value FROM meta WHERE name = 'dimension'").fetchone()
+        if found is None:
+            return None
+        if not (isinstance(found[0], str) and found[0].isdecimal()):
+            raise rebuild(self.path, f"a damaged file (a dimension of {found[0]!r})")
+        return int(found[0])
+
+    def get(self, texts: Sequence[str]) -> Iterator[Encoded]:
+        """Yield the vectors of those texts that are here; damaged rows are not."""
+        for start in range(0, len(texts), KEYS_PER_QUERY):
+            part = texts[start : start + KEYS_PER_QUERY]
+            keys = {text_key(text): start + i for i, text in enumerate(part)}
+            found = self.find(list(keys))
+            if found:
+                yield Encoded(
+                    [keys[row.key] for row in found],
+                    np.stack([row.vector for row in found]),
+                    [row.tokens for row in found],
+                )
+
+    def find(self, keys: Sequence[bytes]) -> list[Row]:
+        """Return the intact rows of some keys (at most 500), in no order."""
+        with sentences(self.path):
+            dimension = self.dimension
+            marks = ",".join("?" * len(keys))
+            query = f"SELECT id, {COLUMNS} FROM v WHERE k IN ({marks})"
+            found = []
+            for row_id, *columns in self._db.execute(query, keys).fetchall():
+                row = Row(*columns)
+                if row.is_intact(self.fingerprint, dimension):
+                    found.append(row)
+                    self._used_blocks.add(block_of(row_id))
+                else:
+                    self.damaged.add(row.key)
+                    self._damaged_ids.add(row_id)
+            return found
+
+    def put(
+        self, texts: Sequence[str], vectors: NDArray[np.float32], tokens: Sequence[int]
+    ) -> None:
+        """Add vectors in one transaction; a text that is already here keeps the vector it has."""
+        self.add(make_rows(self.fingerprint, texts, vectors, tokens))
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Add rows in one transaction, in place of damaged ones but never of intact ones."""
+        if not rows:
+            return
+        with sentences(self.path), self._transaction():
+            self._check_dimension(len(rows[0].blob) // 4)
+            self._drop_damaged()
+            before = self._last_id()
+            insert = f"INSERT OR IGNORE INTO v ({COLUMNS}) VALUES (?, ?, ?, ?)"
+            self._db.executemany(insert, rows)
+            last = self._last_id()
+            if last > before:
+                blocks = range(block_of(before + 1), block_of(last) + 1)
+                self._recency.mark(blocks, added=True)
+
+    def _check_dimension(self, found: int) -> None:
+        self._db.execute("INSERT OR IGNORE INTO meta VALUES ('dimension', ?)", [str(found)])
+        if found != self.dimension:
+            raise rebuild(
+                self.path, f"vectors of {self.dimension} numbers where the encoder gives {found}"
+            )
+
+    def _drop_damaged(self) -> None:
+        """Delete the damaged rows met so far, unless another process has mended them."""
+        for row_id in self._damaged_ids:
+            found = self._db.execute(f"SELECT {COLUMNS} FROM v WHERE id = ?", [row_id]).fetchone()
+            if found and not Row(*found).is_intact(self.fingerprint, self.dimension):
+                self._db.execute("DELETE FROM v WHERE id = ?", [row_id])
+        self._damaged_ids.clear()
+
+    def _last_id(self) -> int:
+        return int(self._db.execute("SELECT coalesce(max(id), 0) FROM v").fetchone()[0])
+
+    def mark_used(self) -> None:
+        """Note what was read since the file was opened, for eviction (see `recency`)."""
+        blocks = self._recency.unmarked(self._used_blocks)
+        if blocks:
+            with sentences(self.path), self._transaction():
+                self._recency.mark(blocks, added=False)
+
+    def rows(self) -> Iterator[Row]:
+        """Yield every row as it is, ordered by key, with no promise that it is intact."""
+        with sentences(self.path):
+            for columns in self._db.execute(f"SELECT {COLUMNS} FROM v ORDER BY k"):
+                yield Row(*columns)
+
+    def verify(self) -> Iterator[int]:
+        """Check the file's structure and every row's checksum; yields rows checked so far."""
+        with sentences(self.path):
+            state = self._db.execute("PRAGMA quick_check").fetchone()[0]
+            if state != "ok":
+                raise rebuild(self.path, f"a damaged file ({state.splitlines()[0]})")
+            dimension, damaged = self.dimension, 0
+            rows = self._db.execute(f"SELECT {COLUMNS} FROM v")
+            for count, columns in enumerate(rows, start=1):
+                damaged += not Row(*columns).is_intact(self.fingerprint, dimension)
+                yield count
+        if damaged:
+            raise CacheError(
+                f"{self.path}: found {damaged} of {count} rows that fail their checksum; expected "
+                "none; the next run that needs them encodes them again, and reffree cache rm "
+                f"{self.path.stem} is rid of all"
+            )
+
+    def info(self) -> CacheInfo:
+        """Count what is here."""
+        with sentences(self.path):
+            parts = [Path(f"{self.path}{log}") for log in LOGS]
+            return CacheInfo(
+                path=self.path,
+                encoder=str(self.meta["spec"].get("name")),
+                revision=str(self.meta["spec"].get("revision")),
+                rows=self._count("v"),
+                dimension=self.dimension,
+                size=sum(part.stat().st_size for part in parts if part.is_file()),
+            )
+
+    def used_bytes(self) -> int:
+        """Return the bytes of the pages in use; the log of the last writes comes on top."""
+        with sentences(self.path):
+            pages, free, size = (
+                int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
+                for name in ("page_count", "freelist_count", "page_size")
+            )
+            return (pages - free) * size
+
+    def blocks(self) -> list[tuple[int, int]]:
+        """Return the blocks that hold rows as (turn of last use, block)."""
+        with sentences(self.path):
+            found = self._db.execute("SELECT turn, block FROM use").fetchall()
+            return [(turn if isinstance(turn, int) else 0, block) for turn, block in found]
+
+    def drop_block(self, block: int) -> int:
+        """Delete a block's rows; returns how many there were."""
+        with sentences(self.path), self._transaction():
+            deleted = self._db.execute("DELETE FROM v WHERE id BETWEEN ? AND ?", ids_of(block))
+            self._db.execute("DELETE FROM use WHERE block = ?", [block])
+            return deleted.rowcount
+
+    def shrink(self) -> None:
+        """Give the space of deleted rows back to the disk."""
+        with sentences(self.path):
+            self._db.executescript("PRAGMA incremental_vacuum")
+            self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        """Use as a context that closes the file."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

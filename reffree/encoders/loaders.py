@@ -1,0 +1,229 @@
+"""Four ways from a model's files to one that encodes, all ending in a `SentenceTransformer`.
+
+sentence-transformers folders are loaded as they were saved; plain transformers get a pooling over
+the layer that was chosen, encoders and decoder-only language models alike (their base model: no
+head is loaded); static vectors are read from their two files. Safetensors and GGUF are read,
+pickles and code only where the spec says that the user asked for it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import io
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, redirect_stderr
+from functools import cache
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from reffree.encoders.base import EncoderSpec
+from reffree.encoders.models import ModelFolder
+from reffree.encoders.packages import PACKAGED
+from reffree.errors import EncoderError
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+logger = logging.getLogger(__name__)
+
+LOADING_ERRORS = (
+    *(OSError, ValueError, RuntimeError, KeyError, ImportError, TypeError, AttributeError),
+    *(IndexError, SafetensorError, UnpicklingError),
+)
+"""What the libraries raise for folders that are no working model."""
+
+DeviceMap = str | Mapping[str, str | int] | None
+TEXT = ("text", "message")
+"""What units may be. Other modalities would take one that looks like a path for a file to open."""
+
+
+def load(
+    folder: ModelFolder, device: torch.device, device_map: DeviceMap, offload: Path
+) -> SentenceTransformer:
+    """Load a model onto a device, or spread it over several, memory and the folder ``offload``."""
+    _say_what_is_trusted(folder)
+    with _quietly():
+        if folder.loader == "static":
+            model = _static(folder, device)
+        else:
+            weights = _weights(folder.spec, device, device_map, offload)
+            is_whole = folder.loader == "sentence-transformers"
+            model = (_saved if is_whole else _pooled)(folder, device, weights)
+            _read_as_text(model, folder.spec.name)
+            _complete_tokenizer(model)
+            model.max_seq_length = folder.spec.max_length
+    return model
+
+
+def _saved(
+    folder: ModelFolder, device: torch.device, weights: dict[str, Any]
+) -> SentenceTransformer:
+    """Load a sentence-transformers folder as it was saved."""
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(
+        str(folder.path),
+        model_kwargs=weights,
+        device=None if "device_map" in weights else str(device),
+        local_files_only=True,
+        trust_remote_code=folder.spec.code == "trusted",
+    )
+
+
+def _pooled(
+    folder: ModelFolder, device: torch.device, weights: dict[str, Any]
+) -> SentenceTransformer:
+    """Put a pooling on one layer of a plain transformer, encoder or decoder.
+
+    The explicit text modality keeps chat templates away from plain text.
+    """
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    spec = folder.spec
+    files: dict[str, Any] = {
+        "local_files_only": True,
+        "trust_remote_code": spec.code == "trusted",
+    }
+    if spec.weights == "gguf":
+        files["gguf_file"] = PACKAGED["smollm2"].weights
+    output = "last_hidden_state" if spec.layer is None else ("hidden_states", spec.layer)
+    with _parsed_once() if spec.weights == "gguf" else nullcontext():
+        transformer = Transformer(
+            str(folder.path),
+            model_kwargs={**weights, **files},
+            processor_kwargs=dict(files),
+            config_kwargs=dict(files),
+            modality_config={"text": {"method": "forward", "method_output_name": output}},
+            module_output_name="token_embeddings",
+        )
+    # Positions count from the left, so only padding on the right leaves every text its own;
+    # decoders do not look to the right at all.
+    transformer.tokenizer.padding_side = "right"
+    pooling = Pooling(transformer.get_embedding_dimension(), pooling_mode=spec.pooling)
+    is_spread = "device_map" in weights
+    return SentenceTransformer(
+        modules=[transformer, pooling],
+        model_kwargs={"device_map": weights["device_map"]} if is_spread else None,
+        device=None if is_spread else str(device),
+    )
+
+
+def _static(folder: ModelFolder, device: torch.device) -> SentenceTransformer:
+    """Read a table of token vectors and its tokenizer; a text's vector is their mean."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer
+
+    weights, tokenizer = (folder.path / name for name in PACKAGED["wordllama"].files)
+    (table,) = load_file(weights).values()
+    static = StaticEmbedding(Tokenizer.from_file(str(tokenizer)), embedding_weights=table.float())
+    return SentenceTransformer(modules=[static], device=str(device))
+
+
+def _weights(
+    spec: EncoderSpec, device: torch.device, device_map: DeviceMap, offload: Path
+) -> dict[str, Any]:
+    """How the weights are read, and where they go."""
+    weights: dict[str, Any] = {"dtype": getattr(torch, spec.dtype)}
+    if spec.weights != "gguf":
+        weights["use_safetensors"] = spec.weights == "safetensors"
+    if spec.attention != "auto":
+        weights["attn_implementation"] = spec.attention
+    if device_map is not None:
+        weights["device_map"] = device_map if isinstance(device_map, str) else dict(device_map)
+        weights["offload_folder"] = str(offload)
+    if spec.quantisation != "none":
+        weights["quantization_config"] = _quantised(spec.quantisation, weights["dtype"])
+        weights.setdefault("device_map", {"": str(device)})
+    return weights
+
+
+def _quantised(kind: str, dtype: torch.dtype) -> object:
+    if importlib.util.find_spec("bitsandbytes") is None:
+        raise EncoderError(
+            f"quantisation {kind}: found no installed package bitsandbytes; expected it beside a "
+            "CUDA build of torch; run python -m pip install bitsandbytes, or leave out "
+            "--quantisation"
+        )
+    from transformers import BitsAndBytesConfig
+
+    if kind == "8bit":
+        return BitsAndBytesConfig(load_in_8bit=True)
+    return BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype=dtype)
+
+
+def _read_as_text(model: SentenceTransformer, name: str) -> None:
+    """Close every other modality: a unit "notes.png" is not a picture to be opened."""
+    first = model[0]
+    if not hasattr(first, "modality_config"):
+        return
+    kept = {kind: how for kind, how in first.modality_config.items() if kind in TEXT}
+    if not kept:
+        raise EncoderError(
+            f"encoder {name!r}: found a model of {' and '.join(first.modality_config)}; expected "
+            "one that reads text; use another"
+        )
+    first.modality_config = kept
+    first.input_formatter.supported_modalities = list(kept)
+
+
+def _complete_tokenizer(model: SentenceTransformer) -> None:
+    """Give the tokenizer something to pad with; it is masked, so any token serves."""
+    tokenizer = model.tokenizer
+    if tokenizer is not None and tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.convert_ids_to_tokens(0)
+
+
+def _say_what_is_trusted(folder: ModelFolder) -> None:
+    """Write to standard error, unless the program has other plans for its log."""
+    if folder.spec.code == "trusted":
+        logger.warning(
+            "reffree: note: encoder %r may run code that comes with it (trust_remote_code).",
+            folder.spec.name,
+        )
+    if folder.spec.weights == "bin":
+        logger.warning(
+            "reffree: note: encoder %r is read from pickled weights (allow_pickle).",
+            folder.spec.name,
+        )
+
+
+@contextmanager
+def _parsed_once() -> Iterator[None]:
+    """Keep what transformers asks of a GGUF file again and again: a third of the time to load."""
+    gguf = importlib.import_module("gguf")
+    asked = ("GGUFReader", "get_tensor_name_map")
+    plain = {name: getattr(gguf, name) for name in asked}
+    for name, function in plain.items():
+        setattr(gguf, name, cache(function))
+    try:
+        yield
+    finally:
+        for name, function in plain.items():
+            setattr(gguf, name, function)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep back the libraries' bars and warnings, which are not the user's to act on."""
+    from transformers.utils import logging as chatter
+
+    level = chatter.get_verbosity()
+    chatter.disable_progress_bar()
+    chatter.set_verbosity_error()
+    try:
+        # The bar over a GGUF's tensors heeds no setting.
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        chatter.set_verbosity(level)

@@ -1,0 +1,581 @@
+"""Loaders, settings and fingerprints of models, on tiny checkpoints and on packaged real ones."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import shutil
+import socket
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+
+from reffree.encoders.base import EncoderSpec
+from reffree.encoders.cache import cache_path
+from reffree.encoders.models import find_model
+from reffree.encoders.open import open_encoder
+from reffree.encoders.options import CHOICES, EncoderOptions, ModelSettings
+from reffree.encoders.packages import PACKAGED, is_installed, packaged_folder
+from reffree.encoders.registry import ALIASES
+from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
+from reffree.errors import EncoderError, OptionError
+from tests.checkpoints import CONFIGS, ENCODERS, WORDS, save_checkpoint
+
+CPU = torch.device("cpu")
+TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
+
+
+def encode(encoder, texts):
+    rows = {}
+    for encoded in encoder.stream(texts):
+        rows |= dict(zip(encoded.positions, encoded.vectors, strict=True))
+    return np.stack([rows[i] for i in range(len(texts))])
+
+
+def opened(folder, device_map=None, **settings):
+    model = find_model(str(folder), settings=ModelSettings(**settings))
+    return SentenceTransformerEncoder(model, CPU, device_map=device_map)
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory):
+    """Folders of tiny models, each made once."""
+    root = tmp_path_factory.mktemp("checkpoints")
+
+    def made(architecture, **options):
+        name = "-".join([architecture, *(f"{k}={v}" for k, v in options.items())])
+        if not (root / name).exists():
+            save_checkpoint(architecture, root / name, **options)
+        return root / name
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def minilm():
+    return opened("minilm")
+
+
+def states_one_by_one(folder):
+    """Each text alone, without padding, through transformers itself: its states at every layer."""
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModel.from_pretrained(folder).eval()
+    states = []
+    for text in TEXTS:
+        ids = tokenizer(text, return_tensors="pt", truncation=True, max_length=32)["input_ids"]
+        with torch.no_grad():
+            states.append([x[0] for x in model(ids, output_hidden_states=True).hidden_states])
+    return states
+
+
+POOLED = {"mean": lambda x: x.mean(0), "cls": lambda x: x[0], "lasttoken": lambda x: x[-1]}
+
+
+@pytest.mark.parametrize("padding_side", ["left", "right"])
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_batches_equal_texts_alone(checkpoint, architecture, padding_side):
+    folder = checkpoint(architecture, padding_side=padding_side)
+    states = states_one_by_one(folder)
+    for pooling in POOLED:
+        for layer in (-1, 1):
+            if pooling == "cls" and architecture not in ENCODERS:
+                continue
+            encoder = opened(folder, pooling=pooling, layer=layer)
+            expected = [POOLED[pooling](layers[layer]).numpy() for layers in states]
+            for batch_tokens in (1, 40, 4096):
+                encoder.batch_tokens = batch_tokens
+                assert_allclose(encode(encoder, TEXTS), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("architecture", ["falcon", "llama", "gpt2"])
+def test_decoders_are_loaded_without_their_head(checkpoint, architecture):
+    plain, generator = checkpoint(architecture), checkpoint(architecture, head=True)
+    encoder = opened(generator)
+    assert encoder.spec.backend == "transformers-decoder"
+    vectors = encode(encoder, TEXTS)
+    names = [name for name, _ in encoder._model[0].model.named_parameters()]
+    assert not [name for name in names if "head" in name]
+    assert type(encoder._model[0].model).__name__.endswith("Model")
+    assert vectors.shape == encode(opened(plain), TEXTS).shape
+    assert encoder._model.tokenizer.pad_token == "</s>"  # it had none
+
+
+SPREAD = {
+    "llama": {
+        **{"embed_tokens": "cpu", "layers.0": "cpu", "layers.1": "disk"},
+        **{"norm": "cpu", "rotary_emb": "cpu"},
+    },
+    "roberta": {"embeddings": "cpu", "encoder": "disk", "pooler": "cpu"},
+}
+
+
+@pytest.mark.parametrize("architecture", SPREAD)
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_model_spread_over_memory_and_disk_gives_the_same(checkpoint, architecture, dtype):
+    """In another type than they are stored in, weights cannot stay in their own file."""
+    folder = checkpoint(architecture)
+    expected = encode(opened(folder, dtype=dtype), TEXTS)
+    spread = opened(folder, device_map=SPREAD[architecture], dtype=dtype)
+    assert_allclose(encode(spread, TEXTS), expected, atol=1e-6)
+    assert "disk" in map(str, spread._model[0].model.hf_device_map.values())
+    anywhere = opened(folder, device_map="auto", dtype=dtype)
+    assert_allclose(encode(anywhere, TEXTS), expected, atol=1e-6)
+
+
+def test_a_spread_sentence_transformer_gives_the_same(minilm):
+    place = {"embeddings": "cpu", "encoder": "disk", "pooler": "cpu"}
+    spread = opened("minilm", device_map=place)
+    assert_allclose(encode(spread, REFERENCE), encode(minilm, REFERENCE), atol=1e-6)
+
+
+# README of sentence-transformers (v3 and later), "Getting Started", of all-MiniLM-L6-v2.
+REFERENCE = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."]
+REFERENCE_COSINES = [[1.0, 0.6660, 0.1046], [0.6660, 1.0, 0.1411], [0.1046, 0.1411, 1.0]]
+
+
+def test_the_packaged_encoder_has_the_cosines_its_authors_print(minilm):
+    x = encode(minilm, REFERENCE)
+    assert_allclose(x @ x.T, REFERENCE_COSINES, atol=5e-5)
+
+
+def in_a_shell(kind, folder):
+    """MiniLM's weights in another architecture that computes the same: no model of that name."""
+    from transformers import (
+        AutoModel,
+        AutoTokenizer,
+        MPNetConfig,
+        MPNetModel,
+        RobertaConfig,
+        RobertaModel,
+    )
+
+    source = packaged_folder("minilm")
+    bert = AutoModel.from_pretrained(source)
+    theirs, shared = bert.state_dict(), bert.config
+    sizes = {
+        name: getattr(shared, name)
+        for name in (
+            *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads"),
+            *("intermediate_size", "hidden_act", "layer_norm_eps"),
+        )
+    }
+    positions = theirs["embeddings.position_embeddings.weight"]
+    n_skipped = {"roberta": 1, "mpnet": 2}[kind]  # positions count from the padding index on
+    moved = torch.cat([torch.zeros(n_skipped, positions.shape[1]), positions])
+    common = {**sizes, "max_position_embeddings": len(moved), "pad_token_id": 0}
+    if kind == "roberta":
+        model = RobertaModel(RobertaConfig(**common, type_vocab_size=shared.type_vocab_size))
+        state = {**theirs, "embeddings.position_embeddings.weight": moved}
+    else:
+        model = MPNetModel(MPNetConfig(**common))
+        # MPNet has no token types and looks at distances: the first type goes into the positions.
+        types = theirs["embeddings.token_type_embeddings.weight"]
+        state = {
+            **model.state_dict(),
+            "embeddings.word_embeddings.weight": theirs["embeddings.word_embeddings.weight"],
+            "embeddings.position_embeddings.weight": moved + types[0],
+            "encoder.relative_attention_bias.weight": torch.zeros_like(
+                model.encoder.relative_attention_bias.weight
+            ),
+        }
+        names = {
+            **{f"attention.self.{a}": f"attention.attn.{a[0]}" for a in ("query", "key", "value")},
+            "attention.output.dense": "attention.attn.o",
+            "attention.output.LayerNorm": "attention.LayerNorm",
+        }
+        for name, weight in theirs.items():
+            for old, new in names.items():
+                name = name.replace(old, new)
+            if name.startswith(("encoder.", "embeddings.LayerNorm", "pooler.")):
+                state[name] = weight
+    model.load_state_dict({k: v for k, v in state.items() if k in model.state_dict()})
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(source).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["roberta", "mpnet"])
+def test_minilm_in_another_shell_is_minilm(tmp_path, minilm, kind):
+    texts = [*REFERENCE, "Yes.", "word " * 100]
+    expected = encode(minilm, texts)
+    encoder = opened(in_a_shell(kind, tmp_path / kind))
+    assert encoder.spec.backend == "transformers-encoder"
+    vectors = encode(encoder, texts)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert_allclose(vectors / lengths, expected, atol=1e-6)
+
+
+@pytest.mark.skipif(not is_installed("wordllama"), reason="an optional package")
+def test_static_vectors_are_means_of_the_packages_own():
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+
+    encoder = opened("wordllama")
+    weights, tokenizer = (encoder.folder.path / name for name in PACKAGED["wordllama"].files)
+    (table,) = load_file(weights).values()
+    tokens = Tokenizer.from_file(str(tokenizer))
+    texts = [*REFERENCE, "Yes.", "你好", "word " * 3000]
+    expected = [
+        table[tokens.encode(text, add_special_tokens=False).ids].astype(np.float64).mean(0)
+        for text in texts
+    ]
+    assert_allclose(encode(encoder, texts), expected, atol=1e-5)
+    encoder.batch_tokens = 1
+    assert_allclose(encode(encoder, texts), expected, atol=1e-5)
+    with pytest.raises(OptionError, match="layer = 1 for wordllama"):
+        find_model("wordllama", settings=ModelSettings(layer=1))
+
+
+@pytest.mark.skipif(not is_installed("smollm2"), reason="optional packages")
+def test_a_real_decoder_encodes_plain_text():
+    """Alone, the definition: a text's hidden states, without the chat template it comes with."""
+    encoder = opened("smollm2")
+    texts = [*REFERENCE, "Yes."]
+    vectors = encode(encoder, texts)
+    model, tokenizer = encoder._model[0].model, encoder._model.tokenizer
+    assert (type(model).__name__, vectors.shape) == ("LlamaModel", (4, 576))
+    assert sum(p.numel() for p in model.parameters()) == ALIASES["smollm2"].parameters
+    assert tokenizer.chat_template is not None
+    for text, vector in zip(texts, vectors, strict=True):
+        with torch.no_grad():
+            ids = tokenizer(text, return_tensors="pt")["input_ids"]
+            expected = model(ids).last_hidden_state[0].mean(0)
+        assert_allclose(vector, expected, atol=1e-4)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = unit @ unit.T
+    assert cosines[0, 1] > max(cosines[0, 2], cosines[1, 2])
+
+
+@pytest.mark.parametrize("alias", PACKAGED)
+def test_a_packaged_model_that_is_not_installed_says_how_to_get_it(monkeypatch, alias):
+    absent = replace(PACKAGED[alias], package="no-such-package")
+    monkeypatch.setitem(PACKAGED, alias, absent)
+    with pytest.raises(EncoderError) as error:
+        find_model(alias)
+    assert "found no installed package no-such-package" in str(error.value)
+    assert absent.install in str(error.value)
+    monkeypatch.setitem(PACKAGED, alias, replace(absent, package="click", files={"core.py": ""}))
+    with pytest.raises(EncoderError, match=r"core.py: found sha256 .* is not the release"):
+        find_model(alias)
+
+
+def test_what_reads_a_packaged_model_must_be_there_too(monkeypatch):
+    broken = replace(PACKAGED["minilm"], needs=("no-such-reader",))
+    monkeypatch.setitem(PACKAGED, "minilm", broken)
+    with pytest.raises(EncoderError, match="found no installed package no-such-reader"):
+        find_model("minilm")
+    assert not is_installed("minilm")
+
+
+INGREDIENTS = [
+    *({"pooling": "cls"}, {"pooling": "lasttoken"}, {"layer": 0}, {"layer": 1}),
+    *({"dtype": "float16"}, {"dtype": "bfloat16"}, {"attention": "eager"}, {"prompt": "a "}),
+    *({"max_length": 16}, {"quantisation": "8bit"}, {"quantisation": "4bit"}),
+    {"trust_remote_code": True},
+]
+
+
+def test_each_ingredient_has_a_file_of_its_own(checkpoint, tmp_path):
+    folder = checkpoint("roberta")
+    specs = [find_model(str(folder), settings=ModelSettings(**i)).spec for i in [{}, *INGREDIENTS]]
+    specs.append(find_model(str(checkpoint("mpnet"))).spec)
+    changed = shutil.copytree(folder, tmp_path / folder.name)
+    (changed / "tokenizer_config.json").write_text('{"truncation_side": "left"}')
+    specs.append(find_model(str(changed)).spec)
+    paths = {cache_path(tmp_path, spec) for spec in specs}
+    assert len(paths) == len(INGREDIENTS) + 3
+    assert {f.name for f in fields(ModelSettings)} - {k for i in INGREDIENTS for k in i} == {
+        "allow_pickle"  # which changes what may be read, and so only the folder's weights
+    }
+
+
+def test_each_field_of_the_spec_is_in_the_fingerprint(tmp_path):
+    spec = EncoderSpec("a/b", "1", "mean", "none", "float32", 128, "test")
+    other = {str: "other", int: 7}
+    changed = []
+    for field in fields(EncoderSpec):
+        kind = int if field.name in ("max_length", "layer", "context") else str
+        changed.append(replace(spec, **{field.name: other[kind]}))
+    assert len({s.fingerprint for s in [spec, *changed]}) == len(changed) + 1
+    assert len({cache_path(tmp_path, s) for s in [spec, *changed]}) == len(changed) + 1
+
+
+def test_settings_do_not_mix_in_the_cache(checkpoint, tmp_path):
+    folder = str(checkpoint("roberta"))
+    chosen = [{}, {"pooling": "cls"}, {"prompt": "winter "}, {"layer": 1}, {"max_length": 5}]
+    alone = [
+        encode(open_encoder(EncoderOptions(encoder=folder, cache=False, **how)), TEXTS)
+        for how in chosen
+    ]
+    for i, a in enumerate(alone):
+        for b in alone[:i]:
+            assert np.abs(a - b).max() > 1e-3
+    for _ in range(2):  # filled, then read
+        for how, expected in zip(chosen, alone, strict=True):
+            options = EncoderOptions(encoder=folder, cache_dir=tmp_path, device="cpu", **how)
+            assert_array_equal(encode(open_encoder(options), TEXTS), expected)
+
+
+def test_one_layer_has_one_name(checkpoint):
+    folder = str(checkpoint("llama"))
+
+    def layer(n):
+        return find_model(folder, settings=ModelSettings(layer=n)).spec
+
+    assert layer(-1) == layer(2) == layer(None)
+    assert layer(-2) == layer(1) != layer(0) == layer(-3)
+    for wrong in (3, -4):
+        with pytest.raises(OptionError, match=f"layer = {wrong}; expected 0 .* to 2, or -1"):
+            layer(wrong)
+
+
+def test_settings_that_do_not_exist_or_fit():
+    for name in CHOICES:
+        with pytest.raises(OptionError, match=f"{name} = 'x'; expected"):
+            ModelSettings(**{name: "x"})
+    for length in (3, 513):
+        with pytest.raises(OptionError, match=r"expected at least 4 tokens and at most 512"):
+            find_model("minilm", settings=ModelSettings(max_length=length))
+    assert find_model("minilm", settings=ModelSettings(max_length=512)).spec.max_length == 512
+
+
+def test_a_decoder_has_no_first_token_to_pool(checkpoint):
+    with pytest.raises(OptionError, match="whose first token sees no other"):
+        opened(checkpoint("falcon"), pooling="cls")
+
+
+def test_pooling_reads_the_bare_transformer_of_a_sentence_transformer():
+    spec = find_model("minilm", settings=ModelSettings(pooling="cls")).spec
+    assert (spec.backend, spec.pooling, spec.normalisation) == (
+        *("transformers-encoder", "cls", "none"),
+    )
+
+
+def as_sentence_transformer(folder, **config):
+    """Give a plain folder a sentence-transformers head with mean pooling."""
+    modules = [
+        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+        {"idx": 1, "name": "1", "path": "1_P", "type": "sentence_transformers.models.Pooling"},
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_P").mkdir()
+    pooling = {"word_embedding_dimension": 16, "pooling_mode_mean_tokens": True}
+    (folder / "1_P" / "config.json").write_text(json.dumps(pooling))
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(config))
+    return folder
+
+
+def test_prompts(checkpoint, tmp_path):
+    folder = checkpoint("roberta")
+    told = encode(opened(folder, prompt="winter "), TEXTS[:3])
+    expected = encode(opened(folder), [f"winter {text}" for text in TEXTS[:3]])
+    assert_allclose(told, expected, atol=1e-6)
+    own = as_sentence_transformer(
+        shutil.copytree(folder, tmp_path / "own"),
+        prompts={"it": "winter "},
+        default_prompt_name="it",
+    )
+    assert opened(own).spec.prompt == "winter "
+    assert_allclose(encode(opened(own), TEXTS[:3]), expected, atol=1e-6)
+    silent = encode(opened(own, prompt=""), TEXTS[:3])
+    assert_allclose(silent, encode(opened(folder), TEXTS[:3]), atol=1e-6)
+    counts = {e.tokens[0] for e in opened(own).stream(["bees"])}
+    assert counts == {4}  # <s> winter bees </s>
+
+
+def test_attention_is_the_architectures_best_unless_it_is_asked_for(checkpoint):
+    for architecture, best in {"mpnet": "eager", "roberta": "sdpa", "llama": "sdpa"}.items():
+        encoder = opened(checkpoint(architecture))
+        assert encoder._model[0].model.config._attn_implementation == best
+        eager = opened(checkpoint(architecture), attention="eager")
+        assert_allclose(encode(eager, TEXTS), encode(encoder, TEXTS), atol=1e-5)
+    with pytest.raises(
+        EncoderError, match=r"MPNetModel does not support .*; leave out --attention"
+    ):
+        encode(opened(checkpoint("mpnet"), attention="sdpa"), TEXTS)
+
+
+def test_types_of_the_computation(checkpoint):
+    stored = checkpoint("roberta", dtype=torch.float16)
+    assert opened(stored).spec.dtype == "float32"
+    encoder = opened(stored, dtype="auto")
+    assert encoder.spec.dtype == "float16"
+    half = encode(encoder, TEXTS)
+    assert half.dtype == np.float32
+    assert {p.dtype for p in encoder._model.parameters()} == {torch.float16}
+    assert 0 < np.abs(half - encode(opened(stored), TEXTS)).max() < 0.05
+
+
+def test_quantisation_needs_its_package(checkpoint):
+    with pytest.raises(EncoderError, match="found no installed package bitsandbytes"):
+        encode(opened(checkpoint("llama"), quantisation="4bit"), TEXTS)
+
+
+OWN_CODE = """
+from pathlib import Path
+from transformers import RobertaConfig, RobertaModel
+Path({marker!r}).touch()
+class OwnConfig(RobertaConfig):
+    model_type = "own"
+class OwnModel(RobertaModel):
+    config_class = OwnConfig
+"""
+
+
+def with_code(folder, target, marker, model_type):
+    shutil.copytree(folder, target)
+    (target / "own.py").write_text(OWN_CODE.format(marker=str(marker)))
+    config = json.loads((target / "config.json").read_text())
+    auto_map = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"}
+    config |= {"auto_map": auto_map, "model_type": model_type}
+    (target / "config.json").write_text(json.dumps(config))
+    return target
+
+
+def test_code_runs_only_when_asked_and_is_said(checkpoint, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "hf"))
+    monkeypatch.syspath_prepend(str(tmp_path / "hf"))
+    marker = tmp_path / "ran"
+    folder = with_code(checkpoint("roberta"), tmp_path / "m", marker, "own")
+    with pytest.raises(EncoderError, match=r"architecture 'own'.*or pass --trust-remote-code"):
+        opened(folder)
+    assert not marker.exists()
+    encoder = opened(folder, trust_remote_code=True)
+    with caplog.at_level(logging.WARNING, "reffree"):
+        vectors = encode(encoder, TEXTS[:5])
+    assert marker.exists()
+    assert encoder.spec.code == "trusted"
+    assert "encoder 'm' may run code that comes with it (trust_remote_code)" in caplog.text
+    assert_allclose(vectors, encode(opened(checkpoint("roberta")), TEXTS[:5]), atol=1e-6)
+
+
+def test_code_of_a_known_architecture_is_left_alone(checkpoint, tmp_path):
+    """As in Falcon's folder, whose own code transformers has replaced."""
+    marker = tmp_path / "ran"
+    folder = with_code(checkpoint("roberta"), tmp_path / "m", marker, "roberta")
+    expected = encode(opened(checkpoint("roberta")), TEXTS)
+    assert_allclose(encode(opened(folder), TEXTS), expected, atol=1e-6)
+    assert not marker.exists()
+
+
+class Evil:
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return (Path.touch, (self.marker,))
+
+
+def test_pickled_weights_are_read_only_when_asked(checkpoint, tmp_path, caplog):
+    from safetensors.torch import load_file
+
+    source, folder = checkpoint("roberta"), tmp_path / "m"
+    shutil.copytree(source, folder)
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save(weights, folder / "pytorch_model.bin")
+    with pytest.raises(EncoderError, match=r"found no .safetensors weights.*--allow-pickle"):
+        opened(folder)
+    encoder = opened(folder, allow_pickle=True)
+    with caplog.at_level(logging.WARNING, "reffree"):
+        assert_allclose(encode(encoder, TEXTS), encode(opened(source), TEXTS), atol=1e-6)
+    assert encoder.spec.weights == "bin"
+    assert "is read from pickled weights" in caplog.text
+    marker = tmp_path / "ran"
+    with (folder / "pytorch_model.bin").open("wb") as file:
+        pickle.dump({"embeddings": Evil(marker)}, file)
+    with pytest.raises(EncoderError):
+        encode(opened(folder, allow_pickle=True), TEXTS)
+    assert not marker.exists()
+
+
+def test_a_unit_that_looks_like_a_file_is_text(checkpoint, tmp_path):
+    """Of a model that also reads pictures: none is opened because a corpus names it."""
+    folder = as_sentence_transformer(shutil.copytree(checkpoint("roberta"), tmp_path / "m"))
+    how = {"method": "forward", "method_output_name": "last_hidden_state"}
+    config = {"modality_config": {"text": how, "image": how}}
+    config |= {"module_output_name": "token_embeddings", "transformer_task": "feature-extraction"}
+    (folder / "sentence_bert_config.json").write_text(json.dumps(config))
+    picture = tmp_path / "bees.png"
+    picture.write_text("no picture")
+    texts = [str(picture), "https://example.org/bees.png", "bees.mp4"]
+    vectors = encode(opened(folder), texts)
+    assert_allclose(vectors, encode(opened(checkpoint("roberta")), texts), atol=1e-6)
+
+
+@pytest.fixture
+def no_connections(monkeypatch):
+    def forbidden(*args, **kwargs):
+        raise AssertionError("a connection was attempted")
+
+    monkeypatch.setattr(socket.socket, "connect", forbidden)
+    monkeypatch.setattr(socket, "getaddrinfo", forbidden)
+    monkeypatch.setattr(socket, "create_connection", forbidden)
+
+
+def test_offline_from_the_name_to_the_vectors(no_connections, tmp_path):
+    options = EncoderOptions(encoder="minilm", offline=True, cache_dir=tmp_path, device="cpu")
+    assert encode(open_encoder(options), ["Bees dance."]).shape == (1, 384)
+
+
+@pytest.mark.parametrize("alias", [name for name in ALIASES if name not in PACKAGED])
+def test_offline_names_the_pinned_revision(no_connections, alias):
+    with pytest.raises(EncoderError) as error:
+        find_model(alias, offline=True)
+    known = ALIASES[alias]
+    assert f"hf download {known.model} --revision {known.revision}" in str(error.value)
+
+
+def test_aliases_pin_their_settings(monkeypatch, checkpoint):
+    """Falcon is computed in the type its weights have; no name of a folder gets in between."""
+    folder = checkpoint("falcon")
+    monkeypatch.setattr("reffree.encoders.models.hub_folder", lambda name, **how: folder)
+    falcon = find_model("falcon-7b").spec
+    assert (falcon.dtype, falcon.pooling, falcon.name) == ("bfloat16", "mean", "tiiuae/falcon-7b")
+    assert find_model("falcon-7b", settings=ModelSettings(dtype="float32")).spec.dtype == "float32"
+    assert find_model("someone/other").spec.dtype == "float32"
+
+
+def test_models_are_listed(run, no_connections):
+    done = run("models", "-f", "json")
+    listed = {row["alias"]: row for row in json.loads(done.stdout)}
+    assert list(listed) == list(ALIASES)
+    assert listed["minilm"]["offline"] is True
+    assert listed["minilm"]["revision"] == find_model("minilm").spec.revision
+    assert listed["falcon-7b"]["dimension"] == 4544
+    assert all(row["licence"] and row["parameters"] and row["bytes"] for row in listed.values())
+    assert listed["minilm"]["speed"]["units_per_second"] > 0
+    table = run("models").stdout
+    assert "sentence-transformers/all-mpnet-base-v2" in table
+    assert "To get falcon-7b: hf download tiiuae/falcon-7b" in table
+    assert "units/s" in table
+
+
+def test_settings_are_shown_once_and_taken_everywhere(run):
+    shown = run("models", "--help").stdout
+    hidden = run("score", "--help").stdout
+    for field in fields(ModelSettings):
+        flag = f"--{field.name.replace('_', '-')}"
+        assert flag in shown
+        assert flag not in hidden
+    assert shown.index("--pooling") < shown.index("--layer")
+    assert "--context" in hidden
+
+
+def test_what_is_listed_of_the_packaged_models_is_so(minilm):
+    encoders = {"minilm": minilm}
+    if is_installed("wordllama"):
+        encoders["wordllama"] = opened("wordllama")
+    for alias, encoder in encoders.items():
+        known = ALIASES[alias]
+        assert known.loader == encoder.folder.loader
+        assert known.size == (encoder.folder.path / PACKAGED[alias].weights).stat().st_size
+        assert known.parameters == sum(p.numel() for p in encoder._model.parameters())
+        assert known.dimension == encode(encoder, ["a"]).shape[1]
