@@ -25,6 +25,7 @@ class Document:
     speakers: tuple[str, ...] | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
     kept: tuple[bool, ...] = ()
+    n_left_out: int = field(default=0, compare=False)  # of the units not kept, those with text
     place: Place = field(default_factory=Place, compare=False)
 
     @classmethod
@@ -98,7 +99,7 @@ class Document:
 
     @property
     def n_dropped(self) -> int:
-        """Units without text that were left out."""
+        """Units that take no part: without text, or left out by an option."""
         return len(self.kept) - len(self.units)
 
     @property
@@ -192,8 +193,13 @@ class Corpus:
 
     @property
     def n_dropped(self) -> int:
-        """Units without text that were left out."""
+        """Units that take no part: without text, or left out by an option."""
         return sum(document.n_dropped for document in self.documents)
+
+    @property
+    def n_without_text(self) -> int:
+        """Units that were dropped because they have no text."""
+        return self.n_dropped - sum(document.n_left_out for document in self.documents)
 
     @property
     def has_gold(self) -> bool:

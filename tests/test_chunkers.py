@@ -777,7 +777,7 @@ class CountingEncoder:
 
 def test_semantic_chunks_take_the_encoder_that_scores(files, monkeypatch):
     opened = []
-    monkeypatch.setattr("reffree.encoders.open.find_model", lambda name, offline: name)
+    monkeypatch.setattr("reffree.encoders.open.find_model", lambda name, **how: name)
     monkeypatch.setattr(
         "reffree.encoders.open.SentenceTransformerEncoder",
         lambda *arguments: opened.append(arguments) or CountingEncoder(),

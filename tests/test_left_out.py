@@ -212,3 +212,22 @@ def test_context_needs_texts_to_encode():
     made = embed(corpus(), Lengths(), "cpu", context=2)
     assert corpus_vectors(corpus(), made, EncoderOptions(context=2), None) is made
     assert corpus_vectors(corpus(), made, EncoderOptions(), None) is made
+
+
+def test_options_reach_the_functions():
+    """Scores, counts, notes, signature and systems, of vectors that are given."""
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=(8, 3)), rng.normal(size=(2, 3))]
+    table = reffree.score(corpus(), embeddings=arrays, drop_backchannels=True)
+    expected = reffree.score(without(0, 2, 6), embeddings=[arrays[0][[1, 4, 5, 7]], arrays[1]])
+    assert table.to_dict()["systems"] == expected.to_dict()["systems"]
+    assert (table.corpus["units"], table.corpus["dropped_units"]) == (6, 4)
+    assert "3 units left out as backchannels, the boundaries reindexed." in table.notes
+    assert "1 unit without text dropped, the boundaries reindexed." in table.notes
+    assert "|dropped:backchannels|" in table.signature
+    assert "|context:0|" in table.signature
+    gold = reffree.score(corpus(), metrics=["pk"], drop_repeats=True)
+    assert "|dropped:repeats|" in gold.signature
+    made = reffree.segment(corpus(), "depth", embeddings=arrays, drop_backchannels=True)
+    assert made.documents[0].units == corpus().documents[0].units
+    assert made.documents[0].systems["depth"].n_units == 7

@@ -8,6 +8,7 @@ import pickle
 import shutil
 import socket
 from dataclasses import fields, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -413,6 +414,7 @@ def test_types_of_the_computation(checkpoint):
     assert 0 < np.abs(half - encode(opened(stored), TEXTS)).max() < 0.05
 
 
+@pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="for where it is not installed")
 def test_quantisation_needs_its_package(checkpoint):
     with pytest.raises(EncoderError, match="found no installed package bitsandbytes"):
         encode(opened(checkpoint("llama"), quantisation="4bit"), TEXTS)

@@ -121,6 +121,7 @@ def command(
 
 def _train(corpus: Corpus, settings: Training, encoding: Encoding) -> Checkpoint:
     from reffree.encoders.device import choose_device
+    from reffree.encoders.left_out import choose_units
     from reffree.encoders.models import DEFAULT_ENCODER, find_model
     from reffree.encoders.options import EncoderOptions
     from reffree.segmenters.scorer.data import examples_of
@@ -129,6 +130,7 @@ def _train(corpus: Corpus, settings: Training, encoding: Encoding) -> Checkpoint
 
     options = EncoderOptions(**encoding)
     device = choose_device(options.device)
+    corpus = choose_units(corpus, options).corpus
     if settings.finetune:
         folder = find_model(options.encoder or DEFAULT_ENCODER, offline=options.offline)
         return train_pair(corpus, folder, device, settings, on_epoch=_tell_epoch, progress=progress)

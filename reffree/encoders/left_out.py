@@ -145,6 +145,7 @@ def _only(document: Document, kept: NDArray[np.bool_]) -> Document:
         if speakers is None
         else tuple(s for s, keep in zip(speakers, mask, strict=True) if keep),
         kept=tuple(had_text and next(staying) for had_text in document.kept),
+        n_left_out=document.n_left_out + int((~kept).sum()),
         gold=None if document.gold is None else document.gold.keep(mask),
         golds={name: s.keep(mask) for name, s in document.golds.items()},
         systems={name: s.keep(mask) for name, s in document.systems.items()},

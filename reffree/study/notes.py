@@ -22,8 +22,8 @@ def score_notes(
 ) -> list[str]:
     """Collect the sentences, as far as there is something to say."""
     notes = []
-    if corpus.n_dropped:
-        dropped = counted(corpus.n_dropped, "unit")
+    if corpus.n_without_text:
+        dropped = counted(corpus.n_without_text, "unit")
         notes.append(f"{dropped} without text dropped, the boundaries reindexed.")
     if embedded is not None and embedded.n_truncated:
         notes.append(

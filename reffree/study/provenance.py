@@ -26,8 +26,8 @@ def described(name: str, corpus: Corpus, embedded: Embeddings | None) -> dict[st
 def reading_notes(name: str, corpus: Corpus, embedded: Embeddings | None) -> list[str]:
     """Say what was dropped, cut off or remarked on while a corpus was read and encoded."""
     notes = [f"{name}: {note}" for note in corpus.notes]
-    if corpus.n_dropped:
-        dropped = counted(corpus.n_dropped, "unit")
+    if corpus.n_without_text:
+        dropped = counted(corpus.n_without_text, "unit")
         notes.append(f"{name}: {dropped} without text dropped, the boundaries reindexed.")
     if embedded is not None and embedded.n_truncated:
         notes.append(

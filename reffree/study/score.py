@@ -20,7 +20,7 @@ from reffree.study.rows import document_rows, system_rows
 from reffree.study.scored import score_columns
 from reffree.study.signature import Signature
 from reffree.study.table import ScoreTable
-from reffree.study.vectors import Vectors
+from reffree.study.vectors import Vectors, units_taking_part
 
 
 def score(
@@ -68,6 +68,8 @@ def score(
     """
     _check(corpus, seed, null)
     options = EncoderOptions(**encoding)
+    part, embeddings = units_taking_part(corpus, embeddings, options)
+    corpus = part.corpus
     hypotheses = corpus.hypotheses
     chosen = choose_metrics(metrics, corpus, seed=seed, offline=options.offline)
     if (null or explain or per_segment) and not chosen.reference_free:
@@ -103,6 +105,7 @@ def score(
         average=average,
         seed=seed,
         null=null,
+        dropped=options.dropped,
     )
     systems = system_rows(columns, hypotheses, np.random.default_rng(seed))
     incomparable = frozenset(name for name, column in columns.items() if not column.is_comparable)

@@ -14,7 +14,7 @@ from reffree.segmenters.base import Inputs, Segmenter
 from reffree.segmenters.naive import arp_random_baselines
 from reffree.segmenters.registry import parse_segmenter
 from reffree.study.progress import Progress, no_progress
-from reffree.study.vectors import Vectors, corpus_vectors
+from reffree.study.vectors import Vectors, corpus_vectors, units_taking_part
 
 ARP_BASELINES = "arp_baselines"
 """Stands for the nine random systems of Ghinassi et al. (2024)."""
@@ -31,6 +31,8 @@ def segment(
 ) -> Corpus:
     """Segment every document with every method; return the corpus with these systems added.
 
+    Units that an option leaves out go with the unit before them.
+
     Args:
         corpus: from `reffree.load`.
         methods: such as ``texttiling`` or ``random:p=0.1``; a system is called as its method is
@@ -42,6 +44,8 @@ def segment(
         **encoding: which encoder, and how: see `EncoderOptions`.
     """
     options = EncoderOptions(**encoding)
+    part, embeddings = units_taking_part(corpus, embeddings, options)
+    corpus = part.corpus
     given = [methods] if isinstance(methods, str) else methods
     texts = given.items() if isinstance(given, Mapping) else [(None, text) for text in given]
     parsed: list[tuple[str | None, Segmenter]] = []
@@ -75,4 +79,4 @@ def segment(
             system = spelling_of(method) if name is None else name
             corpus = corpus.with_system(system, dict(zip(ids, made, strict=True)))
             advance(1)
-    return corpus
+    return part.restored(corpus)

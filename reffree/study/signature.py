@@ -71,7 +71,7 @@ class Signature:
                 "normalisation": spec.normalisation,
                 "dtype": spec.dtype,
                 **_unusual(spec),
-                "maxlen": "given" if spec.max_length is None else str(spec.max_length),
+                "maxlen": _max_length(spec),
                 "context": str(spec.context),
                 "truncated": f"{embedded.n_truncated / corpus.n_units:.2%}",
                 "device": embedded.device,
@@ -98,6 +98,12 @@ class Signature:
             short["encoder"] = f"{name.rsplit('/', 1)[-1]}@{revision.rsplit(':', 1)[-1][:8]}"
             short["aggregation"] = "mean"
         return "|".join(f"{SHORT_KEYS[key]}:{short[key]}" for key in short if key in SHORT_KEYS)
+
+
+def _max_length(spec: EncoderSpec) -> str:
+    if spec.max_length is not None:
+        return str(spec.max_length)
+    return "given" if spec.backend == "precomputed" else "none"
 
 
 def _unusual(spec: EncoderSpec) -> dict[str, str]:

@@ -10,9 +10,23 @@ from numpy.typing import NDArray
 
 from reffree.seeds import rng_for
 from reffree.study.bootstrap import MIN_DOCUMENTS
-from reffree.study.statistics.coefficients import MIN_SYSTEMS, correlation
-from reffree.study.statistics.estimate import Estimate, Extent, estimated, undefined
+from reffree.study.statistics.coefficients import MIN_SYSTEMS, Coefficient, correlation
+from reffree.study.statistics.estimate import (
+    TOO_FEW_DOCUMENTS,
+    Estimate,
+    Extent,
+    estimated,
+    undefined,
+    without_interval,
+)
 from reffree.study.statistics.expected import expected_scores
+from reffree.study.statistics.intervals import (
+    Interval,
+    centred_interval,
+    hull,
+    percentile_interval,
+    symmetric_interval,
+)
 from reffree.study.statistics.pairwise import (
     AnyFloats,
     NormalP,
@@ -23,6 +37,8 @@ from reffree.study.statistics.pairwise import (
 from reffree.study.statistics.scores import Counts, Floats, MetricScores
 
 CorpusMeasure = Literal["pearson", "spearman", "kendall", "spa"]
+Kept = NDArray[np.bool_]
+Names = tuple[str, ...]
 
 
 class CorpusLevel:
@@ -38,83 +54,89 @@ class CorpusLevel:
         self._resampled: dict[str, Floats] = {}
         self._p: dict[str, Floats] = {}
         self._flips: NDArray[np.int8] | None = None
-        self._drawn: tuple[tuple[str, ...], Floats] = ((), np.empty(0))
+        self._expected: tuple[Names, Floats] = ((), np.empty(0))
 
-    def kept(self, names: Sequence[str]) -> NDArray[np.bool_]:
+    def kept(self, names: Sequence[str]) -> Kept:
         """Systems (s,) with a score under all these metrics."""
         scores = np.stack([self.scores[name] for name in names])
-        kept: NDArray[np.bool_] = np.logical_and.reduce(~np.isnan(scores))
+        kept: Kept = np.logical_and.reduce(~np.isnan(scores))
         return kept
 
-    def estimate(self, names: tuple[str, ...], measure: CorpusMeasure) -> Estimate:
+    def estimate(self, names: Names, measure: CorpusMeasure) -> Estimate:
         """Agreement of the first metric, or of the first less that of the second, with the last."""
         kept = self.kept(names)
-        extent = Extent(int(kept.sum()), self._n_shared(names, kept), self._counts.shape[1])
+        shared = self._n_shared(names, kept)
+        extent = Extent(int(kept.sum()), shared, self._counts.shape[1] - shared)
         if extent.systems < MIN_SYSTEMS:
             return undefined(f"fewer than {MIN_SYSTEMS} systems with a score", extent)
         for name in names:
             if np.ptp(self.scores[name][kept]) == 0:
                 return undefined(f"{name} gives all systems the same score", extent)
-        if measure == "spa":
-            value = agreement([self._p_values(name, kept) for name in names], measure)
-        else:
-            value = agreement([self.scores[name][kept] for name in names], measure)
+        value = self._value(names, measure, kept)
         if np.isnan(value):
             return undefined("two systems have no document in common", extent)
-        is_difference = len(names) == 3
-        if extent.systems <= len(names):
+        if extent.documents < MIN_DOCUMENTS:
+            return without_interval(value, TOO_FEW_DOCUMENTS, extent)
+        if measure != "spa" and extent.systems <= len(names):
             reason = f"fewer than {len(names) + 1} systems with a score"
-            return estimated(
-                float(value), None, extent, is_difference=is_difference, ci_reason=reason
-            )
-        has_interval = extent.documents >= MIN_DOCUMENTS
-        resampled = self._over_resamples(names, measure, kept, extent) if has_interval else None
-        return estimated(float(value), resampled, extent, is_difference=is_difference)
-
-    def _over_resamples(
-        self,
-        names: tuple[str, ...],
-        measure: CorpusMeasure,
-        kept: NDArray[np.bool_],
-        extent: Extent,
-    ) -> Floats:
-        """Agreement (r,) of draws of the expected scores; NaN where a system has no score."""
-        point = np.stack([self.scores[name][kept] for name in names])
+            return without_interval(value, reason, extent)
         resampled = np.stack([self._resampled_scores(name)[:, kept] for name in names])
-        is_scored = np.logical_and.reduce(~np.isnan(resampled), axis=(0, 2))  # (r,)
-        values = np.full(len(is_scored), np.nan)
-        if not is_scored.any():
-            return values
-        resampled = resampled[:, is_scored]
-        if self._drawn[0] != names:
-            # Measures of the same metrics follow one another, and share the draws.
-            rng = rng_for(self._seed, "expected scores")
-            self._drawn = (names, expected_scores(point, resampled, extent.documents, rng))
-        draws = self._drawn[1]
+        # A resample without a score of every system would compare other systems.
+        resampled[:, np.isnan(resampled).any((0, 2))] = np.nan
         if measure == "spa":
-            values[is_scored] = self._expected_spa(names, kept, draws, resampled - point[:, None])
+            found, over = self._spa_interval(names, value, kept, resampled)
         else:
-            values[is_scored] = agreement(list(draws), measure)
-        return values
+            found, over = self._interval(names, measure, value, kept, resampled)
+        return estimated(value, found, over, extent, is_difference=len(names) == 3)
 
-    def _expected_spa(
-        self, names: Sequence[str], kept: NDArray[np.bool_], draws: Floats, noise: Floats
-    ) -> Floats:
-        """Expectation (r,) of soft pairwise accuracy when documents are sampled again.
+    def _value(self, names: Names, measure: CorpusMeasure, kept: Kept) -> float:
+        if measure == "spa":
+            return float(_difference([self._p_values(name, kept) for name in names], measure))
+        return float(_difference([self.scores[name][kept] for name in names], measure))
 
-        p-values are of scores with noise, so each draw gets that of another resample, once added
-        and once subtracted.
+    def _interval(
+        self, names: Names, measure: Coefficient, value: float, kept: Kept, resampled: Floats
+    ) -> tuple[Interval | None, Floats]:
+        """Interval of the agreement that expected scores have, and the resampled values (r,).
+
+        Of Pearson's coefficient it is that of `expected_scores`. These take expected scores for
+        normal over systems, which ranks of systems in clusters do not forgive; so the interval of
+        rank coefficients reaches as far as the symmetric one of the plain resamples, too.
         """
-        p = [NormalP(self._metrics[name].contributions[kept]) for name in names]
-        other = np.roll(noise, 1, axis=1)
-        sides = [
-            agreement([p_of.of(x) for p_of, x in zip(p, draws + sign * other, strict=True)], "spa")
-            for sign in (1, -1)
-        ]
-        mean: Floats = np.mean(sides, axis=0)
-        return mean
+        over = _difference(list(resampled), measure)
+        draws = over.copy()
+        is_scored = ~np.isnan(over)
+        if is_scored.any():
+            draws[is_scored] = _difference(
+                list(self._expected_scores(names, kept, resampled[:, is_scored])), measure
+            )
+        found = percentile_interval(draws)
+        if measure != "pearson":
+            found = hull(found, symmetric_interval(value, over, limit=len(names) - 1))
+        return found, draws
 
-    def _p_values(self, name: str, kept: NDArray[np.bool_]) -> Floats:
+    def _expected_scores(self, names: Names, kept: Kept, resampled: Floats) -> Floats:
+        """Draw expected scores; measures of the same metrics follow one another and share them."""
+        if self._expected[0] != names:
+            point = np.stack([self.scores[name][kept] for name in names])
+            rng = rng_for(self._seed, "expected scores")
+            drawn = expected_scores(point, resampled, self._n_shared(names, kept), rng)
+            self._expected = (names, drawn)
+        return self._expected[1]
+
+    def _spa_interval(
+        self, names: Names, value: float, kept: Kept, resampled: Floats
+    ) -> tuple[Interval | None, Floats]:
+        """Interval of the expectation over corpora of as many documents; resampled values (r,)."""
+        p = [
+            NormalP(self._metrics[name].contributions[kept]).of(scores)
+            for name, scores in zip(names, np.nan_to_num(resampled), strict=True)
+        ]
+        over = np.where(np.isnan(resampled).any((0, 2)), np.nan, _difference(p, "spa"))
+        limits = (0.0, 1.0) if len(names) == 2 else (-1.0, 1.0)
+        return centred_interval(value, over, limits), over
+
+    def _p_values(self, name: str, kept: Kept) -> Floats:
         """p-values of the pairs of kept systems."""
         if name not in self._p:
             if self._flips is None:
@@ -128,20 +150,20 @@ class CorpusLevel:
             self._resampled[name] = self._metrics[name].over(self._counts)
         return self._resampled[name]
 
-    def _n_shared(self, names: Sequence[str], kept: NDArray[np.bool_]) -> int:
+    def _n_shared(self, names: Sequence[str], kept: Kept) -> int:
         """Documents that take part in a kept system's score under every metric."""
         has = [~np.isnan(self._metrics[name].contributions[kept]) for name in names]
         return int(np.logical_and.reduce(has).any(0).sum())
 
 
-def agreement(sides: Sequence[AnyFloats], measure: CorpusMeasure) -> Floats:
+def _difference(sides: Sequence[AnyFloats], measure: CorpusMeasure) -> Floats:
     """Agreement of the first with the last, less that of the second if there are three."""
     *others, gold = sides
-    measured = [_measured(side, gold, measure) for side in others]
+    measured = [_agreement(side, gold, measure) for side in others]
     return measured[0] if len(measured) == 1 else measured[0] - measured[1]
 
 
-def _measured(x: AnyFloats, y: AnyFloats, measure: CorpusMeasure) -> Floats:
+def _agreement(x: AnyFloats, y: AnyFloats, measure: CorpusMeasure) -> Floats:
     if measure == "spa":
         return soft_pairwise_accuracy(x, y)
     return correlation(x.astype(np.float64), y.astype(np.float64), measure)

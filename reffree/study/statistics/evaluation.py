@@ -79,10 +79,12 @@ class MetaEvaluation:
         without a score are left out; undefined with fewer than three systems or where a metric
         gives all the same score.
 
-        The interval is that of the correlation which the systems' expected scores have
-        (`expected.expected_scores`). Noise attenuates the value, so with few documents and systems
-        that hardly differ the interval may lie above it. That of ``spa`` is of its expectation over
-        corpora of as many documents.
+        The interval is that of the correlation which the systems' expected scores have. Noise
+        attenuates the value, and resampling does so again: percentiles of resampled correlations
+        miss it (``benchmarks/coverage.py``), so intervals come from `expected.expected_scores`,
+        those of the rank coefficients joined with a symmetric one. Where documents are few and
+        systems hardly differ, Pearson's may lie above its value. The interval of ``spa`` is that
+        of its expectation over corpora of as many documents.
 
         ``x`` and ``y`` may also be one metric under two encoders: ``kendall`` is then the stability
         of its ranking.

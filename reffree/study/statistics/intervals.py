@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +14,15 @@ MAX_UNDEFINED = 1 - CONFIDENCE
 """Beyond this share of undefined resamples an interval would hang on what they left out."""
 
 
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A 95 % interval with the two-sided p of 0, at most .05 where it leaves out 0."""
+
+    low: float
+    high: float
+    p: float
+
+
 def resampled_documents(
     n_documents: int, rng: np.random.Generator, resamples: int = RESAMPLES
 ) -> NDArray[np.uint8]:
@@ -20,24 +31,71 @@ def resampled_documents(
     return rng.multinomial(n_documents, uniform, size=resamples).astype(np.uint8)
 
 
-def percentile_interval(resampled: Floats) -> tuple[float, float] | None:
-    """Middle 95 % of resampled values (r,), NaN left out; None where too many are NaN."""
-    is_undefined = np.isnan(resampled)
-    if is_undefined.mean() > MAX_UNDEFINED:
-        return None
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(resampled[~is_undefined], [tail, 1 - tail])
-    return float(low), float(high)
+def percentile_interval(resampled: Floats) -> Interval | None:
+    r"""Middle 95 % of resampled values (r,), NaN left out; None where too many are NaN.
 
-
-def sign_p(resampled: Floats) -> float:
-    r"""Two-sided p of no difference: twice the smaller share of resamples on one side of 0.
-
-    .. math:: p = \min\big(1,\; 2\,(1 + \min(\#\{\Delta^* \le 0\}, \#\{\Delta^* \ge 0\}))
-        / (1 + \#\Delta^*)\big)
-
-    It is at most .05 about where the 95 % percentile interval leaves out 0. NaN is left out.
+    .. math:: p = \min\big(1,\; 2\,(1 + \min(\#\{\theta^* \le 0\}, \#\{\theta^* \ge 0\}))
+        / (1 + \#\theta^*)\big)
     """
-    defined = resampled[~np.isnan(resampled)]
+    defined = _defined(resampled)
+    if defined is None:
+        return None
+    low, high = _bounds(defined)
     beyond = min(int((defined <= 0).sum()), int((defined >= 0).sum()))
-    return min(1.0, 2 * (1 + beyond) / (1 + len(defined)))
+    return Interval(low, high, min(1.0, 2 * (1 + beyond) / (1 + len(defined))))
+
+
+def symmetric_interval(value: float, resampled: Floats, limit: float) -> Interval | None:
+    r"""Value ± the larger distance to the ends of the percentile interval.
+
+    Resampled values that lie to one side of the value are biased, and so, about as much, is the
+    value itself: the symmetric interval reaches as far to the other side. Cut at ± ``limit``.
+
+    .. math:: p = (1 + \#\{|\theta^* - \hat\theta| \ge |\hat\theta|\}) / (1 + \#\theta^*)
+    """
+    defined = _defined(resampled)
+    if defined is None:
+        return None
+    low, high = _bounds(defined)
+    reach = max(value - low, high - value)
+    beyond = int((np.abs(defined - value) >= abs(value)).sum())
+    p = (1 + beyond) / (1 + len(defined))
+    return Interval(max(-limit, value - reach), min(limit, value + reach), p)
+
+
+def centred_interval(
+    value: float, resampled: Floats, limits: tuple[float, float]
+) -> Interval | None:
+    r"""Percentile interval moved so that the resampled values' mean falls on the value.
+
+    For a statistic that is its own target: what resampling does to its mean says nothing about it.
+
+    .. math:: p = (1 + \#\{|\theta^* - \bar\theta^*| \ge |\hat\theta|\}) / (1 + \#\theta^*)
+    """
+    defined = _defined(resampled)
+    if defined is None:
+        return None
+    centred = defined - defined.mean()
+    low, high = _bounds(centred)
+    beyond = int((np.abs(centred) >= abs(value)).sum())
+    p = (1 + beyond) / (1 + len(defined))
+    return Interval(max(limits[0], value + low), min(limits[1], value + high), p)
+
+
+def hull(first: Interval | None, second: Interval | None) -> Interval | None:
+    """Smallest interval that holds both; None where one is missing."""
+    if first is None or second is None:
+        return None
+    low, high = min(first.low, second.low), max(first.high, second.high)
+    return Interval(low, high, max(first.p, second.p))
+
+
+def _defined(resampled: Floats) -> Floats | None:
+    is_undefined = np.isnan(resampled)
+    return None if is_undefined.mean() > MAX_UNDEFINED else resampled[~is_undefined]
+
+
+def _bounds(values: Floats) -> tuple[float, float]:
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(values, [tail, 1 - tail])
+    return float(low), float(high)

@@ -7,8 +7,17 @@ from typing import Literal
 
 import numpy as np
 
+from reffree.study.bootstrap import MIN_DOCUMENTS
 from reffree.study.statistics.coefficients import MIN_SYSTEMS, Coefficient, correlation
-from reffree.study.statistics.estimate import Estimate, Extent, estimated, undefined
+from reffree.study.statistics.estimate import (
+    TOO_FEW_DOCUMENTS,
+    Estimate,
+    Extent,
+    estimated,
+    undefined,
+    without_interval,
+)
+from reffree.study.statistics.intervals import percentile_interval
 from reffree.study.statistics.scores import Counts, Floats, MetricScores
 
 DocumentMeasure = Literal["pearson", "spearman", "kendall", "acc_eq"]
@@ -136,23 +145,28 @@ def within_documents(
     measured = [_measure(other, gold, measure) for other in others]
     each = np.stack([one.documents for one in measured])
     is_defined = np.logical_and.reduce(~np.isnan(each))  # (d,)
-    n_systems = int(is_cell.any(1).sum())
-    extent = Extent(n_systems, int(is_defined.sum()), len(is_defined))
-    if n_systems < MIN_SYSTEMS:
+    n_defined = int(is_defined.sum())
+    extent = Extent(int(is_cell.any(1).sum()), n_defined, len(is_defined) - n_defined)
+    if extent.systems < MIN_SYSTEMS:
         return undefined(f"fewer than {MIN_SYSTEMS} systems with a loss", extent)
-    if not is_defined.any():
+    if not n_defined:
         return undefined("undefined in every document", extent)
-    restricted = counts * is_defined
-    everything = is_defined[None].astype(np.float64)
-    if len(measured) == 1:
-        value, resampled = measured[0].over(everything), measured[0].over(restricted)
-    else:
-        value, resampled = (
-            measured[0].over(times) - measured[1].over(times) for times in (everything, restricted)
-        )
-    epsilon = getattr(measured[0], "epsilon", None) if len(measured) == 1 else None
+
+    def over(times: Counts) -> Floats:
+        means = [one.over(times * is_defined) for one in measured]
+        return means[0] if len(means) == 1 else means[0] - means[1]
+
+    value = float(over(np.ones((1, len(is_defined))))[0])
+    if n_defined < MIN_DOCUMENTS:
+        return without_interval(value, TOO_FEW_DOCUMENTS, extent)
+    resampled = over(counts)
     return estimated(
-        float(value[0]), resampled, extent, is_difference=len(measured) == 2, epsilon=epsilon
+        value,
+        percentile_interval(resampled),
+        resampled,
+        extent,
+        is_difference=len(measured) == 2,
+        epsilon=getattr(measured[0], "epsilon", None) if len(measured) == 1 else None,
     )
 
 
