@@ -189,6 +189,7 @@ def _check_speakers(speakers: object, n_units: int, place: Place) -> tuple[str, 
 
 
 def check_system_name(name: object, place: Place) -> str:
+    """Refuse what cannot name a system."""
     if isinstance(name, str) and is_name(name):
         return name
     raise InputError(
