@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import silhouette_samples
 
 import reffree
-from reffree.scoring import tables
+from reffree.scoring import workspace
 from reffree.scoring.metrics import WITHOUT_SEARCH
 
 RESULTS = Path(__file__).parent / "results" / "scoring.json"
@@ -182,7 +182,7 @@ def measure(n: int, d: int, count: int, rounds: int) -> dict[str, Any]:
             time.sleep(REST)
             spent = best_of(run, 1) / sizes[name]
             seconds[name] = min(spent, seconds.get(name, np.inf))
-    tables.spare.clear()  # memory kept from before counts, too
+    workspace.spare.clear()  # memory kept from before counts, too
     tracemalloc.start()
     reffree.score_document(x, hypotheses)
     peak = tracemalloc.get_traced_memory()[1]

@@ -28,7 +28,8 @@ import reffree
 from reffree.masses import distinct_rows, mass_matrix
 from reffree.scoring import tables as kernels
 from reffree.scoring.compiled import CompiledDocument
-from reffree.scoring.inputs import check_embeddings
+from reffree.scoring.inputs import check_matrix
+from reffree.scoring.workspace import give_back
 
 RESULTS = Path(__file__).parent / "results" / "scoring_limits.json"
 Floats = NDArray[np.float64]
@@ -122,14 +123,15 @@ def shares(n: int = 500, d: int = 384, count: int = 1000) -> dict[str, float]:
     band = kernels.band_of(masses, n)
     document = CompiledDocument(torch.from_numpy(x))
     document.prepare(masses, lambda: 1 << 40)
-    threads = torch.get_num_threads()
+    vectors, threads = document.vectors, torch.get_num_threads()
 
     def make_tables() -> None:
-        kernels.discard_tables(kernels.build_tables(x, 0.0, band, document.length, threads))
+        made = kernels.build_tables(vectors, 0.0, band, document.length, threads)
+        give_back(made.memory)
 
     steps: dict[str, Callable[[], object]] = {
-        "check the vectors": lambda: check_embeddings(x, "d"),
-        "measure the vectors": lambda: CompiledDocument(torch.from_numpy(x)),
+        "check the matrix": lambda: check_matrix(x, "d"),
+        "take the vectors": lambda: CompiledDocument(torch.from_numpy(x)).discard(),
         "read the hypotheses": lambda: mass_matrix(hypotheses, n),
         "find repeats": lambda: distinct_rows(masses),
         "find what tables need": lambda: kernels.band_of(masses, n),

@@ -74,7 +74,7 @@ def _padded(rows: list[Sequence[int]], n_units: int | None, name: str | None, fi
     matrix = np.zeros((len(rows), max(1, int(counts.max(initial=1)))), dtype=np.int64)
     is_mass = np.arange(matrix.shape[1]) < counts[:, None]
     matrix[is_mass] = flat
-    if (flat < 1).any() or (counts == 0).any():
+    if min(flat.min(initial=1), counts.min(initial=1)) < 1:
         at = int(np.argmax((is_mass & (matrix < 1)).any(1) | (counts == 0)))
         found = f"hypothesis {first + at + 1} with a mass below 1 or none at all"
         raise _refusal(found, n_units, name)
@@ -97,6 +97,8 @@ def _is_whole(row: Sequence[int]) -> bool:
 
 def distinct_rows(masses: Masses) -> tuple[Masses, NDArray[np.int64]]:
     """Return the rows without repeats, and for every row the place of its like."""
+    if len(masses) == 1:
+        return masses, np.zeros(1, dtype=np.int64)
     # Rows with equal sums of random multiples are equal, but for chance: that is checked.
     with np.errstate(over="ignore"):
         sums = masses @ _factors(masses.shape[1])

@@ -137,7 +137,8 @@ def test_spreads_are_the_dispersions_of_all_spans():
     x = rng.normal(size=(9, 3))
     edges = np.arange(10)
     everything = Band(np.zeros_like(edges), np.full_like(edges, 9), edges * 9, 90)
-    spread = build_tables(x, 0.0, everything).spread.reshape(10, 9, 3)
+    document = CompiledDocument(torch.from_numpy(x))
+    spread = build_tables(document.vectors, 0.0, everything).spread.reshape(10, 9, 3)
     for start in range(9):
         for stop in range(start + 2, 10):
             part = x[start:stop]
@@ -151,6 +152,25 @@ def test_spreads_are_the_dispersions_of_all_spans():
             )
             assert_allclose(spread[start, stop - 1], expected, rtol=1e-12)
     assert not np.tril(spread[:9, :, 0]).any()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_what_is_not_finite_is_refused(bad, dtype):
+    x = np.ones((COMPILED_FROM, 3), dtype=dtype)
+    x[6, 2] = bad
+    with pytest.raises(InputError, match="NaN or infinity in the vector of unit 7"):
+        score_document(x, [[COMPILED_FROM // 2] * 2])
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_scores_do_not_depend_on_scale(scale):
+    rng = np.random.default_rng(8)
+    x = rng.uniform(-1, 1, size=(COMPILED_FROM, 5))
+    masses = [random_masses(rng, COMPILED_FROM, 20)]
+    expected = score_document(x, masses)
+    for name, values in score_document(x * scale, masses).items():
+        assert_allclose(values, expected[name], rtol=1e-12, err_msg=name)
 
 
 def test_any_kind_of_matrix_is_read():

@@ -19,17 +19,13 @@ from torch import Tensor
 from reffree.masses import Masses, distinct_rows
 from reffree.parallel import over_rows
 from reffree.scoring.compiled_kernel import score_hypotheses
+from reffree.scoring.dots_kernel import LANES
+from reffree.scoring.inputs import check_finite
 from reffree.scoring.metrics import COMPILED
 from reffree.scoring.pairs import rounding_of
-from reffree.scoring.pairs_kernel import measure_lengths
-from reffree.scoring.tables import (
-    Band,
-    Tables,
-    band_of,
-    build_tables,
-    discard_tables,
-    table_bytes,
-)
+from reffree.scoring.pairs_kernel import take_vectors
+from reffree.scoring.tables import Band, Tables, band_of, build_tables, table_bytes
+from reffree.scoring.workspace import give_back, take
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -54,24 +50,29 @@ class CompiledScores(NamedTuple):
 
 def score_compiled(
     document: Tensor,
+    name: str,
     parts: Iterable[Masses],
     memory: Callable[[], int],
     progress: Callable[[int], None],
 ) -> CompiledScores | None:
-    """Score all hypotheses, a part at a time; None if the tables do not fit into memory.
+    """Score all hypotheses of a matrix, a part at a time; None if its tables do not fit.
 
     ``progress`` is told how many were just done, and takes them back if it all was in vain.
     """
     compiled = CompiledDocument(document)
+    if not np.isfinite(compiled.length).all():
+        check_finite(document, name)
     done: list[CompiledScores] = []
     for masses in parts:
         distinct, place = distinct_rows(masses)
         if not compiled.prepare(distinct, memory):
+            compiled.discard()
             progress(-sum(len(scores.raw) for scores in done))
             return None
         raw, left_out = compiled.score(distinct, torch.get_num_threads())
-        is_single = np.count_nonzero(masses, axis=1) == 1
-        done.append(CompiledScores(raw[place], left_out[place], is_single))
+        if distinct is not masses:
+            raw, left_out = raw[place], left_out[place]
+        done.append(CompiledScores(raw, left_out, np.count_nonzero(masses, axis=1) == 1))
         progress(len(masses))
     compiled.discard()
     if len(done) == 1:
@@ -84,14 +85,20 @@ class CompiledDocument:
 
     def __init__(self, document: Tensor) -> None:
         """Take the vectors to float64; the caller's tensor is not touched."""
-        self.vectors: Floats = np.ascontiguousarray(document.detach().double().numpy())
-        self.length = np.empty(len(self.vectors))
-        longest = measure_lengths(self.vectors, self.length)
+        given = np.ascontiguousarray(document.detach().double().numpy())
+        n, d = given.shape
+        width = -(-d // LANES) * LANES
+        self._memory = take(n * width + LANES)
+        # Rows that start where registers' worth of memory does are read twice as fast.
+        start = -(self._memory.__array_interface__["data"][0] // self._memory.itemsize) % LANES
+        self.vectors: Floats = self._memory[start : start + n * width].reshape(n, width)
+        self.length = np.empty(n)
+        longest = take_vectors(given, self.vectors, self.length)
         if not SHORT < longest < 1 / SHORT:
             # Scores do not depend on scale: by a power of two, nothing overflows, no bit is lost.
-            exponent = math.frexp(float(np.abs(self.vectors).max()))[1]
-            self.vectors = np.ldexp(self.vectors, -max(-1000, min(exponent, 1000)))
-            measure_lengths(self.vectors, self.length)
+            exponent = math.frexp(float(np.abs(given).max()))[1]
+            scaled = np.ldexp(given, -max(-1000, min(exponent, 1000)))
+            take_vectors(scaled, self.vectors, self.length)
         self.rounding = rounding_of(document.dtype)
         self.band: Band | None = None
         self.tables: Tables | None = None
@@ -106,7 +113,7 @@ class CompiledDocument:
             needed = table_bytes(band, self.vectors.size)
             if needed > SMALL and needed > memory():
                 return False
-            self.discard()  # before the larger ones are made
+            self._discard_tables()  # before the larger ones are made
             threads = torch.get_num_threads()
             self.tables = build_tables(self.vectors, self.rounding, band, self.length, threads)
             self.band = band
@@ -133,7 +140,11 @@ class CompiledDocument:
         return scores, left_out
 
     def discard(self) -> None:
-        """Give the tables' memory to the next document."""
+        """Give the memory to the next document; nothing can be scored any more."""
+        self._discard_tables()
+        give_back(self._memory)
+
+    def _discard_tables(self) -> None:
         if self.tables is not None:
-            discard_tables(self.tables)
+            give_back(self.tables.memory)
         self.tables = self.band = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -18,7 +18,7 @@ from torch import Tensor
 from reffree.errors import OptionError
 from reffree.masses import Hypotheses, Masses, mass_matrix
 from reffree.scoring.batches import similar_documents, stack_hypotheses
-from reffree.scoring.inputs import check_embeddings
+from reffree.scoring.inputs import check_finite, check_matrix
 from reffree.scoring.layout import Layout
 from reffree.scoring.metrics import COMPILED, WITHOUT_SEARCH, Metric, parse_metrics, spelling
 from reffree.scoring.pairs import TABLE_ELEMENTS, Units
@@ -86,10 +86,12 @@ def score_document(
     >>> [round(score, 6) for score in scores["arp_pair"].tolist()]
     [0.966064, -0.675615]
     """
+    given = WITHOUT_SEARCH if metrics is None else metrics
+    names = given if isinstance(given, str) else tuple(given)
     scores = score_documents(
         [embeddings],
         [hypotheses],
-        parse_metrics(WITHOUT_SEARCH if metrics is None else metrics, seed),
+        _parsed(names, seed),
         unsegmented=unsegmented,
         memory=memory,
     )
@@ -120,7 +122,7 @@ def score_documents(
             remedy="leave it out for neutral",
         )
     labels = names or [str(i) for i in range(len(embeddings))]
-    documents = [check_embeddings(x, name) for x, name in zip(embeddings, labels, strict=True)]
+    documents = [check_matrix(x, name) for x, name in zip(embeddings, labels, strict=True)]
     task = _Task(documents, hypotheses, labels, unsegmented, keep_segments, device, memory)
     named = {spelling(metric): metric for metric in metrics}
     nothing = torch.empty(0)
@@ -128,13 +130,14 @@ def score_documents(
     fast = {name: metric for name, metric in named.items() if name in COMPILED}
     slow = [metric for name, metric in named.items() if name not in COMPILED]
     many = []
-    for i in task.compilable() if fast else []:
+    compilable = task.compilable() if fast else []
+    for i in set(range(len(documents))).difference(compilable):
+        check_finite(documents[i], labels[i])  # the compiled loop looks for itself
+    for i in compilable:
         scored = task.run_compiled(i, progress)
         if scored is not None:
             many.append(i)
-            for name, metric in fast.items():
-                raw = scored.raw[:, COMPILED.index(name)]
-                _file_compiled(results[name], i, scored, raw, metric, unsegmented)
+            _file_compiled(results, i, scored, fast, unsegmented)
     rest = sorted(set(range(len(documents))) - set(many))
     for chosen, wanted in ((rest, metrics), (many, slow)):
         for batch in similar_documents(documents, chosen if wanted else []):
@@ -182,7 +185,8 @@ class _Task:
 
         starts = range(0, len(self.hypotheses[i]), COMPILED_HYPOTHESES)
         parts = (self.masses(i, start, start + COMPILED_HYPOTHESES) for start in starts)
-        return score_compiled(self.documents[i], parts, lambda: self.memory // 2, progress)
+        document, name = self.documents[i], self.names[i]
+        return score_compiled(document, name, parts, lambda: self.memory // 2, progress)
 
     def run_torch(
         self, batch: list[int], metrics: Sequence[Metric], progress: Progress
@@ -255,19 +259,26 @@ def _file(
 
 
 def _file_compiled(
-    result: RawScores,
+    results: dict[str, RawScores],
     i: int,
     scored: CompiledScores,
-    raw: NDArray[np.float64],
-    metric: Metric,
+    metrics: dict[str, Metric],
     unsegmented: Unsegmented,
 ) -> None:
-    """Hand one metric of the compiled loop back to the document it belongs to."""
-    raw = np.where(scored.is_single, _unsegmented_raw(metric, unsegmented), raw)
-    left_out = scored.left_out if metric.name == "segrefree" else np.zeros(len(raw))
-    result.documents[i] = torch.from_numpy(raw)
-    result.weights[i] = torch.from_numpy(np.ones(len(raw)))
-    result.left_out[i] = torch.from_numpy(left_out.astype(np.float64))
+    """Hand the compiled loop's scores back to the document they belong to."""
+    weights = torch.from_numpy(np.ones(len(scored.raw)))
+    for name, metric in metrics.items():
+        settled = _unsegmented_raw(metric, unsegmented)
+        raw = np.where(scored.is_single, settled, scored.raw[:, COMPILED.index(name)])
+        left_out = scored.left_out * float(metric.name == "segrefree")
+        results[name].documents[i] = torch.from_numpy(raw)
+        results[name].weights[i] = weights
+        results[name].left_out[i] = torch.from_numpy(left_out)
+
+
+@lru_cache(maxsize=64)
+def _parsed(names: str | tuple[str, ...], seed: int) -> tuple[Metric, ...]:
+    return parse_metrics([names] if isinstance(names, str) else names, seed)
 
 
 def _settle_unsegmented(

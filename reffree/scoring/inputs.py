@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 
 def check_embeddings(embeddings: Array, name: str) -> Tensor:
     """Refuse anything but a finite matrix with a row per unit."""
+    x = check_matrix(embeddings, name)
+    check_finite(x, name)
+    return x
+
+
+def check_matrix(embeddings: Array, name: str) -> Tensor:
+    """Refuse anything but a matrix of real numbers."""
     try:
         x = embeddings if isinstance(embeddings, Tensor) else torch.as_tensor(plain(embeddings))
     except (ValueError, TypeError) as error:
@@ -41,6 +48,11 @@ def check_embeddings(embeddings: Array, name: str) -> Tensor:
             remedy="convert them to float32",
             place=Place(document=name),
         )
+    return x
+
+
+def check_finite(x: Tensor, name: str) -> None:
+    """Refuse NaN and infinity in a matrix."""
     # A sum is finite only if all its terms are; one that overflows is looked at more closely.
     finite = None if math.isfinite(_sum(x.detach())) else torch.isfinite(x).all(1)
     if finite is not None and not bool(finite.all()):
@@ -51,7 +63,6 @@ def check_embeddings(embeddings: Array, name: str) -> Tensor:
             remedy="encode the unit again (half precision overflows on some models)",
             place=Place(document=name),
         )
-    return x
 
 
 def _sum(x: Tensor) -> float:

@@ -14,7 +14,6 @@ very many the whole document. All are sums of non-negative terms, so nothing can
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -25,23 +24,15 @@ from numpy.typing import NDArray
 from reffree.masses import Masses
 from reffree.parallel import available_threads, together
 from reffree.scoring import tables_kernel as kernel
-from reffree.scoring.pairs_kernel import BLOCK, centre, measure_lengths, measure_pairs
 from reffree.scoring.pairs_kernel import VECTORISED as VECTORISED
+from reffree.scoring.pairs_kernel import measure_pairs
+from reffree.scoring.workspace import take
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-PANEL = 512
-"""Dimensions at most whose products are added up before the next ones': what the cache holds."""
-
 THREADED = 1 << 15
 """Entries of a table from which threads are worth starting."""
-
-SPARE = 1 << 25
-"""Bytes at most that are kept for the next document."""
-
-spare: list[Floats] = []
-"""Memory of tables that nobody reads any more: fresh memory costs as much as they do."""
 
 
 class Band(NamedTuple):
@@ -98,8 +89,7 @@ def table_bytes(band: Band, n_components: int) -> int:
     """Return what the tables take, with what they are made from."""
     n_units = len(band.low) - 1
     n_spans = int((band.high - np.arange(n_units + 1)).sum())
-    padding = n_components // n_units * BLOCK + 16 * n_units
-    return 8 * (2 * band.size + 5 * n_spans + n_components + padding)
+    return 8 * (2 * band.size + 5 * n_spans + n_components)
 
 
 def build_tables(
@@ -112,32 +102,25 @@ def build_tables(
     """Make the look-ups.
 
     Args:
-        vectors: (n, d), contiguous, largest component about 1.
+        vectors: (n, d) with largest component about 1, contiguous, ``d`` a multiple of `LANES`.
         rounding: squared distance, relative to squared lengths, that rounding alone can make.
         band: what is needed.
         length: (n,) the vectors' lengths, if known.
         threads: to use; as many as there are processors by default.
     """
-    n, d = vectors.shape
-    if length is None:
-        length = np.empty(n)
-        measure_lengths(vectors, length)
+    n = len(vectors)
+    length = np.linalg.norm(vectors, axis=1) if length is None else length
     top, n_spans = _places(np.arange(n + 1), band.high)
-    n_panels = -(-d // PANEL)
-    shape = (n_panels, _rounded(n, BLOCK), _rounded(-(-d // n_panels), 8))
-    sizes = (band.size, band.size, 4 * n_spans, n_spans, math.prod(shape))
-    memory = _taken(sum(sizes))
+    sizes = (band.size, band.size, 4 * n_spans, n_spans)
+    memory = take(sum(sizes))
     ends = list(accumulate(sizes, initial=0))
-    squared, distance, sums, pairs, panels = (memory[a:b] for a, b in pairwise(ends))
+    squared, distance, sums, pairs = (memory[a:b] for a, b in pairwise(ends))
     sums = sums.reshape(n_spans, 4)
-    own = np.empty(n)
-    centre(vectors, panels, shape, own)
     places = (band.low, band.high, band.base, top)
     share = 1 if band.size < THREADED else threads or available_threads()
 
     def measure(first: int) -> None:
-        numbers = (vectors, panels, shape, length, own, rounding)
-        measure_pairs(first, share, *numbers, places, pairs, squared)
+        measure_pairs(first, share, vectors, length, rounding, places, pairs, squared)
 
     together([partial(measure, first) for first in range(share)])
     sum_up = [
@@ -148,26 +131,7 @@ def build_tables(
     return Tables(band.base, top, squared, distance, sums, length, memory)
 
 
-def discard_tables(tables: Tables) -> None:
-    """Keep the memory of tables that nobody reads any more for the next ones."""
-    if not spare and tables.memory.nbytes <= SPARE:
-        spare.append(tables.memory)
-
-
-def _taken(size: int) -> Floats:
-    """Return memory for at least so many numbers."""
-    try:
-        memory = spare.pop()
-    except IndexError:
-        return np.empty(size)
-    return memory if len(memory) >= size else np.empty(size)
-
-
 def _places(low: Integers, high: Integers) -> tuple[Integers, int]:
     """Rows of different lengths in one array: what to add to an index, and all their length."""
     ends = np.cumsum(high - low)
     return ends - high, int(ends[-1])
-
-
-def _rounded(number: int, to: int) -> int:
-    return -(-number // to) * to
