@@ -290,10 +290,10 @@ def test_a_name_that_cannot_be_a_model():
 class ScarceMemory(SentenceTransformerEncoder):
     """The device takes two texts at a time."""
 
-    def _encode(self, texts):
-        if len(texts) > 2:
+    def _compute(self, batch):
+        if len(batch.reads) > 2:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
-        return super()._encode(texts)
+        return super()._compute(batch)
 
 
 def test_out_of_memory_halves_the_batches(tmp_path):
@@ -307,7 +307,7 @@ def test_out_of_memory_halves_the_batches(tmp_path):
 
 def test_other_failures_of_the_model_get_a_sentence(tmp_path):
     class Broken(SentenceTransformerEncoder):
-        def _encode(self, texts):
+        def _compute(self, batch):
             raise RuntimeError("kernel image is not available\nlong trace")
 
     model = find_model(str(save_checkpoint("roberta", tmp_path / "m")))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from reffree.cli.cache import limit_option
+from reffree.cli.engine import check_engine, engine_options
 from reffree.cli.options import check_encoding, encoding_options, progress, reading_options
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import EncoderError, OptionError, counted
@@ -49,12 +50,16 @@ class Request:
     help="Report as a line on standard error, or as JSON on standard output too.",
 )
 @limit_option
+@engine_options
 @reading_options
 @encoding_options
 def command(
     corpora: tuple[str, ...],
     output_format: str,
     cache_limit: int | None,
+    engine: str,
+    ray_address: str | None,
+    ray_actors: int | None,
     input_format: str | None,
     text: str | None,
     convention: Convention | None,
@@ -64,7 +69,9 @@ def command(
 
     CORPUS is read as in reffree score. Several devices share the work: name them, as in --device
     cuda:0,cuda:1, or say --device all; or start it with torchrun or accelerate launch on one host.
+    On many hosts --engine ray has actors encode; only this process writes the cache.
     """
+    check_engine(engine, ray_address, ray_actors)
     if not encoding["cache"]:
         raise click.UsageError("reffree embed fills the cache: leave --no-cache out.")
     check_encoding(encoding)
@@ -83,7 +90,9 @@ def command(
         cache_limit=cache_limit,
         as_json=output_format == "json",
     )
-    if is_launched():
+    if engine == "ray":
+        _embed_by_actors(request, ray_address, ray_actors)
+    elif is_launched():
         embed_as_rank(request)
     elif len(devices) > 1:
         sys.exit(launch(embed_as_rank, [request], len(devices)))
@@ -135,6 +144,30 @@ def _embed(request: Request, ranks: Alone) -> None:
         seconds = time.perf_counter() - started
         _report(request, corpus, texts, encoder, filled, seconds, _devices(request, ranks))
     ranks.leave()
+
+
+def _embed_by_actors(request: Request, address: str | None, n: int | None) -> None:
+    from reffree.encoders.embed import distinct_texts
+    from reffree.encoders.ranks import Alone
+    from reffree.encoders.ray_actors import ray_actors
+    from reffree.encoders.ray_embed import fill_by_actors
+
+    # The driver only writes: whatever device the actors have, it needs none.
+    corpus, encoder = _open(replace(request, devices=("cpu",)), Alone())
+    texts = distinct_texts(corpus, request.options.context)
+    with ExitStack() as stack:
+        actors = stack.enter_context(ray_actors(address, n, device=request.options.device))
+        started = time.perf_counter()
+        filled = fill_by_actors(
+            actors,
+            encoder,
+            texts,
+            request.options,
+            lambda total: stack.enter_context(progress("Encoding", total)),
+        )
+        seconds = time.perf_counter() - started
+    who = counted(actors.n, "Ray actor")
+    _report(request, corpus, texts, encoder, filled, seconds, [who])
 
 
 def _open(request: Request, ranks: Alone) -> tuple[Corpus, CachedEncoder]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from reffree.encoders.options import CHOICES, Encoding
+from reffree.encoders.options import BACKENDS, CHOICES, Encoding
 from reffree.formats import FORMATS
 from reffree.report.score import OUTPUT_FORMATS
 from reffree.segmentation import CONVENTIONS
@@ -238,6 +238,16 @@ def model_settings(*, hidden: bool) -> Decorator:
             {
                 "type": click.Choice(["auto", "balanced", "sequential"]),
                 "help": "Spread a model too large for one device over all, memory and disk.",
+            },
+        ),
+        (
+            "--backend",
+            {
+                "type": click.Choice(BACKENDS),
+                "default": "torch",
+                "show_default": True,
+                "help": "What runs the transformer; auto is the fastest of those installed that "
+                "give torch's vectors; onnx-int8 moves them, and the signature says how far.",
             },
         ),
         (

@@ -17,9 +17,16 @@ def open_encoder(options: EncoderOptions) -> Encoder:
     name = DEFAULT_ENCODER if options.encoder is None else options.encoder
     folder = find_model(name, offline=options.offline, settings=options.settings)
     device = choose_device(options.device)
-    encoder = SentenceTransformerEncoder(folder, device, options.batch_tokens, options.device_map)
+    where = default_folder() if options.cache_dir is None else Path(options.cache_dir)
+    encoder = SentenceTransformerEncoder(
+        folder,
+        device,
+        options.batch_tokens,
+        options.device_map,
+        options.backend,
+        where if options.cache else None,
+    )
     if not options.cache:
         return encoder
-    where = default_folder() if options.cache_dir is None else Path(options.cache_dir)
     path = cache_path(where, encoder.spec)
     return CachedEncoder(encoder, EmbeddingCache(path, encoder.spec))

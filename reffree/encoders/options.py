@@ -13,6 +13,7 @@ Pooling = Literal["mean", "cls", "lasttoken"]
 Dtype = Literal["float32", "float16", "bfloat16", "auto"]
 Attention = Literal["eager", "sdpa", "flash_attention_2"]
 Quantisation = Literal["8bit", "4bit"]
+Backend = Literal["torch", "auto", "compile", "onnx", "openvino", "onnx-int8"]
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "pooling": get_args(Pooling),
@@ -20,6 +21,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "attention": get_args(Attention),
     "quantisation": get_args(Quantisation),
 }
+BACKENDS: tuple[str, ...] = get_args(Backend)
+APPROXIMATE = ("onnx-int8",)
+"""Backends whose numbers are not torch's."""
 
 
 class Encoding(TypedDict, total=False):
@@ -40,6 +44,7 @@ class Encoding(TypedDict, total=False):
     drop_repeats: bool
     device: str
     device_map: str | Mapping[str, str | int] | None
+    backend: Backend
     batch_tokens: int | None
     offline: bool
     cache: bool
@@ -104,6 +109,9 @@ class EncoderOptions:
         drop_repeats: leave out every unit whose text stood before in its document.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
         device_map: spread the model over devices, memory and disk: ``auto``, or module → device.
+        backend: what runs the transformer: ``torch``; ``compile`` (torch.compile); ``onnx`` or
+            ``openvino``, refused where they are more than 1e-5 from torch; ``auto``, the fastest of
+            torch and these two, timed once; ``onnx-int8``, whose signature says how far off it is.
         batch_tokens: tokens per encoder batch; chosen by device if not given.
         offline: never connect to a model hub.
         cache: keep vectors on disk.
@@ -125,6 +133,7 @@ class EncoderOptions:
     drop_repeats: bool = False
     device: str = "auto"
     device_map: str | Mapping[str, str | int] | None = None
+    backend: Backend = "torch"
     batch_tokens: int | None = None
     offline: bool = False
     cache: bool = True

@@ -6,6 +6,8 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from reffree.encoders.backends import Accelerated, check_backend, chosen_backend
 from reffree.encoders.base import Encoded, EncoderSpec
-from reffree.encoders.batching import plan_batches
 from reffree.encoders.loaders import LOADING_ERRORS, DeviceMap, load
 from reffree.encoders.models import ModelFolder
+from reffree.encoders.pipeline import Batch, ahead, batch_of, planned, split
+from reffree.encoders.remembered import budget_path, recalled_budget, remember
+from reffree.encoders.tokenising import Tokeniser, tokeniser_of
 from reffree.errors import EncoderError, shorten
 
 if TYPE_CHECKING:
@@ -25,12 +30,13 @@ if TYPE_CHECKING:
 __all__ = ["LOADING_ERRORS", "SentenceTransformerEncoder"]
 
 TOKENS_PER_BATCH = {"cpu": 1024, "mps": 8192, "cuda": 32768}
-"""Default budget; on two CPU cores 1,024 was the fastest measured."""
+"""Default budget."""
+
+ENOUGH_TOKENS = {"cpu": 256}
+"""From here on a batch takes no text that would need padding; see benchmarks/encoding.py."""
 
 STATIC_TOKENS_PER_BATCH = 100_000
 """Of static vectors, which take no more memory than their tokens."""
-
-TOKENISED_AT_ONCE = 10_000
 
 
 class SentenceTransformerEncoder:
@@ -42,91 +48,111 @@ class SentenceTransformerEncoder:
         device: torch.device,
         batch_tokens: int | None = None,
         device_map: DeviceMap = None,
+        backend: str = "torch",
+        kept: Path | None = None,
     ) -> None:
-        """Remember what to load."""
+        """Remember what to load; ``kept`` is where budgets and graphs are kept between runs."""
         self.folder = folder
         self.device = device
         self.device_map = device_map
+        self.backend = backend
+        self.kept = kept
+        check_backend(backend, folder.spec, device, is_spread=device_map is not None)
         is_static = folder.loader == "static"
         default = STATIC_TOKENS_PER_BATCH if is_static else TOKENS_PER_BATCH[device.type]
-        self.batch_tokens = batch_tokens or default
+        self._budget_path = kept and budget_path(kept, folder.spec, device)
+        recalled = recalled_budget(self._budget_path) if self._budget_path else None
+        self.batch_tokens = batch_tokens or recalled or default
+        self.enough = None if is_static else ENOUGH_TOKENS.get(device.type)
 
-    @property
+    @cached_property
     def spec(self) -> EncoderSpec:
-        """What fixes the vectors."""
-        return self.folder.spec
+        """What fixes the vectors; an approximate backend is measured for it at first use."""
+        return replace(self.folder.spec, backend=self._computing.label)
 
     def stream(self, texts: Sequence[str]) -> Iterator[Encoded]:
         """Encode longest first; when memory runs out, go on with half the tokens per batch."""
-        from accelerate.utils.memory import should_reduce_batch_size
-
-        tokens = self._count_tokens(texts)
-        limit = self.spec.max_length
-        lengths = [min(count, limit) if limit else count for count in tokens]
-        todo = list(range(len(texts)))
-        while todo:
-            plan = plan_batches([lengths[i] for i in todo], self.batch_tokens)
-            batches = [[todo[j] for j in batch] for batch in plan]
-            for done, batch in enumerate(batches):
-                try:
-                    vectors = self._encode([texts[i] for i in batch])
-                except (RuntimeError, IndexError) as error:
-                    if len(batch) == 1 or not should_reduce_batch_size(error):
-                        raise self._failure(error) from error
-                    self.batch_tokens = max(1, self.batch_tokens // 2)
-                    todo = [i for rest in batches[done:] for i in rest]
-                    break
-                yield Encoded(batch, vectors, [tokens[i] for i in batch])
-            else:
-                return
-
-    def _encode(self, texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
-        vectors = self._model.encode(
+        batches = planned(
             texts,
-            prompt=self.spec.prompt,
-            batch_size=len(texts),
-            show_progress_bar=False,
-            convert_to_numpy=True,
+            self._tokeniser,
+            lambda: (self.batch_tokens, self.enough),
+            pin=self.device.type == "cuda",
         )
-        vectors = np.asarray(vectors, dtype=np.float32)
+        with closing(ahead(batches)) as prepared:
+            for batch in prepared:
+                yield from self._within_memory(batch, texts)
+
+    def _within_memory(self, batch: Batch, texts: Sequence[str]) -> Iterator[Encoded]:
+        """Compute a batch, in parts where it is too large for the memory."""
+        from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
+
+        todo, has_halved = [batch], False
+        while todo:
+            batch = todo.pop()
+            if len(batch.reads) == 1 or batch.size <= self.batch_tokens:
+                try:
+                    vectors = self._compute(batch)
+                except (RuntimeError, IndexError) as error:
+                    if len(batch.reads) == 1 or not should_reduce_batch_size(error):
+                        raise self._failure(error) from error
+                else:
+                    if has_halved and self._budget_path:
+                        remember(self._budget_path, {"batch_tokens": self.batch_tokens})
+                    has_halved = False
+                    yield self._encoded(batch, vectors, texts)
+                    continue
+                self.batch_tokens, has_halved = max(1, batch.size // 2), True
+                clear_device_cache(garbage_collection=self.device.type != "cpu")
+            # Also batches that were planned before memory ran out.
+            parts = split(batch.reads, self.batch_tokens)
+            todo += [batch_of(reads, self._tokeniser) for reads in reversed(parts)]
+
+    def _compute(self, batch: Batch) -> np.ndarray[Any, np.dtype[np.float32]]:
+        return self._computing.compute(batch.features)
+
+    def _encoded(
+        self, batch: Batch, vectors: np.ndarray[Any, np.dtype[np.float32]], texts: Sequence[str]
+    ) -> Encoded:
+        positions = [read.position for read in batch.reads]
         finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():
-            text = texts[int(np.argmin(finite))]
+            text = texts[positions[int(np.argmin(finite))]]
             raise EncoderError(
                 f"encoder {self.spec.name!r}: found NaN or infinity in the vector of "
                 f"{shorten(text)!r}; expected finite numbers; use another encoder, --dtype or "
                 "device"
             )
-        return vectors
+        return Encoded(positions, vectors, [read.tokens for read in batch.reads])
 
-    def _count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of every text before truncation, with those of the prompt."""
-        counts: list[int] = []
-        tokenizer = self._model.tokenizer
-        for start in range(0, len(texts), TOKENISED_AT_ONCE):
-            part = [self.spec.prompt + text for text in texts[start : start + TOKENISED_AT_ONCE]]
-            if self.folder.loader == "static":
-                encodings = tokenizer.encode_batch(part, add_special_tokens=False)
-                counts.extend(len(encoding.ids) for encoding in encodings)
-            else:
-                ids = tokenizer(part, truncation=False, verbose=False)["input_ids"]
-                counts.extend(map(len, ids))
-        return counts
+    @cached_property
+    def _computing(self) -> Accelerated:
+        def loaded() -> tuple[SentenceTransformer, Tokeniser]:
+            return self._model, self._tokeniser
+
+        plain, name = self.folder.spec, self.backend
+        if name == "auto":
+            name = chosen_backend(plain, self.kept, loaded)
+        return Accelerated(name, plain, self.kept, loaded)
+
+    @cached_property
+    def _tokeniser(self) -> Tokeniser:
+        return tokeniser_of(self._model, self.folder.spec)
 
     @cached_property
     def _model(self) -> SentenceTransformer:
         offload = Path(tempfile.mkdtemp(prefix="reffree-offload-"))
         weakref.finalize(self, shutil.rmtree, offload, ignore_errors=True)
         try:
-            return load(self.folder, self.device, self.device_map, offload)
+            return load(self.folder, self.device, self.device_map, offload).eval()
         except LOADING_ERRORS as error:
             raise self._failure(error) from error
 
     def _failure(self, error: Exception) -> EncoderError:
+        spec = self.folder.spec
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        has_attention = self.spec.attention != "auto"
+        has_attention = spec.attention != "auto"
         remedy = "leave out --attention" if has_attention else "try another --encoder, --device"
         return EncoderError(
-            f"encoder {self.spec.name!r} on {self.device}: {reason}; expected a model that "
+            f"encoder {spec.name!r} on {self.device}: {reason}; expected a model that "
             f"sentence-transformers loads and runs here; {remedy} or a smaller --batch-tokens"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from reffree.corpus import Corpus, Document
@@ -11,6 +12,7 @@ from reffree.errors import InputError, Place
 from reffree.formats.companion import find_text, missing_text
 from reffree.formats.labels import Label, attach
 from reffree.formats.readers import check_names, read
+from reffree.formats.shards import shard_files
 from reffree.formats.source import STDIN, Source
 from reffree.segmentation import Convention
 
@@ -24,6 +26,8 @@ def load(
     convention: Convention | None = None,
 ) -> Corpus:
     """Read files and folders into one corpus; ``-`` is stdin.
+
+    A folder of nothing but corpus JSONL and Parquet files stands for them, in the order of names.
 
     Args:
         paths: What to read, in order; the format of each is told by its extension and content.
@@ -41,8 +45,8 @@ def load(
     labels: list[Label] = []
     label_notes: list[str] = []
     slot = 0
-    for path in paths:
-        source = Source(path)
+    for file in chain.from_iterable(map(shard_files, paths)):
+        source = Source(file)
         documents: list[Document] = []
         for item in read(source, format, convention):
             if isinstance(item, Label):

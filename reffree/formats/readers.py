@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 
 from reffree.corpus import Document
 from reffree.errors import InputError, UnknownNameError
-from reffree.formats import choi, dialseg, jsonl, nltk, qmsum, segeval, segeval_tsv, tiage
+from reffree.formats import choi, dialseg, jsonl, nltk, parquet, qmsum, segeval, segeval_tsv, tiage
 from reffree.formats.labels import Label
 from reffree.formats.source import LINE_SUFFIXES, Source
 from reffree.formats.strict_json import parse
@@ -93,6 +93,8 @@ def _read(
     match format:
         case "jsonl":
             return jsonl.read(source)
+        case "parquet":
+            return parquet.read(source)
         case "choi":
             return choi.read(source)
         case "segeval":
@@ -125,6 +127,8 @@ def detect(source: Source) -> str:
         return "jsonl"
     if source.is_folder:
         format = _folder_format(source)
+    elif source.suffix == parquet.SUFFIX:
+        format = "parquet"
     elif source.suffix in LINE_SUFFIXES:
         with suppress(InputError):  # its reader says what is wrong
             return _json_format(source) or "jsonl"

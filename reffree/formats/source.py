@@ -30,7 +30,8 @@ _MARK, _CRLF = "mark", "crlf"
 class Source:
     """One input, named as the user named it; ``-`` is stdin, which can be read once.
 
-    ``head`` is its first line with content, once that was read.
+    ``head`` is its first line with content, once that was read; ``line_start`` the byte where the
+    line starts that was read last.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -41,6 +42,7 @@ class Source:
         self.notes: list[str] = []
         self.oddities: dict[str, str] = {}
         self.head = ""
+        self.line_start = 0
 
     @property
     def suffix(self) -> str:
@@ -94,9 +96,10 @@ class Source:
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield (number from 1, text without its line end); only a line feed ends a line."""
         with self._opened() as handle:
-            number = 0
+            number = end = 0
             while raw := self._readline(handle, number + 1):
                 number += 1
+                self.line_start, end = end, end + len(raw)
                 text = self._decode(raw, number)
                 if not self.head:
                     self.head = text.strip()

@@ -14,7 +14,7 @@ from reffree.scoring.metrics import Metric
 from reffree.segmentation import Segmentation
 from reffree.study.bootstrap import MIN_DOCUMENTS, DocumentBootstrap
 from reffree.study.null import NullTests
-from reffree.study.table import CorpusScore, PartScore
+from reffree.study.table import CorpusScore, NullTest, PartScore
 from reffree.study.weights import corpus_mean, values_and_weights
 
 Average = Literal["macro", "micro"]
@@ -59,21 +59,9 @@ class ReferenceFree:
     def corpus_score(self, s: int, bootstrap: DocumentBootstrap) -> CorpusScore:
         """Weighted mean over documents."""
         raw, weights = values_and_weights(self.raw, s)
-        mean = corpus_mean(raw, weights)
-        loss = self.metric.orientation.loss
-        interval = bootstrap.interval(raw, weights)
-        low, high = sorted(map(loss, interval)) if interval else (0.0, 0.0)
-        defined = int((~np.isnan(raw)).sum())
-        return CorpusScore(
-            value=None if mean is None else loss(mean),
-            raw=mean,
-            ci=(low, high) if interval else None,
-            ci_reason=None if interval else TOO_FEW,
-            documents=defined,
-            undefined=len(raw) - defined,
-            left_out=int(sum(float(x[s]) for x in self.raw.left_out)),
-            null=self.nulls.corpus.get((self._system(s), self.name)),
-        )
+        left_out = int(sum(float(x[s]) for x in self.raw.left_out))
+        null = self.nulls.corpus.get((self._system(s), self.name))
+        return mean_loss(self.metric, raw, weights, left_out, null, bootstrap)
 
     def document_score(self, d: int, s: int, *, per_segment: bool) -> PartScore:
         """Score of one document, with its segments if asked for."""
@@ -106,6 +94,32 @@ class ReferenceFree:
         if len(segmentation) == 1:
             return f"no boundary (unsegmented={self.unsegmented})"
         return self.metric.undefined
+
+
+def mean_loss(
+    metric: Metric,
+    raw: Floats,
+    weights: Floats,
+    left_out: int,
+    null: NullTest | None,
+    bootstrap: DocumentBootstrap,
+) -> CorpusScore:
+    """Weighted mean over documents of one system's raw scores, as a loss."""
+    mean = corpus_mean(raw, weights)
+    loss = metric.orientation.loss
+    interval = bootstrap.interval(raw, weights)
+    low, high = sorted(map(loss, interval)) if interval else (0.0, 0.0)
+    defined = int((~np.isnan(raw)).sum())
+    return CorpusScore(
+        value=None if mean is None else loss(mean),
+        raw=mean,
+        ci=(low, high) if interval else None,
+        ci_reason=None if interval else TOO_FEW,
+        documents=defined,
+        undefined=len(raw) - defined,
+        left_out=left_out,
+        null=null,
+    )
 
 
 @dataclass(frozen=True, slots=True)

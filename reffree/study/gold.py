@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from reffree.corpus import Corpus
-from reffree.errors import InputError
+from reffree.errors import InputError, Place
 from reffree.masses import mass_matrix
 from reffree.reference.metric import GoldMetric, count_pairs
 from reffree.reference.pairs import Pairs
@@ -23,12 +25,7 @@ def score_against_gold(
     documents = corpus.documents
     has_gold = np.array([bool(document.references) for document in documents])
     if not has_gold.any():
-        raise InputError(
-            f"no gold to compare with, as {', '.join(metrics)} must",
-            expected="a gold segmentation in the corpus",
-            remedy='add "gold" to its documents, or --system gold=FILE, or choose other metrics',
-            place=documents[0].place,
-        )
+        raise no_gold(metrics, documents[0].place)
     rows = [
         (d, s, segmentations[d], reference)
         for d, document in enumerate(documents)
@@ -54,3 +51,13 @@ def score_against_gold(
         means = np.divide(total, number, out=np.full(shape, np.nan), where=number > 0)
         columns[name] = GoldBased(metric, average, means, summed, has_gold)
     return columns
+
+
+def no_gold(metrics: Iterable[str], place: Place) -> InputError:
+    """Say that gold-based metrics need a gold."""
+    return InputError(
+        f"no gold to compare with, as {', '.join(metrics)} must",
+        expected="a gold segmentation in the corpus",
+        remedy='add "gold" to its documents, or --system gold=FILE, or choose other metrics',
+        place=place,
+    )

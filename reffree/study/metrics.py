@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reffree.corpus import GOLD, Corpus
+from reffree.corpus import Corpus
 from reffree.encoders.word_vectors import open_word_vectors
 from reffree.errors import InputError, UnknownNameError
 from reffree.naming import spelling_of
 from reffree.reference.metric import GoldMetric
 from reffree.reference.metrics import GOLD_DEFAULT, GOLD_METRICS, SedOver, parse_gold_metric
 from reffree.scoring.metrics import DEFAULT, METRICS, Metric, parse_metrics
+from reffree.study.survey import Survey
 
 ALL = {"all": METRICS, "gold": GOLD_METRICS}
 """Names that stand for every metric of a kind."""
@@ -27,7 +28,7 @@ class Chosen:
 
 
 def choose_metrics(
-    names: Sequence[str] | None, corpus: Corpus, *, seed: int, offline: bool
+    names: Sequence[str] | None, corpus: Corpus | Survey, *, seed: int, offline: bool
 ) -> Chosen:
     """Read names such as ``arp_pair``, ``pk:k=3``, ``all`` or ``gold``, each once.
 
@@ -60,7 +61,7 @@ def choose_metrics(
     return Chosen(tuple(dict.fromkeys(order)), reference_free, gold_based)
 
 
-def _default(corpus: Corpus) -> list[str]:
-    has_gold = all(document.references for document in corpus.documents)
-    has_systems = bool(corpus.hypotheses.keys() - {GOLD})
-    return [*DEFAULT, *(GOLD_DEFAULT if has_gold and has_systems else ())]
+def _default(corpus: Corpus | Survey) -> list[str]:
+    survey = corpus if isinstance(corpus, Survey) else Survey.of(corpus)
+    has_gold = survey.n_compared == survey.n_documents
+    return [*DEFAULT, *(GOLD_DEFAULT if has_gold and survey.systems else ())]

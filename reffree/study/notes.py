@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings
 from reffree.errors import counted
 from reffree.scoring.engine import Unsegmented
 from reffree.study.metrics import Chosen
+from reffree.study.survey import Survey
 from reffree.study.table import SystemScores
 
 
 def score_notes(
-    corpus: Corpus,
+    survey: Survey,
     systems: Sequence[SystemScores],
     embedded: Embeddings | None,
     incomparable: Collection[str],
@@ -22,18 +22,19 @@ def score_notes(
 ) -> list[str]:
     """Collect the sentences, as far as there is something to say."""
     notes = []
-    if corpus.n_without_text:
-        dropped = counted(corpus.n_without_text, "unit")
+    if survey.n_without_text:
+        dropped = counted(survey.n_without_text, "unit")
         notes.append(f"{dropped} without text dropped, the boundaries reindexed.")
     if embedded is not None and embedded.n_truncated:
         notes.append(
-            f"{embedded.n_truncated:,} of {counted(corpus.n_units, 'unit')} cut off at the "
+            f"{embedded.n_truncated:,} of {counted(survey.n_units, 'unit')} cut off at the "
             f"encoder's {embedded.spec.max_length} tokens."
         )
-    n_gold = sum(document.gold is not None for document in corpus.documents)
-    if 0 < n_gold < len(corpus):
-        notes.append(f"Gold was not scored: only {n_gold} of {len(corpus)} documents have it.")
-    notes += _annotators(corpus) if chosen.gold_based else []
+    if 0 < survey.n_gold < survey.n_documents:
+        notes.append(
+            f"Gold was not scored: only {survey.n_gold} of {survey.n_documents} documents have it."
+        )
+    notes += _annotators(survey) if chosen.gold_based else []
     differing: dict[str, list[str]] = {}
     for name in systems[0].metrics:
         if name in incomparable:
@@ -51,8 +52,8 @@ def score_notes(
     return notes
 
 
-def _annotators(corpus: Corpus) -> list[str]:
-    counts = sorted({len(document.golds) for document in corpus.documents if document.golds})
+def _annotators(survey: Survey) -> list[str]:
+    counts = sorted(survey.annotators)
     if not counts:
         return []
     several = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"

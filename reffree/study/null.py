@@ -9,7 +9,7 @@ p-value is itself that of a permutation test, in which documents are permuted in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,12 @@ from reffree.scoring.metrics import Metric, spelling
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
 from reffree.study.table import NullTest
-from reffree.study.weights import corpus_mean, values_and_weights
+from reffree.study.weights import (
+    average_weight,
+    corpus_mean,
+    filled_weights,
+    values_and_own_weights,
+)
 
 Floats = NDArray[np.float64]
 
@@ -32,11 +37,37 @@ TIE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
+class NullSums:
+    """Draws added up over documents; those of all blocks of a corpus add up to its own.
+
+    Documents without a weight of their own are kept apart: what they count for is the average
+    weight, which only the whole corpus knows (see `filled_weights`).
+    """
+
+    totals: Floats  # (own weight or none, systems, metrics, draws) weight × score
+    sizes: Floats  # alike: weight
+
+    def __add__(self, other: NullSums) -> NullSums:
+        """Join two sets of documents."""
+        return NullSums(self.totals + other.totals, self.sizes + other.sizes)
+
+    def means(self, average_weights: Floats) -> Floats:
+        """Mean over documents of every draw, given average weights (systems, metrics)."""
+        average = average_weights[:, :, None]
+        with np.errstate(invalid="ignore"):
+            means: Floats = (self.totals[0] + average * self.totals[1]) / (
+                self.sizes[0] + average * self.sizes[1]
+            )
+        return means
+
+
+@dataclass(frozen=True, slots=True)
 class NullTests:
     """Every system and metric against its null."""
 
     corpus: dict[tuple[str, str], NullTest | None]  # (system, metric)
     documents: dict[tuple[int, str, str], NullTest | None]  # (document, system, metric)
+    sums: NullSums | None = None  # behind the tests of the corpus
 
 
 def against_null(
@@ -55,12 +86,10 @@ def against_null(
 ) -> NullTests:
     """Draw ``draws`` arrangements of every hypothesis, score them and compare."""
     systems = list(hypotheses)
-    shape = (len(systems), len(metrics), draws)
+    shape = (2, len(systems), len(metrics), draws)
     totals, sizes = np.zeros(shape), np.zeros(shape)
     known = {
-        (s, m): values_and_weights(observed[spelling(metric)], s)
-        for s in range(len(systems))
-        for m, metric in enumerate(metrics)
+        spelling(metric): values_and_own_weights(observed[spelling(metric)]) for metric in metrics
     }
     documents: dict[tuple[int, str, str], NullTest | None] = {}
     for group in _groups(len(ids), len(systems) * draws):
@@ -85,21 +114,40 @@ def against_null(
             for position, d in enumerate(group):
                 null = scores[name].documents[position].cpu().numpy().reshape(len(systems), draws)
                 for s, system in enumerate(systems):
-                    raw, weight = (float(column[d]) for column in known[s, m])
+                    raw, weight = (float(column[d, s]) for column in known[name])
                     documents[d, system, name] = compare_with_null(raw, null[s], metric)
                     if not np.isnan(raw):
                         defined = ~np.isnan(null[s])
-                        totals[s, m] += weight * np.where(defined, null[s], 0.0)
-                        sizes[s, m] += weight * defined
-    with np.errstate(invalid="ignore"):
-        means = totals / sizes
-    corpus = {}
+                        kind, weight = (0, weight) if weight > 0 else (1, 1.0)
+                        totals[kind, s, m] += weight * np.where(defined, null[s], 0.0)
+                        sizes[kind, s, m] += weight * defined
+    sums = NullSums(totals, sizes)
+    return NullTests(corpus_tests(sums, systems, metrics, known), documents, sums)
+
+
+def corpus_tests(
+    sums: NullSums,
+    systems: Sequence[str],
+    metrics: Sequence[Metric],
+    known: Mapping[str, tuple[Floats, Floats]],
+) -> dict[tuple[str, str], NullTest | None]:
+    """Compare the corpus means with those of the draws.
+
+    ``known`` has the raw scores and own weights (documents, systems) of every metric.
+    """
+    columns = [[known[spelling(metric)] for metric in metrics]] * len(systems)
+    averages = np.array(
+        [[average_weight(w[:, s]) for _, w in row] for s, row in enumerate(columns)]
+    )
+    means = sums.means(averages)
+    tests = {}
     for s, system in enumerate(systems):
         for m, metric in enumerate(metrics):
-            mean = corpus_mean(*known[s, m])
+            raw, weights = (column[:, s] for column in known[spelling(metric)])
+            mean = corpus_mean(raw, filled_weights(weights))
             value = np.nan if mean is None else mean
-            corpus[system, spelling(metric)] = compare_with_null(value, means[s, m], metric)
-    return NullTests(corpus, documents)
+            tests[system, spelling(metric)] = compare_with_null(value, means[s, m], metric)
+    return tests
 
 
 def compare_with_null(raw: float, null: Floats, metric: Metric) -> NullTest | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-import numpy as np
+from dataclasses import dataclass
+from typing import Protocol
 
 from reffree.reference.failure_modes import FailureMode, failure_mode
 from reffree.segmentation import Segmentation
@@ -15,20 +15,51 @@ from reffree.study.table import CorpusScore, DocumentScores, SystemScores
 Hypotheses = dict[str, tuple[Segmentation, ...]]
 
 
+class CorpusColumn(Protocol):
+    """One metric of all systems over the whole corpus."""
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether all systems are scored on the same documents."""
+        ...
+
+    def corpus_score(self, s: int, bootstrap: DocumentBootstrap) -> CorpusScore:
+        """Score of a system over the corpus."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SystemSize:
+    """Segments of a system over some documents."""
+
+    system: str
+    segments: int
+    unsegmented: int  # documents without a boundary
+
+    @classmethod
+    def of(cls, system: str, segmentations: Sequence[Segmentation]) -> SystemSize:
+        """Count."""
+        lengths = [len(segmentation) for segmentation in segmentations]
+        return cls(system, sum(lengths), lengths.count(1))
+
+    def __add__(self, other: SystemSize) -> SystemSize:
+        """Join two sets of documents."""
+        segments = self.segments + other.segments
+        return SystemSize(self.system, segments, self.unsegmented + other.unsegmented)
+
+
 def system_rows(
-    columns: Mapping[str, Column], hypotheses: Hypotheses, rng: np.random.Generator
+    columns: Mapping[str, CorpusColumn], sizes: Sequence[SystemSize], bootstrap: DocumentBootstrap
 ) -> tuple[SystemScores, ...]:
     """Average over documents, with intervals from the same resamples everywhere."""
-    n_documents = len(next(iter(hypotheses.values())))
-    bootstrap = DocumentBootstrap(n_documents, rng)
     rows = []
-    for s, (system, segmentations) in enumerate(hypotheses.items()):
+    for s, size in enumerate(sizes):
         scores = {name: column.corpus_score(s, bootstrap) for name, column in columns.items()}
         rows.append(
             SystemScores(
-                system=system,
-                segments=sum(map(len, segmentations)),
-                unsegmented=sum(len(segmentation) == 1 for segmentation in segmentations),
+                system=size.system,
+                segments=size.segments,
+                unsegmented=size.unsegmented,
                 metrics=scores,
                 failure_mode=_failure_mode(scores),
             )

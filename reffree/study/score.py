@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Unpack
 
-import numpy as np
-
 from reffree.corpus import Corpus
-from reffree.encoders.embed import distinct_texts
+from reffree.encoders.embed import Embeddings, distinct_texts
+from reffree.encoders.open import open_encoder
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError, OptionError
 from reffree.scoring.engine import Unsegmented
+from reffree.study.aggregate import Gathered
+from reffree.study.blocks import BlockScores, Settings, block_vectors, cut, score_block
 from reffree.study.columns import Average
-from reffree.study.metrics import choose_metrics
-from reffree.study.notes import score_notes
+from reffree.study.gold import no_gold
+from reffree.study.metrics import Chosen, choose_metrics
 from reffree.study.progress import Progress, no_progress
-from reffree.study.rows import document_rows, system_rows
-from reffree.study.scored import score_columns
-from reffree.study.signature import Signature
-from reffree.study.table import ScoreTable
-from reffree.study.vectors import Vectors, units_taking_part
+from reffree.study.survey import Survey
+from reffree.study.table import DocumentScores, ScoreTable
+from reffree.study.vectors import Vectors, corpus_vectors, units_taking_part
 
 
 def score(
@@ -68,62 +68,87 @@ def score(
     """
     _check(corpus, seed, null)
     options = EncoderOptions(**encoding)
-    part, embeddings = units_taking_part(corpus, embeddings, options)
+    part, given = units_taking_part(corpus, embeddings, options)
     corpus = part.corpus
-    hypotheses = corpus.hypotheses
-    chosen = choose_metrics(metrics, corpus, seed=seed, offline=options.offline)
-    if (null or explain or per_segment) and not chosen.reference_free:
+    survey = Survey.of(corpus)
+    chosen = choose_metrics(metrics, survey, seed=seed, offline=options.offline)
+    settings = Settings(
+        metrics=chosen.names,
+        hypotheses=survey.hypotheses,
+        options=options,
+        unsegmented=unsegmented,
+        average=average,
+        seed=seed,
+        null=null,
+        memory=memory,
+        per_document=per_document,
+        per_segment=per_segment,
+        explain=explain,
+    )
+    check_request(survey, chosen, settings)
+    gathered = Gathered(chosen, settings)
+    rows: list[DocumentScores] = []
+    for block in _scored_blocks(corpus, given, chosen, settings, progress):
+        gathered.add(block)
+        rows += block.rows
+    return gathered.table(
+        survey,
+        len(distinct_texts(corpus)),
+        corpus.notes,
+        tuple(rows) if settings.has_rows else None,
+        short_signature=short_signature,
+    )
+
+
+def _scored_blocks(
+    corpus: Corpus,
+    given: Vectors | None,
+    chosen: Chosen,
+    settings: Settings,
+    progress: Progress,
+) -> Iterator[BlockScores]:
+    """Encode and score a block at a time; of a corpus of one block every stage is shown."""
+    options = settings.options
+    vectors = None if given is None else corpus_vectors(corpus, given, options, progress)
+    encoder = open_encoder(options) if vectors is None and chosen.reference_free else None
+    blocks = list(cut(range(len(corpus)), lambda d: len(corpus[d].units)))
+    is_one = len(blocks) == 1
+    inner = progress if is_one else no_progress
+    with (no_progress if is_one else progress)("Scoring", corpus.n_units) as advance:
+        for positions in blocks:
+            block = Corpus(corpus.documents[positions[0] : positions[-1] + 1])
+            made = None
+            if encoder is not None:
+                made = block_vectors(block, encoder, options, inner)
+            elif vectors is not None and chosen.reference_free:
+                made = _slice(vectors, positions[0], positions[-1] + 1)
+            yield score_block(block, made, chosen, settings, inner)
+            advance(block.n_units)
+
+
+def _slice(vectors: Embeddings, start: int, stop: int) -> Embeddings:
+    """Return the vectors of some documents; units cut off are counted once, with the first."""
+    n_truncated = 0 if start else vectors.n_truncated
+    return replace(vectors, vectors=vectors.vectors[start:stop], n_truncated=n_truncated)
+
+
+def check_request(survey: Survey, chosen: Chosen, settings: Settings) -> None:
+    """Refuse metrics and options that do not go together, and a corpus with nothing to score."""
+    if not survey.hypotheses:
+        raise InputError(
+            "no segmentation to score: no systems, and no gold in every document",
+            expected="at least one system or a complete gold",
+            remedy='add "systems" to the corpus, or pass --system NAME=FILE',
+            place=survey.first,
+        )
+    if (settings.null or settings.explain or settings.per_segment) and not chosen.reference_free:
         raise OptionError(
             f"only gold-based metrics ({', '.join(chosen.names)})",
             expected="a reference-free one for the chance test, explanations or segments",
             remedy="add one, such as arp_pair, or leave those options out",
         )
-    scored = score_columns(
-        corpus,
-        chosen,
-        options,
-        embeddings=embeddings,
-        unsegmented=unsegmented,
-        average=average,
-        seed=seed,
-        memory=memory,
-        progress=progress,
-        keep_segments=per_segment,
-        null=null,
-    )
-    columns, embedded, task = scored.columns, scored.embedded, scored.reference_free
-    documents = None
-    if per_document or per_segment or explain:
-        ids = [document.id for document in corpus.documents]
-        documents = document_rows(columns, hypotheses, ids, per_segment=per_segment)
-        documents = task.explained(documents) if task and explain else documents
-    signature = Signature.of(
-        chosen,
-        corpus,
-        embedded,
-        unsegmented=unsegmented,
-        average=average,
-        seed=seed,
-        null=null,
-        dropped=options.dropped,
-    )
-    systems = system_rows(columns, hypotheses, np.random.default_rng(seed))
-    incomparable = frozenset(name for name, column in columns.items() if not column.is_comparable)
-    notes = score_notes(corpus, systems, embedded, incomparable, unsegmented, chosen)
-    return ScoreTable(
-        signature=signature.short() if short_signature else str(signature),
-        corpus={
-            "documents": len(corpus),
-            "units": corpus.n_units,
-            "dropped_units": corpus.n_dropped,
-            "distinct_units": len(distinct_texts(corpus)),
-            "truncated_units": 0 if embedded is None else embedded.n_truncated,
-        },
-        systems=systems,
-        documents=documents,
-        notes=(*corpus.notes, *notes),
-        incomparable=incomparable,
-    )
+    if chosen.gold_based and not survey.n_compared:
+        raise no_gold(chosen.gold_based, survey.first)
 
 
 def _check(corpus: Corpus, seed: int, null: int) -> None:
@@ -139,11 +164,4 @@ def _check(corpus: Corpus, seed: int, null: int) -> None:
             f"seed {seed} and null {null}",
             expected="0 or more",
             remedy="use whole numbers that are not negative",
-        )
-    if not corpus.hypotheses:
-        raise InputError(
-            "no segmentation to score: no systems, and no gold in every document",
-            expected="at least one system or a complete gold",
-            remedy='add "systems" to the corpus, or pass --system NAME=FILE',
-            place=corpus.documents[0].place,
         )

@@ -12,6 +12,7 @@ from reffree.encoders.device import choose_device, scoring_device
 from reffree.encoders.embed import Embeddings
 from reffree.encoders.options import EncoderOptions
 from reffree.scoring.engine import Unsegmented
+from reffree.segmentation import Segmentation
 from reffree.study.columns import Average, Column, GoldBased, ReferenceFree
 from reffree.study.gold import score_against_gold
 from reffree.study.metrics import Chosen
@@ -62,10 +63,14 @@ def score_columns(
     progress: Progress,
     keep_segments: bool = False,
     null: int = 0,
+    hypotheses: dict[str, tuple[Segmentation, ...]] | None = None,
 ) -> Scored:
-    """Embed a corpus if any metric needs it, and score all its systems."""
+    """Embed a corpus if any metric needs it, and score all its systems.
+
+    ``hypotheses`` are what to score where that is not all that the corpus has.
+    """
     columns: dict[str, Column] = {}
-    hypotheses = corpus.hypotheses
+    hypotheses = corpus.hypotheses if hypotheses is None else hypotheses
     if chosen.gold_based:
         columns.update(score_against_gold(corpus, hypotheses, chosen.gold_based, average))
     embedded: Embeddings | None = None

@@ -14,10 +14,12 @@ from reffree.naming import Named, settings_of
 from reffree.reference.sed import Sed
 from reffree.study.bootstrap import CONFIDENCE, RESAMPLES
 from reffree.study.metrics import Chosen
+from reffree.study.survey import Survey
 
 SHORT_KEYS = {
     "metrics": "m",
     "encoder": "e",
+    "backend": "b",
     "pooling": "p",
     "layer": "y",
     "normalisation": "n",
@@ -50,7 +52,7 @@ class Signature:
     def of(
         cls,
         metrics: Chosen,
-        corpus: Corpus,
+        corpus: Corpus | Survey,
         embedded: Embeddings | None,
         *,
         unsegmented: str,
@@ -60,6 +62,7 @@ class Signature:
         dropped: str = "none",
     ) -> Signature:
         """Collect everything that went into a table of scores."""
+        survey = corpus if isinstance(corpus, Survey) else Survey.of(corpus)
         every: dict[str, Named] = {**metrics.reference_free, **metrics.gold_based}
         fields = {"metrics": "+".join(_with_settings(every[name]) for name in metrics.names)}
         if embedded is not None and metrics.reference_free:
@@ -73,14 +76,14 @@ class Signature:
                 **_unusual(spec),
                 "maxlen": _max_length(spec),
                 "context": str(spec.context),
-                "truncated": f"{embedded.n_truncated / corpus.n_units:.2%}",
+                "truncated": f"{embedded.n_truncated / survey.n_units:.2%}",
                 "device": embedded.device,
                 "unsegmented": unsegmented,
                 "aggregation": "mean(segments)>mean(documents)",
             }
         if metrics.gold_based:
-            several = any(document.golds for document in corpus.documents)
-            fields["gold"] = f"{'mean(annotators)>' * several}{average}(documents)"
+            several = "mean(annotators)>" if survey.annotators else ""
+            fields["gold"] = f"{several}{average}(documents)"
         fields["dropped"] = dropped if embedded is None else embedded.spec.dropped
         fields["interval"] = f"bootstrap(documents,{RESAMPLES},{CONFIDENCE:.0%})"
         if null:
@@ -97,6 +100,8 @@ class Signature:
             name, _, revision = short["encoder"].rpartition("@")
             short["encoder"] = f"{name.rsplit('/', 1)[-1]}@{revision.rsplit(':', 1)[-1][:8]}"
             short["aggregation"] = "mean"
+        if "deviation" not in short.get("backend", ""):
+            short.pop("backend", None)  # exact ones do not change a score
         return "|".join(f"{SHORT_KEYS[key]}:{short[key]}" for key in short if key in SHORT_KEYS)
 
 

@@ -1,0 +1,234 @@
+"""A model whose transformer another backend runs: built once, kept on disk, held against torch."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from reffree.encoders.backends.graphs import (
+    OUTPUT,
+    Run,
+    load_onnx,
+    load_openvino,
+    quantise_graph,
+    write_graph,
+)
+from reffree.encoders.backends.probe import (
+    PROBE,
+    TOLERANCE,
+    cosine_deviation,
+    rounded_up,
+    vector_deviation,
+)
+from reffree.encoders.backends.requirements import PACKAGES
+from reffree.encoders.base import EncoderSpec
+from reffree.encoders.options import APPROXIMATE
+from reffree.encoders.pipeline import batch_of
+from reffree.encoders.remembered import recall, remember
+from reffree.encoders.tokenising import Features, Tokeniser
+from reffree.errors import CacheError, EncoderError
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+Vectors = NDArray[np.float32]
+Compute = Callable[[Features], Vectors]
+
+LOADERS = {"onnx": load_onnx, "onnx-int8": load_onnx, "openvino": load_openvino}
+MEASURED = "measured.json"
+DEVIATIONS = {"vector_deviation", "cosine_deviation"}
+EXPORTING_ERRORS = (RuntimeError, ValueError, TypeError, KeyError, NotImplementedError, OSError)
+"""Of what the exporters raise, what `torch.onnx.OnnxExporterError` and the runtimes derive from."""
+
+
+class Accelerated:
+    """One backend for one model.
+
+    Graphs are kept in ``kept / "graphs"``, by the model's fingerprint and the versions of the
+    libraries; without ``kept`` in a folder that is gone with this object.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        spec: EncoderSpec,
+        kept: Path | None,
+        load: Callable[[], tuple[SentenceTransformer, Tokeniser]],
+    ) -> None:
+        """Remember what to run; ``spec`` is torch's, ``load`` is called when it is needed."""
+        self.name = name
+        self.plain = spec
+        self._load = load
+        self._given_folder = kept
+        self._is_checked = False
+
+    @property
+    def label(self) -> str:
+        """How the spec names the backend; the deviation of an approximate one is part of it."""
+        if self.name == "torch":
+            return self.plain.backend
+        label = f"{self.plain.backend}+{self.name}"
+        if self.name in APPROXIMATE:
+            moved = rounded_up(self._measured["cosine_deviation"])
+            label += f"(cosine deviation<={moved} on {len(PROBE)} texts)"
+        return label
+
+    def compute(self, features: Features) -> Vectors:
+        """Return the vectors of a batch, held against torch's at first."""
+        if self.name == "torch":
+            return self._torch(features)
+        vectors = self._run(dict(features))
+        if not self._is_checked and self.name not in APPROXIMATE:
+            self._refuse_beyond(vector_deviation(vectors, self._torch(features)), "a first batch")
+            self._is_checked = True
+        return vectors
+
+    @cached_property
+    def _loaded(self) -> tuple[SentenceTransformer, Tokeniser]:
+        return self._load()
+
+    def _torch(self, features: Features) -> Vectors:
+        model, _ = self._loaded
+        return _finish(model, self._on_device(features), 0)
+
+    def _on_device(self, features: Features) -> Features:
+        device = self._loaded[0].device
+        return {
+            name: value.to(device, non_blocking=True) if isinstance(value, torch.Tensor) else value
+            for name, value in features.items()
+        }
+
+    @cached_property
+    def _run(self) -> Compute:
+        model, _ = self._loaded
+        if self.name == "compile":
+            return self._compiled()
+        assert self._measured is not None  # the graph is there
+        return _run_by(LOADERS[self.name](self._folder), model)
+
+    def _compiled(self) -> Compute:
+        model, _ = self._loaded
+        compiled: Callable[[Features], Features] = torch.compile(model[0], dynamic=True)
+
+        def run(features: Features) -> Vectors:
+            with torch.inference_mode():
+                made = compiled(self._on_device(features))
+            return _finish(model, made, 1)
+
+        return run
+
+    @cached_property
+    def _kept(self) -> Path:
+        if self._given_folder is not None:
+            return self._given_folder
+        made = Path(tempfile.mkdtemp(prefix="reffree-graphs-"))
+        weakref.finalize(self, shutil.rmtree, made, ignore_errors=True)
+        return made
+
+    @cached_property
+    def _folder(self) -> Path:
+        """Where the graph is, named by everything that shapes it."""
+        versions = [
+            f"{one}={version(one)}" for one in ("torch", "transformers", *PACKAGES[self.name])
+        ]
+        key = "\n".join((self.plain.fingerprint, self.name, *versions))
+        digest = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
+        return self._kept / "graphs" / f"{self.name}-{digest}"
+
+    @cached_property
+    def _measured(self) -> dict[str, float]:
+        """Read how far the graph is from torch, or make it and measure."""
+        path = self._folder / MEASURED
+        if self._folder.is_dir():
+            measured = {name: value for name, value in recall(path).items() if value >= 0}
+            if DEVIATIONS - measured.keys():
+                raise CacheError(
+                    f"{path}: found no measurement; expected what reffree wrote; remove that folder"
+                )
+            return measured
+        model, tokeniser = self._loaded
+        self._folder.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=".reffree-", suffix=".tmp", dir=self._folder.parent))
+        try:
+            measured = self._build(model, tokeniser, made)
+            remember(made / MEASURED, measured)
+            # Another process may have been faster: then theirs stays.
+            if not self._folder.exists():
+                made.replace(self._folder)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+        return measured
+
+    def _build(
+        self, model: SentenceTransformer, tokeniser: Tokeniser, folder: Path
+    ) -> dict[str, float]:
+        texts = PROBE[::24]  # of three lengths
+        example = batch_of(tokeniser.read(range(len(texts)), texts), tokeniser).features
+        try:
+            write_graph(model, example, folder)
+            if self.name in APPROXIMATE:
+                quantise_graph(folder)
+            run = _run_by(LOADERS[self.name](folder), model)
+        except EXPORTING_ERRORS as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise EncoderError(
+                f"encoder {self.plain.name!r}: backend {self.name} cannot run it ({reason}); "
+                "expected an architecture that torch exports to ONNX; leave out --backend"
+            ) from error
+        found = encode_probe(run, tokeniser, PROBE)
+        expected = encode_probe(self._torch, tokeniser, PROBE)
+        measured = {
+            "vector_deviation": vector_deviation(found, expected),
+            "cosine_deviation": cosine_deviation(found, expected),
+        }
+        if self.name not in APPROXIMATE:
+            self._refuse_beyond(measured["vector_deviation"], f"{len(PROBE)} texts")
+        return measured
+
+    def _refuse_beyond(self, deviation: float, where: str) -> None:
+        if not deviation <= TOLERANCE:
+            raise EncoderError(
+                f"encoder {self.plain.name!r}: backend {self.name} deviates from torch by "
+                f"{deviation:.1e} on {where}; expected at most {TOLERANCE:.0e}; leave out --backend"
+            )
+
+
+def _run_by(run: Run, model: SentenceTransformer) -> Compute:
+    """Put the model's other modules after another's transformer."""
+
+    def compute(features: Features) -> Vectors:
+        arrays = {k: v.numpy() for k, v in features.items() if isinstance(v, torch.Tensor)}
+        made = torch.from_numpy(np.array(run(arrays)))
+        return _finish(model, {**features, OUTPUT: made}, 1)
+
+    return compute
+
+
+def _finish(model: SentenceTransformer, features: Features, first: int) -> Vectors:
+    """Run the modules from ``first`` on; with 0 all of them."""
+    with torch.inference_mode():
+        if first == 0:
+            features = model(features)
+        else:
+            for module in list(model)[first:]:
+                features = module(features)
+        vectors: Vectors = features["sentence_embedding"].float().cpu().numpy()
+    return vectors
+
+
+def encode_probe(compute: Compute, tokeniser: Tokeniser, texts: Sequence[str]) -> Vectors:
+    """Encode in batches of eight, in order: short texts and long ones."""
+    reads = tokeniser.read(range(len(texts)), texts)
+    parts = [reads[i : i + 8] for i in range(0, len(reads), 8)]
+    return np.concatenate([compute(batch_of(part, tokeniser).features) for part in parts])

@@ -1,0 +1,210 @@
+"""Ray Data actors that work through a list of items, for what one machine cannot do alone.
+
+An actor that dies is started again by Ray and its items are worked on anew; results come back in
+the order of the items. Ray is imported only here, and only when it is asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from reffree.errors import EncoderError, OptionError, ReffreeError
+
+LOCAL_ACTORS = 2
+DEVICES = ("auto", "cpu", "cuda")
+INSTALL = "python -m pip install 'reffree[ray]'"
+
+Work = Callable[[Any], Any]
+"""From an item to its result, both picklable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A sentence from an actor; exceptions with arguments of their own do not travel."""
+
+    sentence: str
+
+
+class Actors:
+    """Actors on a cluster that is there; make it with `ray_actors`."""
+
+    def __init__(self, n: int, gpus: int) -> None:
+        """Remember how many, and what each needs."""
+        self.n = n
+        self.gpus = gpus
+
+    def map(
+        self, make: Callable[..., Work], arguments: tuple[Any, ...], items: Sequence[Any]
+    ) -> Iterator[Any]:
+        """Yield ``make(*arguments)(item)`` for every item, in order.
+
+        Each actor makes its own work, once. Only the items that are being worked on have results
+        in memory, besides those that wait for an earlier one.
+        """
+        import ray
+
+        if not items:
+            return
+        rows = [{"item": pickle.dumps(item)} for item in items]
+        size = min(self.n, len(rows))
+        # One block an item: an actor that dies loses one item's work.
+        dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+            _Actor,
+            fn_constructor_args=(make, arguments),
+            batch_size=None,
+            compute=ray.data.ActorPoolStrategy(size=size, max_tasks_in_flight_per_actor=2),
+            num_cpus=1,
+            num_gpus=self.gpus,
+        )
+        for row in _one_sentence(dataset.iter_rows()):
+            result = pickle.loads(row["item"])
+            if isinstance(result, Failure):
+                raise ReffreeError(result.sentence)
+            yield result
+
+    def beside_driver(self, kept: type, *arguments: Any) -> Any:  # noqa: ANN401  (an actor's handle)
+        """Start an actor on the driver's own host, such as one that reads the driver's files."""
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        how = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1}
+        return ray.remote(kept).options(**how, scheduling_strategy=here).remote(*arguments)
+
+
+class _Actor:
+    """What Ray Data runs: items in, results or the sentence of a failure out."""
+
+    def __init__(self, make: Callable[..., Work], arguments: tuple[Any, ...]) -> None:
+        self._make = make
+        self._arguments = arguments
+        self._work: Work | None = None
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        results = np.empty(len(batch["item"]), dtype=object)
+        for i, item in enumerate(batch["item"]):
+            results[i] = pickle.dumps(self._result(item))
+        return {"item": results}
+
+    def _result(self, item: bytes) -> Any:  # noqa: ANN401
+        try:
+            if self._work is None:
+                self._work = self._make(*self._arguments)
+            return self._work(pickle.loads(item))
+        except ReffreeError as error:
+            return Failure(str(error))
+
+
+@contextmanager
+def ray_actors(
+    address: str | None = None, n: int | None = None, *, device: str = "auto"
+) -> Iterator[Actors]:
+    """Meet a running cluster, or start one on this host and end it again.
+
+    Args:
+        address: of a running cluster, ``auto`` or ``host:port``; None starts one here.
+        n: actors; by default 2 here, and one per GPU or else per CPU of a cluster.
+        device: of every actor; with ``cuda`` each has a GPU of its own, with ``auto`` where the
+            cluster has any.
+    """
+    if device not in DEVICES:
+        raise OptionError(
+            f"the device {device!r} for Ray's actors",
+            expected=" or ".join(DEVICES),
+            remedy="leave it out: Ray gives every actor a GPU of its own where there are any",
+        )
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # else it reports to Ray's makers
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    ray = _ray()
+    is_ours = not ray.is_initialized()
+    # Ray tells of actors that died on standard output, which is for results.
+    with redirect_stdout(sys.stderr):
+        if is_ours:
+            _start(ray, address, n or LOCAL_ACTORS)
+        try:
+            _quieten(ray)
+            there = ray.cluster_resources()
+            gpus = int(device == "cuda" or (device == "auto" and there.get("GPU", 0) >= 1))
+            if n is None and (gpus or address is not None):
+                n = int(there.get("GPU" if gpus else "CPU", 1))
+            yield Actors(max(1, n or LOCAL_ACTORS), gpus)
+        finally:
+            if is_ours:
+                ray.shutdown()
+
+
+def _ray() -> Any:  # noqa: ANN401  (a module)
+    try:
+        import ray
+        import ray.data
+    except ImportError:
+        raise EncoderError(
+            f"engine 'ray': found no installed package ray; expected ray[data]; run {INSTALL}"
+        ) from None
+    return ray
+
+
+def _start(ray: Any, address: str | None, n: int) -> None:  # noqa: ANN401
+    how: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address is None:
+        how |= {"address": "local", "num_cpus": n, "include_dashboard": False}
+    else:
+        how |= {"address": address}
+    try:
+        with _stderr_closed():
+            ray.init(**how)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise EncoderError(
+            f"engine 'ray' at {address or 'this host'}: {reason}; expected a running cluster; "
+            "check --ray-address, or leave it out to start one here"
+        ) from error
+
+
+@contextmanager
+def _stderr_closed() -> Iterator[None]:
+    """Keep away what Ray's own processes say of their logs; errors are raised all the same."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(nowhere)
+        os.close(kept)
+
+
+def _quieten(ray: Any) -> None:  # noqa: ANN401
+    """Progress is ours to show, and results are to come in order."""
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    context.execution_options.preserve_order = True
+    for name in ("ray", "ray.data"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def _one_sentence(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Turn what Ray raises into a sentence."""
+    import ray
+
+    try:
+        yield from rows
+    except ray.exceptions.RayError as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise EncoderError(
+            f"engine 'ray': {reason}; expected the actors to finish; see Ray's logs, and run it "
+            "again to go on from what the cache holds"
+        ) from error

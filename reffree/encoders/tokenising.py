@@ -1,0 +1,146 @@
+"""What a model computes on: texts counted, cut and padded from ids that are made once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from reffree.encoders.base import EncoderSpec
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+IDS = "input_ids"
+MASK = "attention_mask"
+TYPES = "token_type_ids"
+
+Features = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A text as it was read."""
+
+    position: int
+    tokens: int  # before truncation, special ones and those of the prompt included
+    length: int  # of what the model reads
+    content: Any  # ids, or the text where the model itself makes its features
+
+
+class Tokeniser(Protocol):
+    """Counts tokens first, so that batches can be planned, then makes what a batch is given as."""
+
+    def read(self, positions: Sequence[int], texts: Sequence[str]) -> list[Read]:
+        """Tokenise some texts."""
+        ...
+
+    def collate(self, reads: Sequence[Read]) -> Features:
+        """Pad texts to the longest of them; on the host."""
+        ...
+
+
+class TokenisedOnce:
+    """Keeps every text's ids from counting to collation."""
+
+    def __init__(self, model: SentenceTransformer, spec: EncoderSpec) -> None:
+        """Take over the model's tokenizer."""
+        self.tokenizer = model.tokenizer
+        self.prompt = spec.prompt
+        self.limit = spec.max_length
+        self.fill = {
+            IDS: self.tokenizer.pad_token_id,
+            TYPES: getattr(self.tokenizer, "pad_token_type_id", 0),
+        }
+        self.others: Features = {}  # what features hold besides tensors
+
+    def read(self, positions: Sequence[int], texts: Sequence[str]) -> list[Read]:
+        """Tokenise without truncation, and what is too long again with it: it keeps its ends."""
+        full = [self.prompt + text for text in texts]
+        whole = self._columns(full, {"truncation": False})
+        tokens = [len(columns[IDS]) for columns in whole]
+        long = [i for i, count in enumerate(tokens) if self.limit and count > self.limit]
+        if long:
+            how = {"truncation": "longest_first", "max_length": self.limit}
+            cut = self._columns([full[i] for i in long], how)
+            for i, columns in zip(long, cut, strict=True):
+                whole[i] = columns
+        return [
+            Read(position, count, len(columns[IDS]), columns)
+            for position, count, columns in zip(positions, tokens, whole, strict=True)
+        ]
+
+    def _columns(self, texts: list[str], how: dict[str, Any]) -> list[dict[str, NDArray[np.int32]]]:
+        made = self.tokenizer(texts, verbose=False, return_attention_mask=False, **how)
+        return [
+            {name: np.asarray(values[i], dtype=np.int32) for name, values in made.items()}
+            for i in range(len(texts))
+        ]
+
+    def collate(self, reads: Sequence[Read]) -> Features:
+        """Pad on the tokenizer's side."""
+        shape = (len(reads), max(read.length for read in reads))
+        names = list(reads[0].content)
+        padded = {name: np.full(shape, self.fill.get(name, 0), dtype=np.int64) for name in names}
+        mask = np.zeros(shape, dtype=np.int64)
+        is_left = self.tokenizer.padding_side == "left"
+        for row, read in enumerate(reads):
+            here = slice(shape[1] - read.length, None) if is_left else slice(read.length)
+            mask[row, here] = 1
+            for name in names:
+                padded[name][row, here] = read.content[name]
+        tensors = {name: torch.from_numpy(array) for name, array in (*padded.items(), (MASK, mask))}
+        return {**tensors, **self.others}
+
+
+class PreparedByModel:
+    """For models whose features are more than ids: static vectors, chat templates, packed rows."""
+
+    def __init__(self, model: SentenceTransformer, spec: EncoderSpec) -> None:
+        """Take over the model's own preparation."""
+        self.model = model
+        self.prompt = spec.prompt
+        self.limit = spec.max_length
+
+    def read(self, positions: Sequence[int], texts: Sequence[str]) -> list[Read]:
+        """Count the tokens."""
+        full = [self.prompt + text for text in texts]
+        tokenizer = self.model.tokenizer
+        if callable(tokenizer):
+            ids = tokenizer(full, truncation=False, verbose=False)[IDS]
+        else:
+            encodings = tokenizer.encode_batch(full, add_special_tokens=False)
+            ids = [encoding.ids for encoding in encodings]
+        counts = list(map(len, ids))
+        lengths = [min(count, self.limit) if self.limit else count for count in counts]
+        return [Read(*one) for one in zip(positions, counts, lengths, texts, strict=True)]
+
+    def collate(self, reads: Sequence[Read]) -> Features:
+        """Let the model make its features."""
+        texts = [read.content for read in reads]
+        features: Features = dict(self.model.preprocess(texts, prompt=self.prompt))
+        return features
+
+
+def tokeniser_of(model: SentenceTransformer, spec: EncoderSpec) -> Tokeniser:
+    """Tokenise once wherever that gives exactly the features the model makes itself.
+
+    Tried on a short text and on one that has to be cut, with the prompt: whatever a model's folder
+    asks of its tokenizer shows there.
+    """
+    own = PreparedByModel(model, spec)
+    tokenizer = model.tokenizer
+    if not callable(tokenizer) or tokenizer.pad_token_id is None:
+        return own
+    once = TokenisedOnce(model, spec)
+    short, long = "A b.", "Of bees, 3 " * (spec.max_length or 8)
+    expected = own.collate(own.read([0, 1], [short, long]))
+    once.others = {k: v for k, v in expected.items() if not isinstance(v, torch.Tensor)}
+    found = once.collate(once.read([0, 1], [short, long]))
+    is_plain = once.others.get("modality") == "text" and found.keys() == expected.keys()
+    tensors = (k for k, v in expected.items() if isinstance(v, torch.Tensor))
+    return once if is_plain and all(torch.equal(expected[k], found[k]) for k in tensors) else own

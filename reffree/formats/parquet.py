@@ -1,0 +1,91 @@
+"""Parquet with the fields of corpus JSONL, one document a row (needs pyarrow).
+
+``id`` is a string, ``units`` and ``speakers`` lists of strings, ``gold`` a list of integers,
+``systems`` and ``golds`` structs or maps of such lists. A null is a field left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from reffree.corpus import Document
+from reffree.errors import InputError, Place
+from reffree.formats import jsonl
+from reffree.formats.source import Source, unreadable
+
+SUFFIX = ".parquet"
+ROWS_AT_ONCE = 64
+_TABLES = ("systems", "golds", "meta")
+
+
+def read(source: Source) -> list[Document]:
+    """Read every document."""
+    return [jsonl.document(table, place) for table, place in tables(source)]
+
+
+def tables(
+    source: Source, start: int = 0, count: int | None = None
+) -> Iterator[tuple[dict[str, object], Place]]:
+    """Yield rows as corpus JSONL would have them, from row ``start`` (0 is the first)."""
+    place = source.place()
+    pa, pq = _pyarrow(place)
+    try:
+        file = pq.ParquetFile(source.path)
+    except OSError as error:
+        raise unreadable(error, place) from None
+    except pa.ArrowInvalid as error:
+        raise _refusal(str(error), place) from None
+    with file:
+        stop = file.metadata.num_rows if count is None else start + count
+        for row, table in _rows(file, start, stop):
+            yield table, Place(file=f"{source.name}, row {row + 1}")
+
+
+def _rows(file: Any, start: int, stop: int) -> Iterator[tuple[int, dict[str, object]]]:  # noqa: ANN401
+    """Read only the row groups that are wanted, a few rows at a time."""
+    first = 0
+    for group in range(file.num_row_groups):
+        size = file.metadata.row_group(group).num_rows
+        if first < stop and first + size > start:
+            row = first
+            for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group]):
+                for values in batch.to_pylist(maps_as_pydicts="strict"):
+                    if start <= row < stop:
+                        yield row, _plain(values)
+                    row += 1
+        first += size
+
+
+def _plain(values: dict[str, Any]) -> dict[str, object]:
+    """Leave out nulls, also those of systems that other rows have."""
+    present = {key: value for key, value in values.items() if value is not None}
+    for key in _TABLES:
+        if isinstance(present.get(key), dict):
+            inner = {name: each for name, each in present[key].items() if each is not None}
+            present[key] = inner
+    return present
+
+
+def _pyarrow(place: Place) -> tuple[Any, Any]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise InputError(
+            "a Parquet file, but no pyarrow",
+            expected="pyarrow to read it",
+            remedy="run python -m pip install pyarrow, or use corpus JSONL",
+            place=place,
+        ) from None
+    return pa, pq
+
+
+def _refusal(reason: str, place: Place) -> InputError:
+    first = reason.strip().splitlines()[0] if reason.strip() else "no reason given"
+    return InputError(
+        f"a file that is not Parquet ({first})",
+        expected="Parquet, as its name says",
+        remedy="write it again, or use corpus JSONL",
+        place=place,
+    )
