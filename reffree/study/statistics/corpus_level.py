@@ -22,10 +22,10 @@ from reffree.study.statistics.estimate import (
 from reffree.study.statistics.expected import expected_scores
 from reffree.study.statistics.intervals import (
     Interval,
-    centred_interval,
+    centred,
     hull,
-    percentile_interval,
-    symmetric_interval,
+    percentile,
+    symmetric,
 )
 from reffree.study.statistics.pairwise import (
     AnyFloats,
@@ -101,19 +101,24 @@ class CorpusLevel:
 
         Of Pearson's coefficient it is that of `expected_scores`. These take expected scores for
         normal over systems, which ranks of systems in clusters do not forgive; so the interval of
-        rank coefficients reaches as far as the symmetric one of the plain resamples, too.
+        rank coefficients reaches as far as the symmetric one of the plain resamples, too. A draw
+        in which a metric expects no differences between systems might have any correlation: such
+        draws count as the lowest and the highest in turn.
         """
         over = _difference(list(resampled), measure)
+        limit = len(names) - 1
         draws = over.copy()
         is_scored = ~np.isnan(over)
         if is_scored.any():
-            draws[is_scored] = _difference(
-                list(self._expected_scores(names, kept, resampled[:, is_scored])), measure
-            )
-        found = percentile_interval(draws)
+            expected = self._expected_scores(names, kept, resampled[:, is_scored])
+            drawn = _difference(list(expected), measure)
+            is_free = np.isnan(drawn)
+            drawn[is_free] = np.where(np.arange(is_free.sum()) % 2, limit, -limit)
+            draws[is_scored] = drawn
+        found = percentile(draws)
         if measure != "pearson":
-            found = hull(found, symmetric_interval(value, over, limit=len(names) - 1))
-        return found, draws
+            found = hull(found, symmetric(value, over, limit))
+        return found, over
 
     def _expected_scores(self, names: Names, kept: Kept, resampled: Floats) -> Floats:
         """Draw expected scores; measures of the same metrics follow one another and share them."""
@@ -134,7 +139,7 @@ class CorpusLevel:
         ]
         over = np.where(np.isnan(resampled).any((0, 2)), np.nan, _difference(p, "spa"))
         limits = (0.0, 1.0) if len(names) == 2 else (-1.0, 1.0)
-        return centred_interval(value, over, limits), over
+        return centred(value, over, limits), over
 
     def _p_values(self, name: str, kept: Kept) -> Floats:
         """p-values of the pairs of kept systems."""

@@ -27,8 +27,9 @@ def expected_scores(
     which is a draw from the posterior of i's expected scores where these are normal over systems
     with covariance :math:`T = M - N` (Fay and Herriot 1979, without covariates). M is drawn anew
     for each resample from its posterior given the S systems, inverse Wishart with S - 1 degrees of
-    freedom; directions in which the noise exceeds M get no expected difference. Without noise the
-    draws are the resampled scores themselves. Everything common to all systems cancels.
+    freedom; directions in which the noise exceeds M get no expected difference. Where noise is
+    small, draws are the resampled scores. What all systems have in common, such as hard documents,
+    cancels.
 
     Args:
         point: (k, systems) scores over the corpus, none constant.

@@ -31,7 +31,13 @@ def resampled_documents(
     return rng.multinomial(n_documents, uniform, size=resamples).astype(np.uint8)
 
 
-def percentile_interval(resampled: Floats) -> Interval | None:
+def percentile_interval(resampled: Floats) -> tuple[float, float] | None:
+    """Middle 95 % of resampled values (r,), NaN left out; None where too many are NaN."""
+    found = percentile(resampled)
+    return (found.low, found.high) if found else None
+
+
+def percentile(resampled: Floats) -> Interval | None:
     r"""Middle 95 % of resampled values (r,), NaN left out; None where too many are NaN.
 
     .. math:: p = \min\big(1,\; 2\,(1 + \min(\#\{\theta^* \le 0\}, \#\{\theta^* \ge 0\}))
@@ -45,7 +51,7 @@ def percentile_interval(resampled: Floats) -> Interval | None:
     return Interval(low, high, min(1.0, 2 * (1 + beyond) / (1 + len(defined))))
 
 
-def symmetric_interval(value: float, resampled: Floats, limit: float) -> Interval | None:
+def symmetric(value: float, resampled: Floats, limit: float) -> Interval | None:
     r"""Value ± the larger distance to the ends of the percentile interval.
 
     Resampled values that lie to one side of the value are biased, and so, about as much, is the
@@ -63,9 +69,7 @@ def symmetric_interval(value: float, resampled: Floats, limit: float) -> Interva
     return Interval(max(-limit, value - reach), min(limit, value + reach), p)
 
 
-def centred_interval(
-    value: float, resampled: Floats, limits: tuple[float, float]
-) -> Interval | None:
+def centred(value: float, resampled: Floats, limits: tuple[float, float]) -> Interval | None:
     r"""Percentile interval moved so that the resampled values' mean falls on the value.
 
     For a statistic that is its own target: what resampling does to its mean says nothing about it.
@@ -75,9 +79,9 @@ def centred_interval(
     defined = _defined(resampled)
     if defined is None:
         return None
-    centred = defined - defined.mean()
-    low, high = _bounds(centred)
-    beyond = int((np.abs(centred) >= abs(value)).sum())
+    moved = defined - defined.mean()
+    low, high = _bounds(moved)
+    beyond = int((np.abs(moved) >= abs(value)).sum())
     p = (1 + beyond) / (1 + len(defined))
     return Interval(max(limits[0], value + low), min(limits[1], value + high), p)
 

@@ -17,7 +17,7 @@ from reffree.study.statistics.estimate import (
     undefined,
     without_interval,
 )
-from reffree.study.statistics.intervals import percentile_interval
+from reffree.study.statistics.intervals import percentile
 from reffree.study.statistics.scores import Counts, Floats, MetricScores
 
 DocumentMeasure = Literal["pearson", "spearman", "kendall", "acc_eq"]
@@ -162,7 +162,7 @@ def within_documents(
     resampled = over(counts)
     return estimated(
         value,
-        percentile_interval(resampled),
+        percentile(resampled),
         resampled,
         extent,
         is_difference=len(measured) == 2,

@@ -1,0 +1,209 @@
+"""Statistics of meta-evaluation by their definitions: plain loops over lists, None where undefined.
+
+Systems are rows, documents columns; losses are lists of lists with None where undefined.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import combinations, product
+
+Row = Sequence[float | None]
+Matrix = Sequence[Row]
+
+
+def common(x: Row, y: Row) -> tuple[list[float], list[float]]:
+    pairs = [(a, b) for a, b in zip(x, y, strict=True) if a is not None and b is not None]
+    return [a for a, _ in pairs], [b for _, b in pairs]
+
+
+def is_undefined(x: Sequence[float], y: Sequence[float]) -> bool:
+    return len(x) < 3 or len(set(x)) == 1 or len(set(y)) == 1
+
+
+def pearson(x: Row, y: Row) -> float | None:
+    a, b = common(x, y)
+    if is_undefined(a, b):
+        return None
+    n = len(a)
+    a_mean, b_mean = math.fsum(a) / n, math.fsum(b) / n
+    covariance = math.fsum((u - a_mean) * (v - b_mean) for u, v in zip(a, b, strict=True))
+    a_size = math.fsum((u - a_mean) ** 2 for u in a)
+    b_size = math.fsum((v - b_mean) ** 2 for v in b)
+    return covariance / math.sqrt(a_size) / math.sqrt(b_size)
+
+
+def average_ranks(x: Sequence[float]) -> list[float]:
+    """1 is the smallest; tied values share the mean of the ranks they take."""
+    ordered = sorted(x)
+    return [
+        sum(rank for rank, other in enumerate(ordered, start=1) if other == value)
+        / ordered.count(value)
+        for value in x
+    ]
+
+
+def spearman(x: Row, y: Row) -> float | None:
+    a, b = common(x, y)
+    return None if is_undefined(a, b) else pearson(average_ranks(a), average_ranks(b))
+
+
+def kendall(x: Row, y: Row) -> float | None:
+    """tau-b = (C - D) / sqrt((C + D + only y tied) (C + D + only x tied))."""
+    a, b = common(x, y)
+    if is_undefined(a, b):
+        return None
+    concordant = discordant = x_tied = y_tied = 0
+    for i, j in combinations(range(len(a)), 2):
+        same_x, same_y = a[i] == a[j], b[i] == b[j]
+        if same_x and same_y:
+            continue
+        if same_x:
+            x_tied += 1
+        elif same_y:
+            y_tied += 1
+        elif (a[i] < a[j]) == (b[i] < b[j]):
+            concordant += 1
+        else:
+            discordant += 1
+    untied = concordant + discordant
+    return (concordant - discordant) / math.sqrt((untied + x_tied) * (untied + y_tied))
+
+
+COEFFICIENTS: dict[str, Callable[[Row, Row], float | None]] = {
+    "pearson": pearson,
+    "spearman": spearman,
+    "kendall": kendall,
+}
+
+
+def weighted_mean(values: Row, weights: Sequence[float], times: Sequence[int]) -> float | None:
+    """Mean over documents, each taken as often as ``times`` says."""
+    taken = [
+        (value, weight)
+        for value, weight, n in zip(values, weights, times, strict=True)
+        for _ in range(n)
+        if value is not None
+    ]
+    total = math.fsum(weight for _, weight in taken)
+    return math.fsum(v * w for v, w in taken) / total if taken else None
+
+
+def pseudo_values(documents: Sequence[object], score: Callable[[list], float]) -> list[float]:
+    """n score(all) - (n - 1) score(all but one), one by one."""
+    n = len(documents)
+    whole = score(list(documents))
+    return [n * whole - (n - 1) * score([*documents[:d], *documents[d + 1 :]]) for d in range(n)]
+
+
+def better_p(first: Row, second: Row) -> float | None:
+    """One-sided p that the first has the lower loss: all swaps, ties count half."""
+    a, b = common(first, second)
+    if not a:
+        return None
+    gaps = [u - v for u, v in zip(a, b, strict=True)]
+    observed = math.fsum(gaps)
+    credit = 0.0
+    for signs in product((1, -1), repeat=len(gaps)):
+        flipped = math.fsum(s * gap for s, gap in zip(signs, gaps, strict=True))
+        if math.isclose(flipped, observed, abs_tol=1e-9):
+            credit += 0.5
+        elif flipped < observed:
+            credit += 1
+    return credit / 2 ** len(gaps)
+
+
+def soft_pairwise_accuracy(x: Matrix, y: Matrix) -> float:
+    pairs = list(combinations(range(len(x)), 2))
+    errors = [abs(better_p(x[i], x[j]) - better_p(y[i], y[j])) for i, j in pairs]
+    return 1 - sum(errors) / len(pairs)
+
+
+def column(losses: Matrix, d: int) -> list[float | None]:
+    return [row[d] for row in losses]
+
+
+def within_documents(x: Matrix, y: Matrix, coefficient: str) -> tuple[float | None, int]:
+    """Mean over the documents where it is defined, and how many those are."""
+    values = [COEFFICIENTS[coefficient](column(x, d), column(y, d)) for d in range(len(x[0]))]
+    defined = [value for value in values if value is not None]
+    return (math.fsum(defined) / len(defined) if defined else None), len(defined)
+
+
+def accuracy_at(x: Matrix, y: Matrix, epsilon: float) -> float | None:
+    """Mean over documents of the share of pairs both metrics order, or tie, alike."""
+    shares = []
+    for d in range(len(x[0])):
+        a, b = common(column(x, d), column(y, d))
+        pairs = list(combinations(range(len(a)), 2))
+        if not pairs:
+            continue
+        right = 0
+        for i, j in pairs:
+            x_order = 0 if abs(a[i] - a[j]) <= epsilon else (-1 if a[i] < a[j] else 1)
+            y_order = 0 if b[i] == b[j] else (-1 if b[i] < b[j] else 1)
+            right += x_order == y_order
+        shares.append(right / len(pairs))
+    return math.fsum(shares) / len(shares) if shares else None
+
+
+def tie_calibrated_accuracy(x: Matrix, y: Matrix) -> tuple[float | None, float]:
+    """Best mean accuracy over all thresholds worth trying, and the smallest such threshold."""
+    thresholds = {0.0}
+    for d in range(len(x[0])):
+        a, _ = common(column(x, d), column(y, d))
+        thresholds |= {abs(u - v) for u, v in combinations(a, 2)}
+    tried = [(accuracy_at(x, y, epsilon), epsilon) for epsilon in sorted(thresholds)]
+    if tried[0][0] is None:
+        return None, 0.0
+    best = max(accuracy for accuracy, _ in tried)
+    return next((a, e) for a, e in tried if a > best - 1e-9)
+
+
+def standardised(losses: Matrix) -> list[list[float]]:
+    cells = [value for row in losses for value in row]
+    mean = math.fsum(cells) / len(cells)
+    sd = math.sqrt(math.fsum((value - mean) ** 2 for value in cells) / len(cells))
+    return [[(value - mean) / sd for value in row] for row in losses]
+
+
+def swapped_difference(
+    x: Matrix,
+    y: Matrix,
+    gold: Row,
+    coefficient: str,
+    systems: Sequence[bool],
+    documents: Sequence[bool],
+) -> float:
+    """Difference of correlations after swapping drawn rows, then columns, of complete x and y."""
+    a, b = standardised(x), standardised(y)
+    for i, is_drawn in enumerate(systems):
+        if is_drawn:
+            a[i], b[i] = b[i], a[i]
+    for d, is_drawn in enumerate(documents):
+        for i in range(len(a)):
+            if is_drawn:
+                a[i][d], b[i][d] = b[i][d], a[i][d]
+    means = [[math.fsum(row) / len(row) for row in side] for side in (a, b)]
+    measure = COEFFICIENTS[coefficient]
+    return measure(means[0], gold) - measure(means[1], gold)
+
+
+def williams_t(r12: float, r13: float, r23: float, n: int) -> float:
+    """Steiger (1980), eq. (7): 1 is the shared variable."""
+    determinant = 1 - r12**2 - r13**2 - r23**2 + 2 * r12 * r13 * r23
+    mean = (r12 + r13) / 2
+    return (r12 - r13) * math.sqrt(
+        (n - 1) * (1 + r23) / (2 * (n - 1) / (n - 3) * determinant + mean**2 * (1 - r23) ** 3)
+    )
+
+
+def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
+    """Smallest level at which the step-up procedure rejects each hypothesis."""
+    n = len(p_values)
+    ordered = sorted(p_values)
+    return [
+        min(1.0, min(ordered[k] * n / (k + 1) for k in range(n) if ordered[k] >= p))
+        for p in p_values
+    ]
