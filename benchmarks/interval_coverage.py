@@ -6,7 +6,7 @@ variance 1 over systems. Two worlds: *normal* (expected scores and noise are), a
 of the systems is far worse than the rest under both metrics, so the given correlation is only that
 inside the groups; noise is skewed, of different size from system to system and half shared by the
 two metrics). An interval should hold the truth in 95 % of runs, a test reject a true null
-hypothesis in 5 %. Writes ``benchmarks/results/interval_coverage.json``; ``--table`` prints that file as
+hypothesis in 5 %. Writes ``benchmarks/results/interval_coverage.json``; ``--table`` prints it as
 markdown.
 
     python benchmarks/interval_coverage.py

@@ -859,7 +859,7 @@ def test_a_constant_curve_has_no_monotonicity():
         monotonicity(np.arange(3.0), np.ones((2, 4)))
 
 
-# Simulations: the full one is benchmarks/interval_coverage.py -------------------------------------------
+# Simulations: the full one is benchmarks/interval_coverage.py ---------------------------------
 
 
 def directions(n_systems, count, rng):

@@ -43,8 +43,8 @@ READING = {
     "acc_eq": "share of pairs of systems ordered alike in a document, ties calibrated",
     "p_bh": "one-sided PERM-SYSTEMS (the two metrics swap whole systems) against the best "
     "sentinel, corrected for all metrics (Benjamini–Hochberg)",
-    "p_both": "PERM-BOTH (they swap systems and documents), uncorrected; it rejects too often where "
-    "metrics favour systems of their own, so the other p decides",
+    "p_both": "PERM-BOTH (they swap systems and documents), uncorrected; it rejects too often "
+    "where metrics favour systems of their own, so the other p decides",
     **{name: f"sentinel: {text}" for name, text in SENTINELS.items()},
 }
 
