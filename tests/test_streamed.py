@@ -119,6 +119,8 @@ def test_given_vectors_follow_their_blocks(small_blocks):
 
 @pytest.mark.parametrize("format", ["jsonl", "parquet"])
 def test_documents_go_into_parts(tmp_path, model, run, monkeypatch, small_blocks, format):
+    if format == "parquet":
+        pytest.importorskip("pyarrow")
     monkeypatch.setattr("reffree.study.document_shards.ROWS_PER_PART", 25)
     documents = tables()
     write_jsonl(tmp_path / "c.jsonl", documents)
