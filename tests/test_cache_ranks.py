@@ -131,11 +131,18 @@ def test_ranks_share_the_work_and_no_failure_hangs_them(tmp_path):
 def ends_early(how):
     """A process that ends before it has met the others, while they wait for it."""
     if os.environ["RANK"] == "1":
+        if how == "slow exit":  # what it held is closed before it has an exit code, as in any kill
+            os.closerange(3, 256)
+            time.sleep(0.3)
+            os._exit(4)
         sys.exit(3) if how == "exit" else os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(600)
+    time.sleep(60)
 
 
-@pytest.mark.parametrize(("how", "told"), [("exit", "with code 3"), ("kill", "by SIGKILL")])
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [("exit", "with code 3"), ("kill", "by SIGKILL"), ("slow exit", "with code 4")],
+)
 def test_a_process_that_ends_early_ends_the_others(how, told, monkeypatch):
     monkeypatch.setattr(launching, "PARTING_SECONDS", 0.2)
     monkeypatch.setattr(launching, "INTERRUPTED_SECONDS", 0.2)

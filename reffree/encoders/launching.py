@@ -85,14 +85,19 @@ def _rank(rank: int, size: int, port: int, work: Callable[..., None], *arguments
 
 
 def _wait_for_first_failure(processes: Sequence[SpawnProcess]) -> int | None:
-    """Return the rank of a process that has failed, as soon as there is one."""
-    running = list(processes)
+    """Return the rank of a process that has failed, as soon as there is one.
+
+    A process that is killed closes its sentinel a moment before it has an exit code: each is
+    therefore joined before its code is read.
+    """
+    running = dict(enumerate(processes))
     while running:
-        wait([process.sentinel for process in running])
-        failed = [rank for rank, process in enumerate(processes) if process.exitcode]
-        if failed:
-            return failed[0]
-        running = [process for process in running if process.exitcode is None]
+        ended = wait([process.sentinel for process in running.values()])
+        for rank in [rank for rank, process in running.items() if process.sentinel in ended]:
+            process = running.pop(rank)
+            process.join()
+            if process.exitcode:
+                return rank
     return None
 
 
