@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Unpack
 
 import click
 
-from reffree.cli.options import output_options, reading_options
+from reffree.cli.file_options import corpora_argument, output_options, reading_options
+from reffree.cli.inputs import Reading, read_corpus
 from reffree.cli.output import Output
-
-if TYPE_CHECKING:
-    from reffree.segmentation import Convention
 
 
 @click.command(name="agreement")
-@click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
+@corpora_argument
 @click.option(
     "--systems", is_flag=True, help="Take the corpus's systems as annotators, as in segeval files."
 )
@@ -29,30 +27,20 @@ if TYPE_CHECKING:
 @reading_options
 @output_options
 def command(
-    corpora: tuple[str, ...],
     systems: bool,
     n_t: int,
-    input_format: str | None,
-    text: str | None,
-    convention: Convention | None,
     output_format: str | None,
     output: Path | None,
+    **given: Unpack[Reading],
 ) -> None:
     """Measure how far annotators agree on the same documents, beyond chance.
 
     CORPUS has several annotators' segmentations under "golds": annotator, then masses.
     """
-    out = Output.of(output_format, output, corpora)
+    out = Output.of(output_format, output, given["corpora"])
 
-    from reffree.formats import load
     from reffree.report.agreement import render
     from reffree.study.agreement import corpus_agreement
 
-    corpus = load(
-        *corpora,
-        format=input_format,
-        text=text,
-        convention=convention,
-    )
-    result = corpus_agreement(corpus, systems=systems, n_t=n_t)
+    result = corpus_agreement(read_corpus(given), systems=systems, n_t=n_t)
     out.write(render(result, out.format, color=out.color, width=out.width), result.notes)

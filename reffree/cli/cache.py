@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from reffree.cli.cache_verify import verify_files
+from reffree.cli.encoding_options import cache_dir_option
+from reffree.cli.output import tell_notes
 from reffree.errors import CacheError, counted
 
 if TYPE_CHECKING:
@@ -23,12 +25,6 @@ def _limit(ctx: click.Context, param: click.Parameter, text: str | None) -> int 
     return parse_limit(text, "--cache-limit")
 
 
-folder_option = click.option(
-    "--cache-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    envvar="REFFREE_CACHE_DIR",
-    help="Folder of the embedding cache.  [default: the user's cache folder]",
-)
 limit_option = click.option(
     "--cache-limit",
     envvar="REFFREE_CACHE_LIMIT",
@@ -48,7 +44,7 @@ command.add_command(verify_files)
 
 
 @command.command(name="ls")
-@folder_option
+@cache_dir_option
 def list_files(cache_dir: Path | None) -> None:
     """Show every cache file: encoder, revision, vectors, size."""
     from reffree.encoders.cache import EmbeddingCache, cache_files, default_folder, old_files
@@ -71,18 +67,15 @@ def list_files(cache_dir: Path | None) -> None:
     click.echo(f"{counted(len(paths), 'cache file')}, {_megabytes(size)}, in {folder}", err=True)
     if old := old_files(folder):
         size = sum(path.stat().st_size for path in old)
-        click.echo(
-            f"reffree: note: {counted(len(old), 'file')} of other versions of reffree, "
-            f"{_megabytes(size)}: remove with reffree cache rm --old",
-            err=True,
-        )
+        others = f"{counted(len(old), 'file')} of other versions of reffree, {_megabytes(size)}"
+        tell_notes([f"{others}: remove with reffree cache rm --old"])
 
 
 @command.command(name="rm")
 @click.argument("names", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Remove every cache file.")
 @click.option("--old", is_flag=True, help="Remove the files of other versions of reffree.")
-@folder_option
+@cache_dir_option
 def remove_files(
     names: tuple[str, ...], everything: bool, old: bool, cache_dir: Path | None
 ) -> None:
@@ -109,7 +102,7 @@ def remove_files(
 
 @command.command(name="evict")
 @limit_option
-@folder_option
+@cache_dir_option
 def evict_rows(cache_limit: int | None, cache_dir: Path | None) -> None:
     """Delete the vectors used longest ago until the rest fits into --cache-limit."""
     from reffree.encoders.cache import cache_files, default_folder
@@ -122,14 +115,10 @@ def evict_rows(cache_limit: int | None, cache_dir: Path | None) -> None:
         f"evicted {counted(done.rows, 'vector')}: {_megabytes(done.before)} before, "
         f"{_megabytes(done.after)} now"
     )
-    for path in done.unreadable:
-        click.echo(f"reffree: note: {path.stem} cannot be read and is left as it is", err=True)
+    tell_notes(f"{path.stem} cannot be read and is left as it is" for path in done.unreadable)
     if done.after > cache_limit:
-        click.echo(
-            f"reffree: note: {_megabytes(done.after)} is what files without vectors take; remove "
-            "them with reffree cache rm",
-            err=True,
-        )
+        rest = f"{_megabytes(done.after)} is what files without vectors take"
+        tell_notes([f"{rest}; remove them with reffree cache rm"])
 
 
 @command.command(name="export")
@@ -141,7 +130,7 @@ def evict_rows(cache_limit: int | None, cache_dir: Path | None) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="The safetensors file to write: vectors, keys of their texts, tokens, checksums.",
 )
-@folder_option
+@cache_dir_option
 def export_rows(name: str, output: Path, cache_dir: Path | None) -> None:
     """Write a cache file's vectors to a safetensors file, for reffree cache import elsewhere."""
     from reffree.encoders.cache import (
@@ -157,14 +146,12 @@ def export_rows(name: str, output: Path, cache_dir: Path | None) -> None:
         rows, damaged = export_file(cache, output)
     click.echo(f"{path.stem}  {counted(rows, 'vector')} written to {output}")
     if damaged:
-        click.echo(
-            f"reffree: note: {counted(damaged, 'row')} failing the checksum left out", err=True
-        )
+        tell_notes([f"{counted(damaged, 'row')} failing the checksum left out"])
 
 
 @command.command(name="import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@folder_option
+@cache_dir_option
 def import_rows(files: tuple[Path, ...], cache_dir: Path | None) -> None:
     """Take the vectors of FILES, as reffree cache export wrote them, into the cache."""
     from reffree.encoders.cache import default_folder
@@ -176,7 +163,7 @@ def import_rows(files: tuple[Path, ...], cache_dir: Path | None) -> None:
 
 @command.command(name="merge")
 @click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path))
-@folder_option
+@cache_dir_option
 def merge_files(sources: tuple[Path, ...], cache_dir: Path | None) -> None:
     """Take the vectors of other cache files, or of all files of other cache folders, into this."""
     from reffree.encoders.cache import cache_files, default_folder

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from reffree.cli.options import check_encoding, encoding_options, progress
+from reffree.cli.encoding_options import check_encoding, encoding_options
+from reffree.cli.progress import progress
+from reffree.cli.scoring_options import seed_option
 from reffree.errors import CacheError, counted
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     metavar="CORPUS",
     help="Where the sample's texts come from, as the cache keeps no text; may be repeated.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@seed_option
 @encoding_options
 def verify_files(
     names: tuple[str, ...],

@@ -20,24 +20,18 @@ from reffree.chunkers.chonkie import ChonkieSemantic, Embed
 from reffree.chunkers.chunked import Text, chunked
 from reffree.chunkers.registry import CHUNKERS, FLAG, find_chunker, is_function
 from reffree.chunkers.sentences import PACKAGE as SENTENCES
+from reffree.cli.encoding_options import check_encoding, encoding_of, encoding_options
+from reffree.cli.file_options import output_options
 from reffree.cli.inputs import (
     Given,
-    check_options,
-    encoding_of,
+    Running,
     input_files,
+    read_vectors,
     scoring_of,
-    split_system,
     with_systems,
 )
-from reffree.cli.options import (
-    encoding_options,
-    output_options,
-    result_options,
-    system_options,
-    vector_options,
-)
-from reffree.cli.output import Output
-from reffree.encoders.options import Encoding
+from reffree.cli.output import Output, spare_inputs
+from reffree.cli.scoring_options import result_options, system_options, vector_options
 from reffree.naming import settings_of, spelling_of
 
 if TYPE_CHECKING:
@@ -52,18 +46,6 @@ def _listing() -> str:
         options = ",".join(f"{key}={value}" for key, value in settings_of(kind()).items())
         lines.append(f"  {name}:{options}")
     return "\n".join(lines)
-
-
-class Options(Encoding):
-    """Values of system, vector and encoding options."""
-
-    metrics: tuple[str, ...]
-    systems: tuple[str, ...]
-    unsegmented: Unsegmented
-    seed: int
-    short: bool
-    embeddings: Path | None
-    memory: int | None
 
 
 @click.command(
@@ -124,6 +106,8 @@ def command(
     specs: tuple[str, ...],
     language: str,
     save: Path | None,
+    metrics: tuple[str, ...],
+    unsegmented: Unsegmented,
     average: Average,
     null: int | None,
     explain: bool,
@@ -131,10 +115,18 @@ def command(
     per_segment: bool,
     output_format: str | None,
     output: Path | None,
-    **options: Unpack[Options],
+    **running: Unpack[Running],
 ) -> None:
     """Chunk, snap, score."""
-    given = Given(corpora=texts, input_format=None, text=None, convention=None, **options)
+    given = Given(
+        corpora=texts,
+        input_format=None,
+        text=None,
+        convention=None,
+        metrics=metrics,
+        unsegmented=unsegmented,
+        **running,
+    )
     files = input_files(given)
     out = Output.of(output_format, output, files)
     _check(given, save, out, files)
@@ -149,8 +141,7 @@ def command(
         if chunker.remark is not None:
             remarks.setdefault(chunker.remark, []).append(spelling_of(chunker))
     notes += [f"{', '.join(names)}: {remark}." for remark, names in remarks.items()]
-    named = [split_system(system) for system in given["systems"]]
-    corpus = with_systems(replace(corpus, notes=tuple(notes)), named)
+    corpus = with_systems(replace(corpus, notes=tuple(notes)), given["systems"])
     if save is not None:
         from reffree.formats import save as write
 
@@ -166,7 +157,8 @@ def command(
         explain=explain,
         per_document=per_document,
         per_segment=per_segment,
-        **scoring_of(corpus, given),
+        embeddings=read_vectors(corpus, given["embeddings"]),
+        **scoring_of(given),
     )
     table = replace(table, signature=f"{table.signature}|{_versions(chunkers, language)}")
     out.write(render(table, out.format, color=out.color, width=out.width), table.notes)
@@ -174,7 +166,7 @@ def command(
 
 def _check(given: Given, save: Path | None, out: Output, files: Sequence[str]) -> None:
     """Refuse options that exclude each other, and files that would overwrite one another."""
-    check_options(given)
+    check_encoding(given, given["embeddings"])
     if given["corpora"].count("-") > 1:
         raise click.UsageError("- twice: standard input can be read only once.")
     if save is None:
@@ -183,9 +175,7 @@ def _check(given: Given, save: Path | None, out: Output, files: Sequence[str]) -
         raise click.UsageError("--save -: standard output is for the scores; name a file.")
     if save == out.path:
         raise click.UsageError(f"--save {save}: this is also -o; choose another file.")
-    for file in files:
-        if save.exists() and Path(file).exists() and save.samefile(file):
-            raise click.UsageError(f"--save {save}: this is an input; choose another file.")
+    spare_inputs("--save", save, files)
 
 
 def _find(specs: Sequence[str], given: Given) -> list[Chunker]:

@@ -7,19 +7,15 @@ from typing import Unpack
 
 import click
 
-from reffree.cli.inputs import Given, input_files, read_inputs
-from reffree.cli.options import (
-    encoding_options,
-    output_options,
-    reading_options,
-    system_options,
-    vector_options,
-)
+from reffree.cli.encoding_options import encoding_options
+from reffree.cli.file_options import corpora_argument, output_options, reading_options
+from reffree.cli.inputs import Given, input_files, read_inputs, read_vectors, scoring_of
 from reffree.cli.output import Output
+from reffree.cli.scoring_options import system_options, vector_options
 
 
 @click.command(name="compare")
-@click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
+@corpora_argument
 @system_options
 @click.option(
     "--alpha",
@@ -45,11 +41,12 @@ def command(
     if not 0 < alpha < 1:
         raise click.UsageError(f"--alpha {alpha:g}: expected a number between 0 and 1.")
     out = Output.of(output_format, output, input_files(given))
-    corpus, scoring = read_inputs(given)
+    corpus = read_inputs(given)
+    vectors = read_vectors(corpus, given["embeddings"])
 
     from reffree.report.compare import render
     from reffree.study.compare import compare
 
-    comparison = compare(corpus, alpha=alpha, **scoring)
+    comparison = compare(corpus, alpha=alpha, embeddings=vectors, **scoring_of(given))
     rendered = render(comparison, out.format, color=out.color, width=out.width)
     out.write(rendered, comparison.notes)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from reffree.cli.options import reading_options
+from reffree.cli.file_options import reading_options
+from reffree.cli.output import tell_notes
 from reffree.errors import counted
 from reffree.formats import FORMATS
+
+if TYPE_CHECKING:
+    from reffree.segmentation import Convention
 
 
 @click.command(name="convert")
@@ -25,7 +31,7 @@ def command(
     target_format: str | None,
     input_format: str | None,
     text: str | None,
-    convention: str | None,
+    convention: Convention | None,
 ) -> None:
     """Convert a corpus between formats.
 
@@ -34,10 +40,9 @@ def command(
     """
     from reffree.formats import load, save
 
-    corpus = load(source, format=input_format, text=text, convention=convention)  # type: ignore[arg-type]
+    corpus = load(source, format=input_format, text=text, convention=convention)
     left_out = save(corpus, target, format=target_format)
-    for note in (*corpus.notes, *left_out):
-        click.echo(f"reffree: note: {note}", err=True)
+    tell_notes((*corpus.notes, *left_out))
     click.echo(
         f"{target}: {counted(len(corpus), 'document')}, {counted(corpus.n_units, 'unit')}", err=True
     )

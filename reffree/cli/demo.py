@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from reffree.cli.options import check_encoding, encoding_options, output_options, progress
+from reffree.cli.encoding_options import check_encoding, encoding_options
+from reffree.cli.file_options import output_options
 from reffree.cli.output import Output
+from reffree.cli.progress import progress
 
 if TYPE_CHECKING:
     from reffree.encoders.options import Encoding
@@ -56,12 +58,7 @@ def command(
 
     with as_file(files("reffree") / "data" / "demo.jsonl") as path:
         corpus = load(path)
-    table = score(
-        corpus,
-        null=DRAWS,
-        progress=progress,
-        **encoding,
-    )
+    table = score(corpus, null=DRAWS, progress=progress, **encoding)
     rendered = render(table, out.format, color=out.color, width=out.width)
     reading = _how_to_read(table, out.width or 100)
     out.write(f"{rendered}\n{reading}" if out.format == "table" else rendered, table.notes)

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from reffree.cli.corpora import load_corpora
-from reffree.cli.inputs import split_system, with_systems
-from reffree.cli.options import (
-    check_encoding,
-    encoding_options,
-    output_options,
-    progress,
-    reading_options,
+from reffree.cli.corpora import StudyInputs, StudyOptions
+from reffree.cli.encoding_options import encoding_options
+from reffree.cli.file_options import corpora_argument, output_options, reading_options
+from reffree.cli.scoring_options import (
+    metric_option,
+    system_of_one_corpus,
+    unsegmented_option,
     vector_options,
 )
-from reffree.cli.output import Output
-from reffree.encoders.options import Encoding
 
 if TYPE_CHECKING:
     from reffree.scoring.engine import Unsegmented
-    from reffree.segmentation import Convention
     from reffree.study.plane import Matching
 
 
 @click.command(name="density")
-@click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
+@corpora_argument
 @click.option(
     "--method",
     "methods",
@@ -51,50 +46,23 @@ if TYPE_CHECKING:
     type=click.Choice(["many_to_one", "one_to_one"]),
     help="Of boundaries in W-F1; may be repeated.  [default: both]",
 )
-@click.option(
-    "-m",
-    "--metric",
-    "metrics",
-    multiple=True,
-    help="Further metrics on the sweep, as in reffree score; may be repeated.  [default: "
-    "arp_pair, silhouette, sag]",
+@metric_option(
+    "Further metrics on the sweep, as in reffree score; may be repeated.  [default: arp_pair, "
+    "silhouette, sag]"
 )
-@click.option(
-    "--system",
-    "systems",
-    multiple=True,
-    metavar="NAME=FILE",
-    help="One more system of the one CORPUS, from a file of segmentations; may be repeated.",
-)
-@click.option(
-    "--unsegmented",
-    type=click.Choice(["neutral", "skip", "worst"]),
-    default="neutral",
-    show_default=True,
-    help="What a document without a boundary scores.",
-)
+@system_of_one_corpus
+@unsegmented_option()
 @vector_options
 @reading_options
 @encoding_options
 @output_options
 def command(
-    corpora: tuple[str, ...],
     methods: tuple[str, ...],
     min_gap: int,
-    matchings: tuple[str, ...],
+    matchings: tuple[Matching, ...],
     metrics: tuple[str, ...],
-    systems: tuple[str, ...],
     unsegmented: Unsegmented,
-    memory: int | None,
-    seed: int,
-    short: bool,
-    embeddings: Path | None,
-    input_format: str | None,
-    text: str | None,
-    convention: Convention | None,
-    output_format: str | None,
-    output: Path | None,
-    **encoding: Unpack[Encoding],
+    **given: Unpack[StudyOptions],
 ) -> None:
     """How far quality depends on how many boundaries there are.
 
@@ -103,37 +71,19 @@ def command(
     compares methods and the corpus's systems in pairs, as they are and at equal density. Each
     CORPUS is a corpus of its own and needs gold. With -f csv the curves are written.
     """
-    named = [split_system(system) for system in systems]
-    if len(corpora) > 1 and (systems or embeddings):
-        option = "--system" if systems else "--embeddings"
-        raise click.UsageError(f"{option} with {len(corpora)} corpora: name one CORPUS.")
-    if seed < 0:
-        raise click.UsageError(f"--seed {seed} is negative: use 0 or more.")
-    check_encoding(encoding, embeddings)
-    files = [*corpora, *(file for _, file in named), *(str(x) for x in (text, embeddings) if x)]
-    out = Output.of(output_format, output, files)
-    loaded = load_corpora(corpora, input_format, text, convention)
-    loaded = {name: with_systems(corpus, named, convention) for name, corpus in loaded.items()}
+    inputs = StudyInputs.of(given)
 
-    from reffree.encoders.precomputed import from_file
-    from reffree.report.study import render
     from reffree.study.density import METHODS, METRICS, density
     from reffree.study.plane import MATCHINGS
 
     result = density(
-        loaded,
+        inputs.corpora,
         methods=methods or METHODS,
         min_gap=min_gap,
-        matchings=cast("tuple[Matching, ...]", matchings) or MATCHINGS,
+        matchings=matchings or MATCHINGS,
         metrics=metrics or METRICS,
-        embeddings=None
-        if embeddings is None
-        else {name: from_file(corpus, embeddings) for name, corpus in loaded.items()},
+        embeddings=inputs.vectors,
         unsegmented=unsegmented,
-        seed=seed,
-        short_signature=short,
-        memory=memory,
-        progress=progress,
-        **encoding,
+        **inputs.keywords,
     )
-    out.write(render(result, out.format, color=out.color, width=out.width), result.notes)
+    inputs.write(result)

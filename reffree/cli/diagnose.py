@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import click
 
-from reffree.cli.corpora import load_corpora
-from reffree.cli.inputs import encoding_of, split_system, with_systems
-from reffree.cli.options import (
-    check_encoding,
-    encoding_options,
-    output_options,
-    progress,
-    reading_options,
-    vector_options,
-)
-from reffree.cli.output import Output
-from reffree.encoders.options import Encoding
-
-if TYPE_CHECKING:
-    from reffree.segmentation import Convention
+from reffree.cli.corpora import StudyInputs, StudyOptions
+from reffree.cli.encoding_options import encoding_options
+from reffree.cli.file_options import corpora_argument, output_options, reading_options
+from reffree.cli.scoring_options import metric_option, system_of_one_corpus, vector_options
 
 
 @click.command(name="diagnose")
-@click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
-@click.option(
-    "-m",
-    "--metric",
-    "metrics",
-    multiple=True,
-    help="Reference-free, as in reffree score; may be repeated.  [default: all]",
-)
-@click.option(
-    "--system",
-    "systems",
-    multiple=True,
-    metavar="NAME=FILE",
-    help="One more system of the one CORPUS, from a file of segmentations; may be repeated.",
-)
+@corpora_argument
+@metric_option("Reference-free, as in reffree score; may be repeated.  [default: all]")
+@system_of_one_corpus
 @click.option(
     "--source",
     metavar="NAME",
@@ -65,22 +41,11 @@ if TYPE_CHECKING:
 @encoding_options
 @output_options
 def command(
-    corpora: tuple[str, ...],
     metrics: tuple[str, ...],
-    systems: tuple[str, ...],
     source: str | None,
     threshold: float,
     seeds: int,
-    memory: int | None,
-    seed: int,
-    short: bool,
-    embeddings: Path | None,
-    input_format: str | None,
-    text: str | None,
-    convention: Convention | None,
-    output_format: str | None,
-    output: Path | None,
-    **encoding: Unpack[Encoding],
+    **given: Unpack[StudyOptions],
 ) -> None:
     """What makes metrics mislead on a corpus, and which of them can be trusted there.
 
@@ -88,35 +53,17 @@ def command(
     that was cut off and vectors that say little. Then damages the best segmentation at hand and
     sees which metrics notice; no gold is needed. Each CORPUS is a corpus of its own.
     """
-    named = [split_system(system) for system in systems]
-    if len(corpora) > 1 and (systems or embeddings):
-        option = "--system" if systems else "--embeddings"
-        raise click.UsageError(f"{option} with {len(corpora)} corpora: name one CORPUS.")
-    if seed < 0:
-        raise click.UsageError(f"--seed {seed} is negative: use 0 or more.")
-    check_encoding(encoding, embeddings)
-    files = [*corpora, *(file for _, file in named), *([text] if text else [])]
-    out = Output.of(output_format, output, [*files, *([str(embeddings)] if embeddings else [])])
-    loaded = load_corpora(corpora, input_format, text, convention)
-    loaded = {name: with_systems(corpus, named, convention) for name, corpus in loaded.items()}
+    inputs = StudyInputs.of(given)
 
-    from reffree.encoders.precomputed import from_file
-    from reffree.report.study import render
     from reffree.study.diagnose import diagnose
 
     result = diagnose(
-        loaded,
+        inputs.corpora,
         source=source,
         metrics=metrics or None,
         threshold=threshold,
         seeds=seeds,
-        embeddings={name: from_file(corpus, embeddings) for name, corpus in loaded.items()}
-        if embeddings
-        else None,
-        seed=seed,
-        short_signature=short,
-        memory=memory,
-        progress=progress,
-        **encoding_of(encoding),
+        embeddings=inputs.vectors,
+        **inputs.keywords,
     )
-    out.write(render(result, out.format, color=out.color, width=out.width), result.notes)
+    inputs.write(result)

@@ -9,14 +9,19 @@ import sys
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from reffree.cli import INTERRUPTED
 from reffree.cli.cache import limit_option
+from reffree.cli.encoding_options import check_encoding, encoding_of, encoding_options
 from reffree.cli.engine import check_engine, engine_options
-from reffree.cli.options import check_encoding, encoding_options, progress, reading_options
-from reffree.encoders.options import EncoderOptions, Encoding
+from reffree.cli.file_options import corpora_argument, reading_options
+from reffree.cli.inputs import Encoded, Reading, read_corpus
+from reffree.cli.output import tell_notes
+from reffree.cli.progress import progress
+from reffree.encoders.options import EncoderOptions
 from reffree.errors import EncoderError, OptionError, counted
 
 if TYPE_CHECKING:
@@ -24,15 +29,13 @@ if TYPE_CHECKING:
     from reffree.encoders.cache import CachedEncoder
     from reffree.encoders.ranks import Alone
     from reffree.encoders.sharding import Advance, Filled
-    from reffree.segmentation import Convention
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """What the user asked for, as every process needs it."""
 
-    corpora: tuple[str, ...]
-    reading: dict[str, Any]
+    reading: Reading
     options: EncoderOptions
     devices: tuple[str, ...]
     cache_limit: int | None
@@ -40,7 +43,7 @@ class Request:
 
 
 @click.command(name="embed")
-@click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
+@corpora_argument
 @click.option(
     "-f",
     "output_format",
@@ -54,16 +57,12 @@ class Request:
 @reading_options
 @encoding_options
 def command(
-    corpora: tuple[str, ...],
     output_format: str,
     cache_limit: int | None,
     engine: str,
     ray_address: str | None,
     ray_actors: int | None,
-    input_format: str | None,
-    text: str | None,
-    convention: Convention | None,
-    **encoding: Unpack[Encoding],
+    **given: Unpack[Encoded],
 ) -> None:
     """Encode a corpus into the cache, so that later commands need no encoder.
 
@@ -72,20 +71,19 @@ def command(
     On many hosts --engine ray has actors encode; only this process writes the cache.
     """
     check_engine(engine, ray_address, ray_actors)
-    if not encoding["cache"]:
+    if not given["cache"]:
         raise click.UsageError("reffree embed fills the cache: leave --no-cache out.")
-    check_encoding(encoding)
+    check_encoding(given)
 
     from reffree.encoders.launching import launch, split_devices
     from reffree.encoders.ranks import Alone, is_launched
 
-    devices = tuple(split_devices(encoding["device"]))
-    if "-" in corpora and (len(devices) > 1 or is_launched()):
+    devices = tuple(split_devices(given["device"]))
+    if "-" in given["corpora"] and (len(devices) > 1 or is_launched()):
         raise click.UsageError("only one process can read standard input: name a file.")
     request = Request(
-        corpora=corpora,
-        reading={"format": input_format, "text": text, "convention": convention},
-        options=EncoderOptions(**encoding),
+        reading=given,
+        options=EncoderOptions(**encoding_of(given)),
         devices=devices,
         cache_limit=cache_limit,
         as_json=output_format == "json",
@@ -123,7 +121,7 @@ def embed_as_rank(request: Request) -> None:
     except KeyboardInterrupt:
         if ranks.rank == 0:
             raise
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
 
 
 def _embed(request: Request, ranks: Alone) -> None:
@@ -171,9 +169,7 @@ def _embed_by_actors(request: Request, address: str | None, n: int | None) -> No
 
 
 def _open(request: Request, ranks: Alone) -> tuple[Corpus, CachedEncoder]:
-    from reffree.formats import load
-
-    corpus = load(*request.corpora, **request.reading)
+    corpus = read_corpus(request.reading)
 
     from reffree.encoders.cache import CachedEncoder
     from reffree.encoders.left_out import choose_units
@@ -230,8 +226,7 @@ def _report(
             f"the cache limit had {counted(filled.evicted, 'vector')} evicted; {kept:,} of this "
             f"corpus's {counted(len(texts), 'distinct text')} are cached now"
         )
-    for note in notes:
-        click.echo(f"reffree: note: {note}", err=True)
+    tell_notes(notes)
     rate = f" in {seconds:.1f} s ({speed:,.0f} a second)" if speed else ""
     click.echo(
         f"{counted(len(texts), 'distinct text')}: {filled.cached:,} cached before, {encoded:,} "

@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+
+from reffree.cli.options import together
 
 if TYPE_CHECKING:
     from reffree.encoders.ray_actors import Actors
 
 
-def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--engine``, ``--ray-address`` and ``--ray-actors``."""
-    for option in (
-        click.option(
-            "--ray-actors",
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="Actors of --engine ray.  [default: 2 on this host, else all GPUs or CPUs]",
-        ),
-        click.option(
-            "--ray-address",
-            metavar="ADDRESS",
-            help="A running cluster for --engine ray, such as auto.  [default: start one here]",
-        ),
-        click.option(
-            "--engine",
-            type=click.Choice(["local", "ray"]),
-            default="local",
-            show_default=True,
-            help="This process, or Ray's actors (needs reffree[ray]); results are the same.",
-        ),
-    ):
-        function = option(function)
-    return function
+engine_options = together(
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+        show_default=True,
+        help="This process, or Ray's actors (needs reffree[ray]); results are the same.",
+    ),
+    click.option(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="A running cluster for --engine ray, such as auto.  [default: start one here]",
+    ),
+    click.option(
+        "--ray-actors",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Actors of --engine ray.  [default: 2 on this host, else all GPUs or CPUs]",
+    ),
+)
 
 
 def check_engine(engine: str, ray_address: str | None, ray_actors: int | None) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reffree.cli.options import model_settings
+from reffree.cli.encoding_options import model_settings
+from reffree.cli.file_options import format_option, output_option
 from reffree.cli.output import Output
 
 if TYPE_CHECKING:
@@ -33,18 +34,8 @@ class WithSettings(click.Command):
 
 
 @click.command(name="models", cls=WithSettings)
-@click.option(
-    "-f",
-    "output_format",
-    type=click.Choice(["table", "json"]),
-    help="Format of the output.  [default: by the ending of -o FILE, else table]",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write to this file instead of standard output.",
-)
+@format_option(["table", "json"])
+@output_option
 def command(output_format: str | None, output: Path | None) -> None:
     """List the encoders with short names.
 

@@ -36,9 +36,7 @@ class Output:
         if path is not None and str(path) == "-":
             path = None
         if path is not None:
-            for file in inputs:
-                if path.exists() and Path(file).exists() and path.samefile(file):
-                    raise click.UsageError(f"-o {path}: this is an input; choose another file.")
+            spare_inputs("-o", path, inputs)
         by_ending = "table" if path is None else ENDINGS.get(path.suffix.lower(), "table")
         return cls(cast(OutputFormat, format or by_ending), path)
 
@@ -61,8 +59,20 @@ class Output:
         else:
             _to_stdout(text)
         if self.format != "table" or self.path is not None:
-            for note in notes:
-                click.echo(f"reffree: note: {note}", err=True)
+            tell_notes(notes)
+
+
+def spare_inputs(flag: str, path: Path, inputs: Iterable[str]) -> None:
+    """Refuse to write over a file that is read."""
+    for file in inputs:
+        if path.exists() and Path(file).exists() and path.samefile(file):
+            raise click.UsageError(f"{flag} {path}: this is an input; choose another file.")
+
+
+def tell_notes(notes: Iterable[str]) -> None:
+    """Say on standard error what the user should know of a result."""
+    for note in notes:
+        click.echo(f"reffree: note: {note}", err=True)
 
 
 def _to_stdout(text: str) -> None:

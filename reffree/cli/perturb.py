@@ -7,22 +7,16 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from reffree.cli.corpora import load_corpora
-from reffree.cli.options import (
-    check_encoding,
-    encoding_options,
-    progress,
-    reading_options,
-    vector_options,
-)
-from reffree.cli.output import Output
-from reffree.encoders.options import Encoding
-from reffree.report.score import OUTPUT_FORMATS
+from reffree.cli.corpora import StudyInputs, StudyOptions
+from reffree.cli.encoding_options import encoding_options
+from reffree.cli.file_options import corpora_argument, format_option, reading_options
+from reffree.cli.inputs import read_corpus
+from reffree.cli.output import tell_notes
+from reffree.cli.scoring_options import metric_option, unsegmented_option, vector_options
 
 if TYPE_CHECKING:
     from reffree.perturbation.edits import Edits
     from reffree.scoring.engine import Unsegmented
-    from reffree.segmentation import Convention
 
 WITHOUT_STUDY = {"perturbations"}
 EITHER_WAY = {"corpora", "is_study", "source", "seed", "output", "input_format", "text"}
@@ -30,7 +24,7 @@ EITHER_WAY |= {"convention"}
 
 
 @click.command(name="perturb")
-@click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
+@corpora_argument
 @click.option(
     "--perturbation",
     "perturbations",
@@ -67,41 +61,24 @@ EITHER_WAY |= {"convention"}
     show_default=True,
     help="With --study: draws of every strength.",
 )
-@click.option(
-    "-m",
-    "--metric",
-    "metrics",
-    multiple=True,
-    help="With --study: metrics as in reffree score, with the same default; may be repeated.",
-)
-@click.option(
-    "--unsegmented",
-    type=click.Choice(["neutral", "skip", "worst"]),
-    default="neutral",
-    show_default=True,
-    help="With --study: what a document without a boundary scores.",
-)
+@metric_option("With --study: metrics as in reffree score, with the same default; may be repeated.")
+@unsegmented_option("With --study: what a document without a boundary scores.")
 @click.option(
     "--source", default="gold", show_default=True, help="The system to perturb.", metavar="NAME"
 )
 @click.option(
     "-o",
     "--output",
+    type=Path,
     metavar="FILE",
     help="The corpus with the new systems, - too; with --study the result, if not to standard "
     "output.",
 )
-@click.option(
-    "-f",
-    "output_format",
-    type=click.Choice(OUTPUT_FORMATS),
-    help="With --study: format of the output.  [default: by the ending of -o FILE, else table]",
-)
+@format_option(what="With --study: format of the output.")
 @vector_options
 @reading_options
 @encoding_options
 def command(
-    corpora: tuple[str, ...],
     perturbations: tuple[str, ...],
     is_study: bool,
     kinds: tuple[str, ...],
@@ -110,16 +87,7 @@ def command(
     metrics: tuple[str, ...],
     unsegmented: Unsegmented,
     source: str,
-    output: str | None,
-    output_format: str | None,
-    memory: int | None,
-    seed: int,
-    short: bool,
-    embeddings: Path | None,
-    input_format: str | None,
-    text: str | None,
-    convention: Convention | None,
-    **encoding: Unpack[Encoding],
+    **given: Unpack[StudyOptions],
 ) -> None:
     """Remove, insert and move boundaries of gold or of a system, and say what could not be done.
 
@@ -131,44 +99,26 @@ def command(
     written, raw and scaled.
     """
     _check_use(click.get_current_context(), is_study)
-    if seed < 0:
-        raise click.UsageError(f"--seed {seed} is negative: use 0 or more.")
     if not is_study:
-        assert output is not None  # checked with the use
-        return _perturb(
-            corpora, perturbations, source, output, seed, input_format, text, convention
-        )
+        _perturb(perturbations, source, given)
+        return
     wanted = _strengths(strengths)
-    if len(corpora) > 1 and embeddings:
-        raise click.UsageError(f"--embeddings with {len(corpora)} corpora: name one CORPUS.")
-    check_encoding(encoding, embeddings)
-    files = [*corpora, *(str(each) for each in (text, embeddings) if each)]
-    out = Output.of(output_format, None if output is None else Path(output), files)
-    loaded = load_corpora(corpora, input_format, text, convention)
+    inputs = StudyInputs.of(given)
 
-    from reffree.encoders.precomputed import from_file
-    from reffree.report.study import render
     from reffree.study.perturb import KINDS, perturbation_study
 
     result = perturbation_study(
-        loaded,
+        inputs.corpora,
         kinds=kinds or KINDS,
         strengths=wanted,
         seeds=seeds,
         metrics=metrics or None,
         source=source,
-        embeddings=None
-        if embeddings is None
-        else {name: from_file(corpus, embeddings) for name, corpus in loaded.items()},
+        embeddings=inputs.vectors,
         unsegmented=unsegmented,
-        seed=seed,
-        short_signature=short,
-        memory=memory,
-        progress=progress,
-        **encoding,
+        **inputs.keywords,
     )
-    out.write(render(result, out.format, color=out.color, width=out.width), result.notes)
-    return None
+    inputs.write(result)
 
 
 def _check_use(context: click.Context, is_study: bool) -> None:
@@ -203,35 +153,27 @@ def _strengths(text: str | None) -> list[int | float] | None:
         ) from None
 
 
-def _perturb(
-    corpora: tuple[str, ...],
-    perturbations: tuple[str, ...],
-    source: str,
-    output: str,
-    seed: int,
-    input_format: str | None,
-    text: str | None,
-    convention: Convention | None,
-) -> None:
+def _perturb(perturbations: tuple[str, ...], source: str, given: StudyOptions) -> None:
     """Write the corpus with its perturbed systems."""
-    from reffree.formats import load, save
+    from reffree.formats import save
     from reffree.perturbation.corpus import perturb
     from reffree.perturbation.kinds import parse_perturbation
 
+    output = given["output"]
+    assert output is not None  # checked with the use
     parsed = [parse_perturbation(each) for each in perturbations]
-    corpus = load(*corpora, format=input_format, text=text, convention=convention)
+    corpus = read_corpus(given)
     made = corpus
     lines = []
     for perturbation in parsed:
-        system = perturb(corpus, perturbation, seed, source)
+        system = perturb(corpus, perturbation, given["seed"], source)
         ids = [document.id for document in corpus.documents]
         made = made.with_system(system.name, dict(zip(ids, system.segmentations, strict=True)))
         done = _listed(system.done, ("removed", "inserted", "moved"))
         undone = _listed(system.not_done, ("to remove", "to insert", "to move"))
         rest = f"; not possible: {undone}" if undone else ""
         lines.append(f"{system.name}: {done or 'nothing done'}{rest}")
-    for note in (*corpus.notes, *save(made, output)):
-        click.echo(f"reffree: note: {note}", err=True)
+    tell_notes((*corpus.notes, *save(made, output)))
     for line in lines:
         click.echo(line, err=True)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reffree.cli.file_options import format_option, output_option, table_option
 from reffree.cli.output import Output
 from reffree.errors import InputError, Place, counted
 from reffree.report.score import OUTPUT_FORMATS
@@ -22,21 +23,9 @@ EXTRA = ("altair", "vl_convert", "jinja2", "markupsafe")
 
 @click.command(name="report")
 @click.argument("results", type=click.Path(dir_okay=False, path_type=Path), metavar="RESULTS.json")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write to this file instead of standard output.",
-)
-@click.option(
-    "-f",
-    "output_format",
-    type=click.Choice(["html", *OUTPUT_FORMATS]),
-    help="Format of the output.  [default: by the ending of -o FILE, else table]",
-)
-@click.option(
-    "--table", metavar="NAME", help="One table instead of all that are shown; for CSV, which one."
-)
+@output_option
+@format_option(["html", *OUTPUT_FORMATS])
+@table_option
 @click.option(
     "--charts",
     type=click.Path(file_okay=False, path_type=Path),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from reffree.cli.inputs import split_system
-from reffree.cli.options import progress
+from reffree.cli.output import tell_notes
+from reffree.cli.progress import progress
 
 if TYPE_CHECKING:
     from reffree.study.run import Finished
@@ -54,8 +55,7 @@ def command(config: Path, corpora: tuple[str, ...], output: Path | None, fresh: 
         state = timed.told() if finished.is_new else "already there"
         click.echo(f"{finished.path}: {state}", err=True)
         click.echo(" ".join(finished.result.answer))
-        for note in finished.result.notes:
-            click.echo(f"reffree: note: {note}", err=True)
+        tell_notes(finished.result.notes)
 
     run_config(
         loaded,
@@ -77,10 +77,7 @@ def _write_beside(finished: Finished) -> None:
     try:
         from reffree.report.page import render_page
     except ModuleNotFoundError as error:
-        click.echo(
-            f"reffree: note: no pages: found no package {error.name}; run python -m pip install "
-            "'reffree[report]', then reffree report",
-            err=True,
-        )
+        remedy = "run python -m pip install 'reffree[report]', then reffree report"
+        tell_notes([f"no pages: found no package {error.name}; {remedy}"])
         return
     write_file(finished.path.with_suffix(".html"), [render_page(finished.result)])

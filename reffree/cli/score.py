@@ -8,18 +8,12 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
+from reffree.cli.encoding_options import check_encoding, encoding_of, encoding_options
 from reffree.cli.engine import check_engine, engine_options, opened_actors
-from reffree.cli.inputs import Given, check_options, encoding_of, input_files, read_inputs
-from reffree.cli.options import (
-    encoding_options,
-    progress,
-    reading_options,
-    result_options,
-    system_options,
-    vector_options,
-)
-from reffree.cli.output import Output
-from reffree.report.score import OUTPUT_FORMATS
+from reffree.cli.file_options import corpora_argument, format_option, reading_options
+from reffree.cli.inputs import Given, input_files, read_inputs, read_vectors, scoring_of
+from reffree.cli.output import Output, tell_notes
+from reffree.cli.scoring_options import result_options, system_options, vector_options
 
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
@@ -48,7 +42,7 @@ class Engine(TypedDict):
 
 
 @click.command(name="score")
-@click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
+@corpora_argument
 @system_options
 @result_options
 @click.option(
@@ -61,12 +55,7 @@ class Engine(TypedDict):
 @vector_options
 @reading_options
 @encoding_options
-@click.option(
-    "-f",
-    "output_format",
-    type=click.Choice(OUTPUT_FORMATS),
-    help="Format of the output.  [default: by the ending of -o FILE, else table]",
-)
+@format_option()
 @click.option(
     "-o",
     "--output",
@@ -111,11 +100,12 @@ def command(
     if engine == "ray":
         table = _streamed(given, wanted, where)
     else:
-        corpus, scoring = read_inputs(given)
+        corpus = read_inputs(given)
+        vectors = read_vectors(corpus, given["embeddings"])
 
         from reffree.study.score import score
 
-        table = score(corpus, **wanted, **scoring)
+        table = score(corpus, embeddings=vectors, **wanted, **scoring_of(given))
 
     from reffree.report.score import render
 
@@ -142,8 +132,7 @@ def _to_shards(
     written = DocumentShards(folder, format)
     table = _streamed(given, wanted, where, written.take)
     written.finish(table)
-    for note in table.notes:
-        click.echo(f"reffree: note: {note}", err=True)
+    tell_notes(table.notes)
 
 
 def _streamed(
@@ -155,19 +144,7 @@ def _streamed(
     from reffree.study.distributed import score_streamed
 
     with opened_actors(**where, device=given["device"]) as actors:
-        return score_streamed(
-            source,
-            actors=actors,
-            take_rows=take,
-            metrics=given["metrics"] or None,
-            unsegmented=given["unsegmented"],
-            seed=given["seed"],
-            short_signature=given["short"],
-            memory=given["memory"],
-            progress=progress,
-            **wanted,
-            **encoding_of(given),
-        )
+        return score_streamed(source, actors=actors, take_rows=take, **wanted, **scoring_of(given))
 
 
 def _source(given: Given) -> Shards | Corpus:
@@ -175,11 +152,10 @@ def _source(given: Given) -> Shards | Corpus:
     from reffree.encoders.options import EncoderOptions
     from reffree.formats.shards import Shards
 
-    check_options(given)
+    check_encoding(given)
     options = EncoderOptions(**encoding_of(given))
     if not given["systems"] and given["text"] is None and options.dropped == "none":
         shards = Shards.of(given["corpora"], given["input_format"])
         if shards is not None:
             return shards
-    corpus, _ = read_inputs(given)
-    return corpus
+    return read_inputs(given)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import click
 
-from reffree.cli.options import check_encoding, encoding_options, progress, reading_options
+from reffree.cli.encoding_options import check_encoding, encoding_of, encoding_options
+from reffree.cli.file_options import corpora_argument, reading_options
+from reffree.cli.inputs import Encoded, read_corpus, read_vectors
+from reffree.cli.output import tell_notes
+from reffree.cli.progress import progress
+from reffree.cli.scoring_options import embeddings_option, seed_option
 from reffree.errors import counted
-
-if TYPE_CHECKING:
-    from reffree.encoders.options import Encoding
-    from reffree.segmentation import Convention
 
 
 @click.command(name="segment")
-@click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
+@corpora_argument
 @click.option(
     "--method",
     "methods",
@@ -31,48 +32,36 @@ if TYPE_CHECKING:
 @click.option(
     "-o", "--output", required=True, metavar="FILE", help="The corpus with the new systems; - too."
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option(
-    "--embeddings",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Your own vectors instead of an encoder, as in reffree score.",
-)
+@seed_option
+@embeddings_option("Your own vectors instead of an encoder, as in reffree score.")
 @reading_options
 @encoding_options
 def command(
-    corpora: tuple[str, ...],
     methods: tuple[str, ...],
     output: str,
     seed: int,
     embeddings: Path | None,
-    input_format: str | None,
-    text: str | None,
-    convention: Convention | None,
-    **encoding: Unpack[Encoding],
+    **given: Unpack[Encoded],
 ) -> None:
     """Segment a corpus with published methods and baselines.
 
     CORPUS is read as in reffree score; FILE is written by its ending (.jsonl keeps everything).
     """
-    check_encoding(encoding, embeddings)
+    check_encoding(given, embeddings)
+    corpus = read_corpus(given)
 
-    from reffree.formats import load, save
-
-    corpus = load(*corpora, format=input_format, text=text, convention=convention)
-
-    from reffree.encoders.precomputed import from_file
+    from reffree.formats import save
     from reffree.study.segment import segment
 
     made = segment(
         corpus,
         methods,
         seed=seed,
-        embeddings=None if embeddings is None else from_file(corpus, embeddings),
+        embeddings=read_vectors(corpus, embeddings),
         progress=progress,
-        **encoding,
+        **encoding_of(given),
     )
-    for note in (*corpus.notes, *save(made, output)):
-        click.echo(f"reffree: note: {note}", err=True)
+    tell_notes((*corpus.notes, *save(made, output)))
     known = corpus.hypotheses
     for name, segmentations in made.hypotheses.items():
         if name not in known:

@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
-from reffree.cli.options import check_encoding, encoding_options, progress, reading_options
+from reffree.cli import INTERRUPTED
+from reffree.cli.encoding_options import check_encoding, encoding_of, encoding_options
+from reffree.cli.file_options import corpora_argument, reading_options
+from reffree.cli.inputs import Encoded, read_corpus
+from reffree.cli.output import tell_notes
+from reffree.cli.progress import progress
 from reffree.errors import counted
 
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
     from reffree.encoders.options import Encoding
-    from reffree.segmentation import Convention
     from reffree.segmenters.scorer.checkpoint import Checkpoint
     from reffree.segmenters.scorer.description import Epoch
     from reffree.segmenters.scorer.settings import Training
 
-INTERRUPTED = 130
-
 
 @click.command(name="train-scorer")
-@click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
+@corpora_argument
 @click.option(
     "-o",
     "--output",
@@ -66,7 +68,6 @@ INTERRUPTED = 130
 @reading_options
 @encoding_options
 def command(
-    corpora: tuple[str, ...],
     output: Path,
     finetune: bool,
     window: int | None,
@@ -76,10 +77,7 @@ def command(
     held_out: float | None,
     min_gap: int | None,
     seed: int,
-    input_format: str | None,
-    text: str | None,
-    convention: Convention | None,
-    **encoding: Unpack[Encoding],
+    **given: Unpack[Encoded],
 ) -> None:
     """Train a boundary scorer on a corpus with gold, for --method scorer:path=FOLDER.
 
@@ -87,12 +85,11 @@ def command(
     temperature makes its scores probabilities on documents held out. Interrupted with Ctrl-C, it
     keeps the best state so far.
     """
-    check_encoding(encoding)
+    check_encoding(given)
 
-    from reffree.formats import load
     from reffree.segmenters.scorer.settings import Training
 
-    given: dict[str, Any] = {
+    chosen: dict[str, Any] = {
         "window": window,
         "splice_epochs": splice_epochs,
         "epochs": epochs,
@@ -104,15 +101,15 @@ def command(
         learning_rate=learning_rate,
         seed=seed,
         finetune=finetune,
-        **{name: value for name, value in given.items() if value is not None},
+        **{name: value for name, value in chosen.items() if value is not None},
     )
-    corpus = load(*corpora, format=input_format, text=text, convention=convention)
+    corpus = read_corpus(given)
 
     # Torch is imported only once the input is known to be good.
     from reffree.segmenters.scorer.checkpoint import check_target
 
     check_target(output)
-    checkpoint = _train(corpus, settings, encoding)
+    checkpoint = _train(corpus, settings, encoding_of(given))
     checkpoint.save(output)
     _tell(checkpoint, output, corpus.notes)
     if checkpoint.description.is_interrupted:
@@ -135,12 +132,7 @@ def _train(corpus: Corpus, settings: Training, encoding: Encoding) -> Checkpoint
         folder = find_model(options.encoder or DEFAULT_ENCODER, offline=options.offline)
         return train_pair(corpus, folder, device, settings, on_epoch=_tell_epoch, progress=progress)
     examples_of(corpus, settings)  # refuse what cannot be trained on before it is encoded
-    embeddings = corpus_vectors(
-        corpus,
-        None,
-        options,
-        progress,
-    )
+    embeddings = corpus_vectors(corpus, None, options, progress)
     return train_head(corpus, embeddings, settings, on_epoch=_tell_epoch, progress=progress)
 
 
@@ -156,10 +148,9 @@ def _tell_epoch(epoch: Epoch) -> None:
 
 def _tell(checkpoint: Checkpoint, output: Path, notes: tuple[str, ...]) -> None:
     told = checkpoint.description
-    for note in notes:
-        click.echo(f"reffree: note: {note}", err=True)
+    tell_notes(notes)
     if told.is_interrupted:
-        click.echo("reffree: note: interrupted; the best state so far is kept", err=True)
+        tell_notes(["interrupted; the best state so far is kept"])
     click.echo(
         f"{output}: trained on {counted(told.counts['training_documents'], 'document')}, "
         f"{told.counts['held_out_documents']} held out; temperature {told.temperature:.3f}, "

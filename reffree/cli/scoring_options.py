@@ -1,0 +1,128 @@
+"""Options of what is scored, with which vectors, and what of the scores is shown."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from reffree.cli.options import Decorator, together
+
+
+def metric_option(text: str) -> Decorator:
+    """``-m``; which metrics a command takes, and which by default, is its own."""
+    return click.option("-m", "--metric", "metrics", multiple=True, help=text)
+
+
+def _system_option(what: str) -> Decorator:
+    return click.option(
+        "--system",
+        "systems",
+        multiple=True,
+        metavar="NAME=FILE",
+        help=f"{what}, from a file of segmentations; may be repeated.",
+    )
+
+
+system_of_one_corpus = _system_option("One more system of the one CORPUS")
+
+
+def unsegmented_option(text: str = "What a document without a boundary scores.") -> Decorator:
+    """``--unsegmented``."""
+    return click.option(
+        "--unsegmented",
+        type=click.Choice(["neutral", "skip", "worst"]),
+        default="neutral",
+        show_default=True,
+        help=text,
+    )
+
+
+system_options = together(
+    metric_option(
+        "Reference-free: arp_std, arp_cos, arp_pair, silhouette, segrefree, sag, or all of them. "
+        "Gold-based: pk, windowdiff, boundary_similarity, w_f1 and many more (see the README), or "
+        "all of them as gold. With options as in arp_std:p=1 or pk:k=3; may be repeated.  "
+        "[default: all, and pk, windowdiff, boundary_similarity where there is gold]"
+    ),
+    _system_option("One more system"),
+    unsegmented_option(),
+)
+
+average_option = click.option(
+    "--average",
+    type=click.Choice(["macro", "micro"]),
+    default="macro",
+    show_default=True,
+    help="Gold-based metrics over documents: the mean of values, or the value of pooled counts.",
+)
+
+result_options = together(
+    average_option,
+    click.option(
+        "--null",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Hold every score against N random orders of the same segment lengths: z and p.",
+    ),
+    click.option(
+        "--explain",
+        is_flag=True,
+        help="Also show what every boundary contributes, where it would be better, and the best "
+        "place for one more.",
+    ),
+    click.option("--per-document", is_flag=True, help="Also show every document's scores."),
+    click.option("--per-segment", is_flag=True, help="Also show every segment's scores."),
+)
+
+
+def _bytes(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
+    """Read a size such as 500M."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", text.strip().lower())
+    if not found or float(found[1]) == 0:
+        raise click.UsageError(f"--memory {text}: expected a size, such as 2G or 500M.")
+    return int(float(found[1]) * 1024 ** " kmgt".index(found[2] or " "))
+
+
+def _not_negative(ctx: click.Context, param: click.Parameter, seed: int) -> int:
+    if seed < 0:
+        raise click.UsageError(f"--seed {seed} is negative: use 0 or more.")
+    return seed
+
+
+seed_option = click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    callback=_not_negative,
+    help="Seed of everything random.",
+)
+
+run_options = together(
+    click.option(
+        "--memory",
+        callback=_bytes,
+        metavar="SIZE",
+        help="What scoring may use, such as 2G or 500M.  [default: a quarter of what is free]",
+    ),
+    seed_option,
+    click.option("--short", is_flag=True, help="Abbreviate the signature."),
+)
+
+
+def embeddings_option(text: str) -> Decorator:
+    """``--embeddings``."""
+    return click.option("--embeddings", type=click.Path(dir_okay=False, path_type=Path), help=text)
+
+
+vector_options = together(
+    run_options,
+    embeddings_option(
+        "Your own vectors instead of an encoder: .npz with an array per document id, or .npy with "
+        "all units stacked."
+    ),
+)
