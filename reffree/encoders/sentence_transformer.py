@@ -5,23 +5,24 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from reffree.encoders.backends import Accelerated, check_backend, chosen_backend
+from reffree.encoders.backends import Accelerated, Vectors, check_backend, chosen_backend
 from reffree.encoders.base import Encoded, EncoderSpec
 from reffree.encoders.loaders import LOADING_ERRORS, DeviceMap, load
 from reffree.encoders.models import ModelFolder
 from reffree.encoders.pipeline import Batch, ahead, batch_of, planned, split
 from reffree.encoders.remembered import budget_path, recalled_budget, remember
 from reffree.encoders.tokenising import Tokeniser, tokeniser_of
+from reffree.encoders.workers import Share, share_threads, side_by_side
 from reffree.errors import EncoderError, shorten
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["LOADING_ERRORS", "SentenceTransformerEncoder"]
 
 TOKENS_PER_BATCH = {"cpu": 1024, "mps": 8192, "cuda": 32768}
-"""Default budget."""
+"""Default budget; on a CPU for every thread that works on a batch."""
 
 ENOUGH_TOKENS = {"cpu": 256}
 """From here on a batch takes no text that would need padding; see benchmarks/encoding.py."""
@@ -59,11 +60,17 @@ class SentenceTransformerEncoder:
         self.kept = kept
         check_backend(backend, folder.spec, device, is_spread=device_map is not None)
         is_static = folder.loader == "static"
-        default = STATIC_TOKENS_PER_BATCH if is_static else TOKENS_PER_BATCH[device.type]
+        # Weights that are moved about, and code that is compiled, serve one batch at a time.
+        is_shared = device.type == "cpu" and device_map is None and backend != "compile"
+        self.share = share_threads() if is_shared and not is_static else Share(1, 1)
+        default = TOKENS_PER_BATCH[device.type] * self.share.threads
         self._budget_path = kept and budget_path(kept, folder.spec, device)
         recalled = recalled_budget(self._budget_path) if self._budget_path else None
-        self.batch_tokens = batch_tokens or recalled or default
-        self.enough = None if is_static else ENOUGH_TOKENS.get(device.type)
+        self.batch_tokens = (
+            batch_tokens or recalled or (STATIC_TOKENS_PER_BATCH if is_static else default)
+        )
+        enough = None if is_static else ENOUGH_TOKENS.get(device.type)
+        self.enough = enough and enough * self.share.threads
 
     @cached_property
     def spec(self) -> EncoderSpec:
@@ -78,20 +85,25 @@ class SentenceTransformerEncoder:
             lambda: (self.batch_tokens, self.enough),
             pin=self.device.type == "cuda",
         )
-        with closing(ahead(batches)) as prepared:
-            for batch in prepared:
-                yield from self._within_memory(batch, texts)
+        with (
+            closing(ahead(batches)) as prepared,
+            closing(side_by_side(prepared, self._compute, self.share)) as computed,
+        ):
+            for batch, result in computed:
+                yield from self._within_memory(batch, result, texts)
 
-    def _within_memory(self, batch: Batch, texts: Sequence[str]) -> Iterator[Encoded]:
-        """Compute a batch, in parts where it is too large for the memory."""
+    def _within_memory(
+        self, batch: Batch, result: Callable[[], Vectors], texts: Sequence[str]
+    ) -> Iterator[Encoded]:
+        """Take what was computed of a batch; in parts where it is too large for the memory."""
         from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 
-        todo, has_halved = [batch], False
+        todo, has_halved = [(batch, result)], False
         while todo:
-            batch = todo.pop()
+            batch, result = todo.pop()
             if len(batch.reads) == 1 or batch.size <= self.batch_tokens:
                 try:
-                    vectors = self._compute(batch)
+                    vectors = result()
                 except (RuntimeError, IndexError) as error:
                     if len(batch.reads) == 1 or not should_reduce_batch_size(error):
                         raise self._failure(error) from error
@@ -105,14 +117,13 @@ class SentenceTransformerEncoder:
                 clear_device_cache(garbage_collection=self.device.type != "cpu")
             # Also batches that were planned before memory ran out.
             parts = split(batch.reads, self.batch_tokens)
-            todo += [batch_of(reads, self._tokeniser) for reads in reversed(parts)]
+            smaller = [batch_of(reads, self._tokeniser) for reads in reversed(parts)]
+            todo += [(one, partial(self._compute, one)) for one in smaller]
 
-    def _compute(self, batch: Batch) -> np.ndarray[Any, np.dtype[np.float32]]:
+    def _compute(self, batch: Batch) -> Vectors:
         return self._computing.compute(batch.features)
 
-    def _encoded(
-        self, batch: Batch, vectors: np.ndarray[Any, np.dtype[np.float32]], texts: Sequence[str]
-    ) -> Encoded:
+    def _encoded(self, batch: Batch, vectors: Vectors, texts: Sequence[str]) -> Encoded:
         positions = [read.position for read in batch.reads]
         finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():

@@ -8,6 +8,6 @@ one is only used by its name, and carries how far it moves cosines in the encode
 from reffree.encoders.backends.choosing import chosen_backend
 from reffree.encoders.backends.probe import TOLERANCE
 from reffree.encoders.backends.requirements import check_backend
-from reffree.encoders.backends.running import Accelerated
+from reffree.encoders.backends.running import Accelerated, Vectors
 
-__all__ = ["TOLERANCE", "Accelerated", "check_backend", "chosen_backend"]
+__all__ = ["TOLERANCE", "Accelerated", "Vectors", "check_backend", "chosen_backend"]

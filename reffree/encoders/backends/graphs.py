@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from reffree.encoders.tokenising import IDS, MASK, Features
+from reffree.encoders.workers import share_threads
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -94,10 +96,10 @@ def _quietly() -> Iterator[None]:
 
 
 def load_onnx(folder: Path) -> Run:
-    """Open the graph in ONNX Runtime, with as many threads as torch has."""
+    """Open the graph in ONNX Runtime, for batches side by side."""
     onnxruntime: Any = importlib.import_module("onnxruntime")
     settings = onnxruntime.SessionOptions()
-    settings.intra_op_num_threads = torch.get_num_threads()
+    settings.intra_op_num_threads = share_threads().threads
     # Threads that spin between batches take the cores from the tokenizer and from torch.
     settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
     settings.log_severity_level = 3
@@ -115,11 +117,19 @@ def load_openvino(folder: Path) -> Run:
     """
     openvino: Any = importlib.import_module("openvino")
     core = openvino.Core()
+    share = share_threads()
     how = {
         "INFERENCE_PRECISION_HINT": "f32",
-        "INFERENCE_NUM_THREADS": torch.get_num_threads(),
-        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": share.workers * share.threads,
+        "NUM_STREAMS": share.workers,
     }
     compiled = core.compile_model(core.read_model(str(folder / GRAPH)), "CPU", how)
     names = {name for one in compiled.inputs for name in one.get_names()}
-    return lambda given: compiled({k: v for k, v in given.items() if k in names})[0]
+    own = threading.local()  # a request serves one batch at a time
+
+    def run(given: dict[str, Any]) -> Any:  # noqa: ANN401
+        if not hasattr(own, "request"):
+            own.request = compiled.create_infer_request()
+        return own.request.infer({k: v for k, v in given.items() if k in names})[0]
+
+    return run

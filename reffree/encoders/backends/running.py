@@ -37,6 +37,7 @@ from reffree.encoders.options import APPROXIMATE
 from reffree.encoders.pipeline import batch_of
 from reffree.encoders.remembered import recall, remember
 from reffree.encoders.tokenising import Features, Tokeniser
+from reffree.encoders.workers import share_threads, side_by_side
 from reffree.errors import CacheError, EncoderError
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ def _finish(model: SentenceTransformer, features: Features, first: int) -> Vecto
 
 
 def encode_probe(compute: Compute, tokeniser: Tokeniser, texts: Sequence[str]) -> Vectors:
-    """Encode in batches of eight, in order: short texts and long ones."""
+    """Encode in batches of eight, side by side, in order: short texts and long ones."""
     reads = tokeniser.read(range(len(texts)), texts)
-    parts = [reads[i : i + 8] for i in range(0, len(reads), 8)]
-    return np.concatenate([compute(batch_of(part, tokeniser).features) for part in parts])
+    parts = (batch_of(reads[i : i + 8], tokeniser).features for i in range(0, len(reads), 8))
+    return np.concatenate([made() for _, made in side_by_side(parts, compute, share_threads())])
