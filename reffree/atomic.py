@@ -14,8 +14,8 @@ from typing import BinaryIO
 from reffree.errors import InputError, Place, shorten
 
 
-def write_file(path: Path, text: Iterable[str]) -> None:
-    """Write text as UTF-8; ``-`` is stdout, and a device or pipe is written to as it is."""
+def write_file(path: Path, text: Iterable[str | bytes]) -> None:
+    """Write bytes, or text as UTF-8; ``-`` is stdout, a device or pipe is written to as it is."""
     with _sentences(path):
         if str(path) == "-":
             sys.stdout.flush()
@@ -36,6 +36,12 @@ def write_file(path: Path, text: Iterable[str]) -> None:
             temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, where they are not there."""
+    with _sentences(path):
+        path.mkdir(parents=True, exist_ok=True)
 
 
 def write_folder(path: Path, files: Iterable[tuple[str, Iterable[str]]]) -> None:
@@ -67,8 +73,11 @@ def _beside(target: Path) -> Path:
     return target.with_name(f".reffree-{secrets.token_hex(8)}.tmp")
 
 
-def _write(handle: BinaryIO, text: Iterable[str], path: Path) -> None:
+def _write(handle: BinaryIO, text: Iterable[str | bytes], path: Path) -> None:
     for chunk in text:
+        if isinstance(chunk, bytes):
+            handle.write(chunk)
+            continue
         try:
             handle.write(chunk.encode("utf-8"))
         except UnicodeEncodeError as error:

@@ -37,7 +37,7 @@ def command(
 
     CORPUS has several annotators' segmentations under "golds": annotator, then masses.
     """
-    out = Output.of(output_format, output, given["corpora"])
+    out = Output.of(output_format, output, filter(None, (*given["corpora"], given["text"])))
 
     from reffree.report.agreement import render
     from reffree.study.agreement import corpus_agreement

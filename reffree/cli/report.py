@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from reffree.atomic import make_folder, write_file
 from reffree.cli.file_options import format_option, output_option, table_option
 from reffree.cli.output import Output
-from reffree.errors import InputError, Place, counted
+from reffree.errors import InputError, counted
 from reffree.report.score import OUTPUT_FORMATS
 
 if TYPE_CHECKING:
@@ -109,30 +109,12 @@ def _write_charts(
         from reffree.report.charts.drawing import draw_files
     except ModuleNotFoundError as error:
         raise _without_extra(error) from None
+    make_folder(folder)
     n = 0
     for name, content in draw_files(charts_of(result), format, picks):
-        _replace(folder / name, content)
+        write_file(folder / name, [content])
         n += 1
     click.echo(f"{folder}: {counted(n, 'chart')}", err=True)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file beside its place first, so that it is there whole or not at all."""
-    temporary = path.with_name(f".reffree-{secrets.token_hex(8)}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            temporary.write_bytes(content)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"a path that cannot be written ({error.strerror})",
-            expected="a writable folder for the charts",
-            remedy="check it and its permissions",
-            place=Place(file=str(path)),
-        ) from None
 
 
 def _without_extra(error: ModuleNotFoundError) -> Exception:

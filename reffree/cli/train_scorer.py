@@ -15,6 +15,7 @@ from reffree.cli.file_options import corpora_argument, reading_options
 from reffree.cli.inputs import Encoded, read_corpus
 from reffree.cli.output import tell_notes
 from reffree.cli.progress import progress
+from reffree.cli.scoring_options import seed_option
 from reffree.errors import counted
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     type=int,
     help="Units between boundaries when held-out documents are segmented.  [default: 3]",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of everything random.")
+@seed_option
 @reading_options
 @encoding_options
 def command(
