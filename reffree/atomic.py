@@ -95,7 +95,9 @@ def _sentences(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:
-        if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        if isinstance(error, (NotADirectoryError, FileExistsError)):
+            found, expected, remedy = "a file in its way", "folders", "choose another path"
+        elif isinstance(error, FileNotFoundError):
             found = f"no folder {shorten(str(path.parent))!r}"
             expected, remedy = "a folder that exists", "create it first"
         elif isinstance(error, IsADirectoryError):

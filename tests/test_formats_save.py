@@ -198,7 +198,7 @@ def test_segeval_needs_a_segmentation():
             "no/o.jsonl: found no folder 'no'; expected a folder that exists; create it first",
         ),
         ("no/o", None, "no/o: found no folder 'no'; expected a folder that exists; "),
-        ("file/o.jsonl", None, "file/o.jsonl: found no folder 'file'; "),
+        ("file/o.jsonl", None, "file/o.jsonl: found a file in its way; expected folders; "),
         ("folder", "jsonl", "folder: found a folder; expected a file to write; name a file in it"),
         ("a\0.jsonl", None, "a\0.jsonl: found a path that cannot be written (embedded null byte)"),
         (

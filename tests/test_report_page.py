@@ -216,7 +216,7 @@ def test_charts_that_cannot_be_written(results, capfd):
     with pytest.raises(SystemExit) as stop:
         main(["report", str(results), "--charts", str(results / "charts")])
     assert stop.value.code == 1
-    assert "found a path that cannot be written" in capfd.readouterr().err
+    assert "charts: found a file in its way; expected folders" in capfd.readouterr().err
 
 
 # --- the page in a browser --------------------------------------------------------------------
