@@ -188,7 +188,7 @@ def test_an_interrupt_keeps_what_every_process_has_encoded(tmp_path, pytestconfi
         assert time.monotonic() < deadline
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=240)
     assert process.returncode == 130, errors
     assert b"Traceback" not in errors
     with EmbeddingCache(cache_path(tmp_path, SPEC), SPEC) as cache:

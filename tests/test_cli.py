@@ -492,7 +492,7 @@ def in_terminal(arguments, environment, cwd, columns=100):
             break
         seen += part
     os.close(main)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=240) == 0
     return seen.decode()
 
 
@@ -534,7 +534,7 @@ def test_interrupted_encoding_resumes_from_the_cache(write_corpus, environment, 
         assert time.monotonic() < deadline
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=240)
     assert process.returncode == 130, errors
     assert "interrupted; run it again to go on" in errors
     assert "Traceback" not in errors
