@@ -26,10 +26,9 @@ APPROXIMATE = ("onnx-int8",)
 """Backends whose numbers are not torch's."""
 
 
-class Encoding(TypedDict, total=False):
-    """Keywords of every function that encodes; `EncoderOptions` has their meaning and defaults."""
+class ModelKeywords(TypedDict, total=False):
+    """Keywords about the model; `ModelSettings` has their meaning."""
 
-    encoder: str | None
     pooling: Pooling | None
     layer: int | None
     dtype: Dtype | None
@@ -39,6 +38,12 @@ class Encoding(TypedDict, total=False):
     quantisation: Quantisation | None
     trust_remote_code: bool
     allow_pickle: bool
+
+
+class Encoding(ModelKeywords, total=False):
+    """Keywords of every function that encodes; `EncoderOptions` has their meaning and defaults."""
+
+    encoder: str | None
     context: int
     drop_backchannels: bool
     drop_repeats: bool
@@ -51,7 +56,7 @@ class Encoding(TypedDict, total=False):
     cache_dir: Path | str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
     """What may be said of how a model makes a vector; None leaves it to the model.
 
@@ -89,21 +94,12 @@ class ModelSettings:
                 )
 
 
-@dataclass(frozen=True, slots=True)
-class EncoderOptions:
-    """How texts become vectors.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderOptions(ModelSettings):
+    """How texts become vectors: which model, and what to do with it.
 
     Attributes:
         encoder: alias, folder or hub id of a model; the packaged MiniLM by default.
-        pooling: this and the others up to ``allow_pickle``: see `ModelSettings`.
-        layer: see there.
-        dtype: see there.
-        attention: see there.
-        prompt: see there.
-        max_length: see there.
-        quantisation: see there.
-        trust_remote_code: see there.
-        allow_pickle: see there.
         context: units before and after each that are encoded with it, as one text.
         drop_backchannels: leave out units such as "yeah" or "mm-hmm", as if they had no text.
         drop_repeats: leave out every unit whose text stood before in its document.
@@ -119,15 +115,6 @@ class EncoderOptions:
     """
 
     encoder: str | None = None
-    pooling: Pooling | None = None
-    layer: int | None = None
-    dtype: Dtype | None = None
-    attention: Attention | None = None
-    prompt: str | None = None
-    max_length: int | None = None
-    quantisation: Quantisation | None = None
-    trust_remote_code: bool = False
-    allow_pickle: bool = False
     context: int = 0
     drop_backchannels: bool = False
     drop_repeats: bool = False
