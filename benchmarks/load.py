@@ -69,7 +69,10 @@ def measured(
     start = time.perf_counter()
     with tempfile.TemporaryFile("w+") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "reffree", *arguments], stdout=out, stderr=subprocess.DEVNULL
+            [sys.executable, "-m", "reffree", *arguments],
+            stdout=out,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=_heed_interrupts,
         )
         if interrupt_at:
             folder, size = interrupt_at
@@ -90,6 +93,11 @@ def measured(
     }
     print(row["step"], row["exit_code"], row["seconds"], row["peak_gigabytes"], file=sys.stderr)
     return row
+
+
+def _heed_interrupts() -> None:
+    """As in a terminal: what a shell starts in the background ignores them."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _bytes_in(folder: Path) -> int:
