@@ -29,10 +29,11 @@ from reffree.encoders.batching import plan_batches
 from reffree.encoders.models import find_model
 from reffree.encoders.open import open_encoder
 from reffree.encoders.options import EncoderOptions, ModelSettings
+from reffree.encoders.packages import is_installed
 from reffree.encoders.pipeline import ahead, planned
 from reffree.encoders.remembered import budget_path, recall, recalled_budget, remember
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
-from reffree.encoders.tokenising import PreparedByModel, TokenisedOnce, tokeniser_of
+from reffree.encoders.tokenising import BagsOfTokens, PreparedByModel, TokenisedOnce, tokeniser_of
 from reffree.encoders.workers import Share, share_threads, side_by_side
 from reffree.errors import CacheError, EncoderError, OptionError
 from reffree.study.signature import Signature
@@ -101,6 +102,23 @@ def test_features_are_those_the_model_makes_itself(checkpoint, architecture, pro
     words = [len((prompt + text).split()) + specials for text in TEXTS]
     assert [read.tokens for read in reads] == words
     assert [read.length for read in reads] == [min(count, 32) for count in words]
+
+
+@pytest.mark.skipif(not is_installed("wordllama"), reason="reffree[wordllama] is not installed")
+@pytest.mark.parametrize("prompt", ["", "the honey "])
+def test_bags_of_tokens_are_those_the_model_makes_itself(prompt):
+    encoder = opened("wordllama", prompt=prompt)
+    once = tokeniser_of(encoder._model, encoder.spec)
+    assert isinstance(once, BagsOfTokens)
+    texts = [*PROBE, "", "a", "\u3000 \n", "ﷺ🐝"]
+    reads = once.read(range(len(texts)), texts)
+    found, expected = once.collate(reads), encoder._model.preprocess(texts, prompt=prompt)
+    assert found.keys() == expected.keys() == {"input_ids", "offsets"}
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    assert [read.tokens for read in reads] == [read.length for read in reads]
+    assert sum(read.length for read in reads) == len(found["input_ids"])
+    plain = encoder._model.encode(list(PROBE), prompt=prompt)
+    assert_allclose(encode(encoder, list(PROBE)), plain, atol=1e-6)
 
 
 @pytest.mark.parametrize("prompt", ["", "the honey "])

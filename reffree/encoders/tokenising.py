@@ -47,16 +47,16 @@ class Tokeniser(Protocol):
 class TokenisedOnce:
     """Keeps every text's ids from counting to collation."""
 
-    def __init__(self, model: SentenceTransformer, spec: EncoderSpec) -> None:
-        """Take over the model's tokenizer."""
+    def __init__(self, model: SentenceTransformer, spec: EncoderSpec, others: Features) -> None:
+        """Take over the model's tokenizer; ``others`` is what features hold besides tensors."""
         self.tokenizer = model.tokenizer
         self.prompt = spec.prompt
         self.limit = spec.max_length
+        self.others = others
         self.fill = {
             IDS: self.tokenizer.pad_token_id,
             TYPES: getattr(self.tokenizer, "pad_token_type_id", 0),
         }
-        self.others: Features = {}  # what features hold besides tensors
 
     def read(self, positions: Sequence[int], texts: Sequence[str]) -> list[Read]:
         """Tokenise without truncation, and what is too long again with it: it keeps its ends."""
@@ -97,6 +97,31 @@ class TokenisedOnce:
         return {**tensors, **self.others}
 
 
+class BagsOfTokens:
+    """Keeps every text's ids from counting to collation, for static vectors: no padding, no end."""
+
+    def __init__(self, model: SentenceTransformer, spec: EncoderSpec) -> None:
+        """Take over the model's tokenizer."""
+        self.tokenizer = model.tokenizer
+        self.prompt = spec.prompt
+
+    def read(self, positions: Sequence[int], texts: Sequence[str]) -> list[Read]:
+        """Tokenise, without the places of tokens in their texts."""
+        full = [self.prompt + text for text in texts]
+        encodings = self.tokenizer.encode_batch_fast(full, add_special_tokens=False)
+        bags = [np.asarray(encoding.ids, dtype=np.int32) for encoding in encodings]
+        return [
+            Read(position, len(bag), len(bag), bag)
+            for position, bag in zip(positions, bags, strict=True)
+        ]
+
+    def collate(self, reads: Sequence[Read]) -> Features:
+        """Put all bags into one row, and say where each begins."""
+        row = np.concatenate([read.content for read in reads]).astype(np.int64)
+        begins = np.cumsum([0, *(read.length for read in reads[:-1])], dtype=np.int64)
+        return {IDS: torch.from_numpy(row), "offsets": torch.from_numpy(begins)}
+
+
 class PreparedByModel:
     """For models whose features are more than ids: static vectors, chat templates, packed rows."""
 
@@ -134,13 +159,19 @@ def tokeniser_of(model: SentenceTransformer, spec: EncoderSpec) -> Tokeniser:
     """
     own = PreparedByModel(model, spec)
     tokenizer = model.tokenizer
-    if not callable(tokenizer) or tokenizer.pad_token_id is None:
-        return own
-    once = TokenisedOnce(model, spec)
     short, long = "A b.", "Of bees, 3 " * (spec.max_length or 8)
     expected = own.collate(own.read([0, 1], [short, long]))
-    once.others = {k: v for k, v in expected.items() if not isinstance(v, torch.Tensor)}
+    others = {k: v for k, v in expected.items() if not isinstance(v, torch.Tensor)}
+    once: Tokeniser
+    if callable(tokenizer):
+        if tokenizer.pad_token_id is None or others.get("modality") != "text":
+            return own
+        once = TokenisedOnce(model, spec, others)
+    elif hasattr(tokenizer, "encode_batch_fast") and not others:
+        once = BagsOfTokens(model, spec)
+    else:
+        return own
     found = once.collate(once.read([0, 1], [short, long]))
-    is_plain = once.others.get("modality") == "text" and found.keys() == expected.keys()
     tensors = (k for k, v in expected.items() if isinstance(v, torch.Tensor))
-    return once if is_plain and all(torch.equal(expected[k], found[k]) for k in tensors) else own
+    is_equal = found.keys() == expected.keys()
+    return once if is_equal and all(torch.equal(expected[k], found[k]) for k in tensors) else own
