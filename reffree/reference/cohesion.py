@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reffree.errors import InputError, shorten
-from reffree.reference import sed_kernel
+from reffree.reference import cohesion_kernel
 from reffree.reference.pairs import Floats
 
 THRESHOLD = 0.7
@@ -84,7 +84,7 @@ def content_words(text: str, left_out: frozenset[str] = FUNCTION_WORDS) -> list[
 class DocumentWords:
     """All that cohesion needs to know of a document; every segmentation of it shares this."""
 
-    words: sed_kernel.Words
+    words: cohesion_kernel.Words
     n_unknown: int
     """Words without a vector; they count nowhere else."""
 
@@ -115,7 +115,7 @@ def read_words(
     sizes = np.array([len(unit) for unit in kept], dtype=np.int64)
     in_order = np.array([number for unit in kept for number in unit], dtype=np.int32)
     users = np.repeat(np.arange(len(kept), dtype=np.int32), sizes)
-    words = sed_kernel.Words(
+    words = cohesion_kernel.Words(
         in_order,
         _starts(sizes),
         *_similar_words(matrix, threshold),
@@ -141,8 +141,8 @@ def cohesion(
     leaves open. Words are those of `content_words`; the paper's are lemmas chosen by a tagger.
     """
     document = read_words([first, second], vectors, threshold=threshold, left_out=left_out)
-    notes = sed_kernel.make_notes(document.words)
-    return float(sed_kernel.cohesion(document.words, notes, 0, 1, 1, 2, 2, 2))
+    notes = cohesion_kernel.make_notes(document.words)
+    return float(cohesion_kernel.cohesion(document.words, notes, 0, 1, 1, 2, 2, 2))
 
 
 def _look_up(words: list[str], vectors: WordVectors) -> tuple[Floats, NDArray[np.bool_]]:

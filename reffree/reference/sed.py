@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reffree.errors import InputError, counted
-from reffree.reference import sed_kernel
+from reffree.reference import cohesion_kernel, sed_kernel
 from reffree.reference.cohesion import (
     FUNCTION_WORDS,
     THRESHOLD,
@@ -72,7 +72,7 @@ class Sed:
                 part = np.zeros((len(rows), 2))
                 sed_kernel.count_edits(
                     document.words,
-                    sed_kernel.make_notes(document.words),
+                    cohesion_kernel.make_notes(document.words),
                     pairs.hypothesis[rows],
                     pairs.reference[rows],
                     part,
@@ -136,7 +136,7 @@ def align_segments(
     pair = Pairs.of([hypothesis], [reference])
     _check_length(units, int(pair.n_units[0]))
     document = metric.read(units)
-    words, notes = document.words, sed_kernel.make_notes(document.words)
+    words, notes = document.words, cohesion_kernel.make_notes(document.words)
     # Copies, so that compiled code meets one memory layout only.
     sides = (
         sed_kernel.read_masses(pair.hypothesis[0].copy()),
@@ -152,10 +152,10 @@ def align_segments(
 
 
 def _explain(
-    words: sed_kernel.Words,
-    notes: sed_kernel.Notes,
-    hypothesis: sed_kernel.Segments,
-    reference: sed_kernel.Segments,
+    words: cohesion_kernel.Words,
+    notes: cohesion_kernel.Notes,
+    hypothesis: cohesion_kernel.Segments,
+    reference: cohesion_kernel.Segments,
     of_hypothesis: range,
     of_reference: range,
 ) -> Edit:
@@ -168,15 +168,15 @@ def _explain(
         kind = "split" if is_split else "merge"
         group, side = (of_hypothesis, hypothesis) if is_split else (of_reference, reference)
         sums = np.zeros(4)
-        sed_kernel.pair_sums(words, notes, side, group.start, group.stop - 1, sums)
+        cohesion_kernel.pair_sums(words, notes, side, group.start, group.stop - 1, sums)
         spans = (c, d, len(group), a, b) if is_split else (a, b, len(group), c, d)
-        whole, unbroken, related = sed_kernel.group_terms(words, notes, *spans, sums.sum())
-        cost = sed_kernel.group_cost(whole, unbroken, related, is_split)
+        whole, unbroken, related = cohesion_kernel.group_terms(words, notes, *spans, sums.sum())
+        cost = cohesion_kernel.group_cost(whole, unbroken, related, is_split)
         terms = {"cohesion": whole, "unbroken": unbroken, "related": related}
     else:
         kind = "match" if (a, b) == (c, d) else "transposition"
-        extra, missing = sed_kernel.transposition_terms(words, notes, a, b, c, d)
-        cost = sed_kernel.transposition_cost(extra, missing)
+        extra, missing = cohesion_kernel.transposition_terms(words, notes, a, b, c, d)
+        cost = cohesion_kernel.transposition_cost(extra, missing)
         parts = {"extra": extra, "missing": missing}
         terms = {name: value for name, value in parts.items() if not np.isnan(value)}
     return Edit(kind, of_hypothesis, of_reference, cost, terms)
