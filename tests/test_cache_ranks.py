@@ -108,7 +108,8 @@ def as_rank(folder):
     sys.exit(1)
 
 
-def test_ranks_share_the_work_and_no_failure_hangs_them(tmp_path):
+def test_ranks_share_the_work_and_no_failure_hangs_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(launching, "PARTING_SECONDS", 120)  # what the first does after a kill
     assert launch(as_rank, [tmp_path], 2) == 1
     first, second = (json.loads((tmp_path / f"rank{i}.json").read_text()) for i in range(2))
     assert first["filled"] == second["filled"] == [650, 650]
