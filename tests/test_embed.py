@@ -207,6 +207,38 @@ def test_files_of_other_versions_are_listed_and_removed(here, run):
     assert file.exists()
 
 
+def write_graphs(folder):
+    for name, facts in (("onnx-1f", '{"encoder": "a/model"}'), ("openvino-2e", "{")):
+        graph = folder / "graphs" / name
+        graph.mkdir(parents=True)
+        (graph / "model.onnx").write_bytes(b"0" * 3_000_000)
+        (graph / "measured.json").write_text(facts)
+    (folder / "graphs" / "fastest-3d.json").write_text("{}")
+    (folder / "budgets").mkdir(exist_ok=True)
+    (folder / "budgets" / "x-cpu.json").write_text("{}")
+
+
+def test_graphs_of_backends_are_listed_and_removed(here, run):
+    variables, file = here
+    folder = file.parents[2]
+    write_graphs(folder)
+    done = run("cache", "ls", **variables)
+    assert done.stdout.splitlines()[1:] == [
+        "onnx-1f  a/model  graph  3.0 MB",
+        "openvino-2e  (unreadable)  graph  3.0 MB",
+    ]
+    assert ", and 2 graphs, 6.0 MB, in " in done.stderr
+    assert run("cache", "rm", "--graphs", **variables).stdout == "removed 2 graphs, 6.0 MB\n"
+    assert sorted(path.name for path in folder.iterdir()) == ["embeddings"]
+    assert run("cache", "rm", "--graphs", **variables).stdout == "removed 0 graphs, 0.0 MB\n"
+    write_graphs(folder)
+    done = run("cache", "rm", "--all", **variables)
+    assert done.stdout.startswith("removed 1 cache file, ")
+    assert done.stdout.endswith("; 2 graphs, 6.0 MB\n")
+    assert not list(folder.glob("graphs/*"))
+    assert not file.exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -219,7 +251,7 @@ def test_files_of_other_versions_are_listed_and_removed(here, run):
         (["cache", "verify", "--encoder", "minilm"], "--encoder goes with --sample"),
         (["cache", "verify", "--no-cache"], "leave --no-cache out"),
         (["cache", "evict"], "--cache-limit SIZE"),
-        (["cache", "rm", "--all", "--old"], "name the files to remove, or pass --all or --old"),
+        (["cache", "rm", "--all", "--old"], "name the files, or pass one of --all, --old"),
         (["cache", "export", "x", "-o", "y"], "unknown cache file 'x'"),
     ],
 )

@@ -26,6 +26,7 @@ from reffree.encoders.backends.probe import (
 )
 from reffree.encoders.base import Encoded
 from reffree.encoders.batching import plan_batches
+from reffree.encoders.cache.graphs import graphs
 from reffree.encoders.models import find_model
 from reffree.encoders.open import open_encoder
 from reffree.encoders.options import EncoderOptions, ModelSettings
@@ -433,7 +434,9 @@ def ready_export(exported, monkeypatch):
 def test_an_exact_backend_gives_the_same_vectors_from_a_kept_graph(checkpoint, exported):
     (graph,) = (exported / "graphs").iterdir()
     before = {path.name: path.stat().st_mtime_ns for path in graph.iterdir()}
-    assert {"model.onnx", running.MEASURED} <= before.keys()
+    assert {"model.onnx", "measured.json"} <= before.keys()
+    (listed,) = graphs(exported)
+    assert (listed.path, listed.encoder) == (graph, opened(checkpoint("mpnet")).spec.name)
     encoder = opened(checkpoint("mpnet"), kept=exported, backend="onnx")
     assert encoder.spec.backend == "transformers-encoder+onnx"
     expected = encode(opened(checkpoint("mpnet")), TEXTS)
@@ -489,7 +492,7 @@ def test_an_approximate_backend_carries_its_deviation(checkpoint, ready_export, 
     encoder = opened(folder, kept=tmp_path, backend="onnx-int8")
     named = encoder.spec.backend
     (graph,) = (tmp_path / "graphs").iterdir()
-    measured = json.loads((graph / running.MEASURED).read_text())
+    measured = json.loads((graph / "measured.json").read_text())
     shown = rounded_up(measured["cosine_deviation"])
     assert named == f"transformers-encoder+onnx-int8(cosine deviation<={shown} on 64 texts)"
     plain = encode(opened(folder), list(PROBE))
@@ -498,7 +501,7 @@ def test_an_approximate_backend_carries_its_deviation(checkpoint, ready_export, 
     # The next run knows it without the model.
     again = running.Accelerated("onnx-int8", encoder.folder.spec, tmp_path, never_loaded)
     assert again.label == named
-    (graph / running.MEASURED).write_text("{}")
+    (graph / "measured.json").write_text("{}")
     with pytest.raises(CacheError, match="found no measurement"):
         _ = running.Accelerated("onnx-int8", encoder.folder.spec, tmp_path, never_loaded).label
 

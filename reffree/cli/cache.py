@@ -30,8 +30,8 @@ limit_option = click.option(
     envvar="REFFREE_CACHE_LIMIT",
     callback=_limit,
     metavar="SIZE",
-    help="The most that all cached embeddings may take, such as 500M or 2G; those used longest "
-    "ago make room. REFFREE_CACHE_LIMIT sets it for every command.",
+    help="The most that all cached embeddings may take, such as 500M or 2G, graphs of backends not "
+    "counted; those used longest ago make room. REFFREE_CACHE_LIMIT sets it for every command.",
 )
 
 
@@ -46,8 +46,9 @@ command.add_command(verify_files)
 @command.command(name="ls")
 @cache_dir_option
 def list_files(cache_dir: Path | None) -> None:
-    """Show every cache file: encoder, revision, vectors, size."""
+    """Show every cache file (encoder, revision, vectors, size) and the graphs of backends."""
     from reffree.encoders.cache import EmbeddingCache, cache_files, default_folder, old_files
+    from reffree.encoders.cache.graphs import graphs
 
     folder = cache_dir or default_folder()
     paths = cache_files(folder)
@@ -64,7 +65,14 @@ def list_files(cache_dir: Path | None) -> None:
             f"{path.stem}  {info.encoder}@{info.revision}  {info.rows:,} vectors of "
             f"{info.dimension or 0}  {_megabytes(info.size)}"
         )
-    click.echo(f"{counted(len(paths), 'cache file')}, {_megabytes(size)}, in {folder}", err=True)
+    exported = graphs(folder)
+    for graph in exported:
+        click.echo(f"{graph.path.name}  {graph.encoder}  graph  {_megabytes(graph.size)}")
+    told = f"{counted(len(paths), 'cache file')}, {_megabytes(size)}"
+    if exported:
+        total = sum(graph.size for graph in exported)
+        told += f", and {counted(len(exported), 'graph')}, {_megabytes(total)}"
+    click.echo(f"{told}, in {folder}", err=True)
     if old := old_files(folder):
         size = sum(path.stat().st_size for path in old)
         others = f"{counted(len(old), 'file')} of other versions of reffree, {_megabytes(size)}"
@@ -73,11 +81,17 @@ def list_files(cache_dir: Path | None) -> None:
 
 @command.command(name="rm")
 @click.argument("names", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Remove every cache file.")
+@click.option("--all", "everything", is_flag=True, help="Remove every cache file and graph.")
 @click.option("--old", is_flag=True, help="Remove the files of other versions of reffree.")
+@click.option(
+    "--graphs",
+    "only_graphs",
+    is_flag=True,
+    help="Remove what backends have exported and batch sizes that were found out.",
+)
 @cache_dir_option
 def remove_files(
-    names: tuple[str, ...], everything: bool, old: bool, cache_dir: Path | None
+    names: tuple[str, ...], everything: bool, old: bool, only_graphs: bool, cache_dir: Path | None
 ) -> None:
     """Remove cache files by NAME, as shown by reffree cache ls (a unique beginning will do)."""
     from reffree.encoders.cache import (
@@ -87,17 +101,24 @@ def remove_files(
         old_files,
         remove,
     )
+    from reffree.encoders.cache.graphs import remove_graphs
 
-    if bool(names) + everything + old != 1:
-        raise click.UsageError("name the files to remove, or pass --all or --old.")
+    if bool(names) + everything + old + only_graphs != 1:
+        raise click.UsageError("name the files, or pass one of --all, --old and --graphs.")
     folder = cache_dir or default_folder()
     paths = cache_files(folder)
     if names:
         chosen = choose_files(names, paths)
     else:
-        chosen = [*(paths if everything else []), *old_files(folder)]
-    freed = remove(chosen)
-    click.echo(f"removed {counted(len(chosen), 'cache file')}, {_megabytes(freed)}")
+        chosen = [*(paths if everything else []), *([] if only_graphs else old_files(folder))]
+    told = []
+    if not only_graphs:
+        freed = remove(chosen)
+        told.append(f"{counted(len(chosen), 'cache file')}, {_megabytes(freed)}")
+    if everything or only_graphs:
+        n, freed = remove_graphs(folder)
+        told.append(f"{counted(n, 'graph')}, {_megabytes(freed)}")
+    click.echo(f"removed {'; '.join(told)}")
 
 
 @command.command(name="evict")

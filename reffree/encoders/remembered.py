@@ -11,12 +11,14 @@ import re
 import secrets
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from reffree.encoders.base import EncoderSpec
 
+if TYPE_CHECKING:
+    import torch
+
+BUDGETS = "budgets"
 LARGEST_BUDGET = 2**31
 
 
@@ -43,9 +45,13 @@ def remember(path: Path, facts: dict[str, Any]) -> None:
 
 def budget_path(folder: Path, spec: EncoderSpec, device: torch.device) -> Path:
     """Name the file of a model on a device; CUDA devices of the same make share it."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    name = device.type
+    if name == "cuda":
+        from torch.cuda import get_device_name
+
+        name = get_device_name(device)
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    return folder / "budgets" / f"{spec.fingerprint[:16]}-{slug}.json"
+    return folder / BUDGETS / f"{spec.fingerprint[:16]}-{slug}.json"
 
 
 def recalled_budget(path: Path) -> int | None:

@@ -14,6 +14,7 @@ from reffree.encoders.backends.probe import PROBE
 from reffree.encoders.backends.requirements import missing_packages
 from reffree.encoders.backends.running import Accelerated, encode_probe
 from reffree.encoders.base import EncoderSpec
+from reffree.encoders.cache.graphs import GRAPHS
 from reffree.encoders.remembered import recall, remember
 from reffree.encoders.tokenising import Tokeniser
 
@@ -38,7 +39,7 @@ def chosen_backend(
     contestants = {name: Accelerated(name, spec, kept, load) for name in candidates}
     key = "\n".join([spec.fingerprint, str(torch.get_num_threads()), *candidates])
     digest = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
-    path = None if kept is None else kept / "graphs" / f"fastest-{digest}.json"
+    path = None if kept is None else kept / GRAPHS / f"fastest-{digest}.json"
     remembered = None if path is None else recall(path).get("backend")
     if remembered in candidates:
         return str(remembered)

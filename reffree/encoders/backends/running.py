@@ -33,6 +33,7 @@ from reffree.encoders.backends.probe import (
 )
 from reffree.encoders.backends.requirements import PACKAGES
 from reffree.encoders.base import EncoderSpec
+from reffree.encoders.cache.graphs import GRAPHS, MEASURED
 from reffree.encoders.options import APPROXIMATE
 from reffree.encoders.pipeline import batch_of
 from reffree.encoders.remembered import recall, remember
@@ -47,7 +48,6 @@ Vectors = NDArray[np.float32]
 Compute = Callable[[Features], Vectors]
 
 LOADERS = {"onnx": load_onnx, "onnx-int8": load_onnx, "openvino": load_openvino}
-MEASURED = "measured.json"
 DEVIATIONS = {"vector_deviation", "cosine_deviation"}
 EXPORTING_ERRORS = (RuntimeError, ValueError, TypeError, KeyError, NotImplementedError, OSError)
 """Of what the exporters raise, what `torch.onnx.OnnxExporterError` and the runtimes derive from."""
@@ -145,14 +145,15 @@ class Accelerated:
         ]
         key = "\n".join((self.plain.fingerprint, self.name, *versions))
         digest = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
-        return self._kept / "graphs" / f"{self.name}-{digest}"
+        return self._kept / GRAPHS / f"{self.name}-{digest}"
 
     @cached_property
     def _measured(self) -> dict[str, float]:
         """Read how far the graph is from torch, or make it and measure."""
         path = self._folder / MEASURED
         if self._folder.is_dir():
-            measured = {name: value for name, value in recall(path).items() if value >= 0}
+            found = recall(path)
+            measured = {name: found[name] for name in DEVIATIONS if _is_deviation(found.get(name))}
             if DEVIATIONS - measured.keys():
                 raise CacheError(
                     f"{path}: found no measurement; expected what reffree wrote; remove that folder"
@@ -163,7 +164,7 @@ class Accelerated:
         made = Path(tempfile.mkdtemp(prefix=".reffree-", suffix=".tmp", dir=self._folder.parent))
         try:
             measured = self._build(model, tokeniser, made)
-            remember(made / MEASURED, measured)
+            remember(made / MEASURED, {"encoder": self.plain.name, **measured})
             # Another process may have been faster: then theirs stays.
             if not self._folder.exists():
                 made.replace(self._folder)
@@ -203,6 +204,10 @@ class Accelerated:
                 f"encoder {self.plain.name!r}: backend {self.name} deviates from torch by "
                 f"{deviation:.1e} on {where}; expected at most {TOLERANCE:.0e}; leave out --backend"
             )
+
+
+def _is_deviation(value: object) -> bool:
+    return isinstance(value, (int, float)) and value >= 0
 
 
 def _run_by(run: Run, model: SentenceTransformer) -> Compute:
