@@ -38,6 +38,16 @@ def write_file(path: Path, text: Iterable[str | bytes]) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def check_writable(path: Path) -> None:
+    """Refuse a file whose folder is not there, or that is itself a folder; writes nothing."""
+    with _sentences(path):
+        if path.is_dir():
+            raise IsADirectoryError
+        path.parent.stat()
+        if not path.parent.is_dir():
+            raise NotADirectoryError
+
+
 def make_folder(path: Path) -> None:
     """Make a folder and those above it, where they are not there."""
     with _sentences(path):

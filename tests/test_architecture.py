@@ -15,6 +15,8 @@ import reffree
 PACKAGE = Path(reffree.__file__).parent
 ROOMS = {
     "errors": set(),
+    "folders": set(),
+    "compiling": {"folders"},
     "atomic": {"errors"},
     "segmentation": {"errors"},
     "masses": {"errors", "segmentation"},
@@ -26,13 +28,13 @@ ROOMS = {
     "document": {"errors", "segmentation"},
     "corpus": {"errors", "segmentation", "document"},
     "formats": {"errors", "atomic", "segmentation", "corpus"},
-    "encoders": {"errors", "segmentation", "corpus"},
-    "scoring": {"errors", "parallel", "naming", "segmentation", "masses", "corpus"},
-    "reference": {"errors", "parallel", "naming", "segmentation", "masses", "corpus"},
+    "encoders": {"errors", "folders", "segmentation", "corpus"},
+    "scoring": {"errors", "compiling", "parallel", "naming", "segmentation", "masses", "corpus"},
+    "reference": {"errors", "compiling", "parallel", "naming", "segmentation", "masses", "corpus"},
     "chunkers": {"errors", "naming", "segmentation", "corpus"},
     "segmenters": {
-        *("errors", "parallel", "seeds", "naming", "segmentation", "masses", "corpus"),
-        *("encoders", "scoring", "selection"),
+        *("errors", "compiling", "parallel", "seeds", "naming", "segmentation", "masses"),
+        *("corpus", "encoders", "scoring", "selection"),
     },
     "study": {
         *("errors", "atomic", "seeds", "naming", "segmentation", "masses", "corpus", "formats"),

@@ -50,7 +50,8 @@ def library(module: str, package: str, user: str) -> Any:  # noqa: ANN401  (a mo
         raise InputError(
             f"no installed {package}",
             expected=f"this library, since {user} needs it",
-            remedy=f"install it with pip install {package}",
+            remedy=f"install it with pip install {package}, or all that are known with "
+            "pip install 'reffree[chunkers]'",
             place=Place(system=user),
         ) from None
 

@@ -11,7 +11,7 @@ from typing import cast
 
 import click
 
-from reffree.atomic import write_file
+from reffree.atomic import check_writable, write_file
 from reffree.errors import InputError, Place
 from reffree.report.score import OutputFormat
 
@@ -37,6 +37,7 @@ class Output:
             path = None
         if path is not None:
             spare_inputs("-o", path, inputs)
+            check_writable(path)  # before the work, not after it
         by_ending = "table" if path is None else ENDINGS.get(path.suffix.lower(), "table")
         return cls(cast(OutputFormat, format or by_ending), path)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from logging import ERROR, getLogger
 from pathlib import Path
 
 from reffree.encoders.options import ModelSettings
@@ -29,6 +30,8 @@ def hub_folder(name: str, *, offline: bool, settings: ModelSettings) -> Path:
         *(() if settings.allow_pickle else PICKLES),
         *(() if settings.trust_remote_code else CODE),
     ]
+    # Its retries are told of in the sentence that follows if they are in vain.
+    getLogger("huggingface_hub").setLevel(ERROR)
     try:
         path = snapshot_download(
             model, revision=revision, local_files_only=offline, ignore_patterns=unread

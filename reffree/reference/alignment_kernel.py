@@ -12,9 +12,9 @@ has the higher Jaccard index. Both are whole numbers, so ties are exact.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from reffree.compiling import njit
 from reffree.parallel import THREADED, available_threads, over_rows
 from reffree.reference.pairs import Pairs
 

@@ -14,8 +14,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from reffree.compiling import njit
 
 
 class Words(NamedTuple):

@@ -19,9 +19,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from reffree.compiling import njit
 from reffree.parallel import THREADED, available_threads, over_rows
 from reffree.reference.pairs import Floats, Pairs
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from reffree.compiling import njit
 from reffree.reference.pairs import Pairs
 
 Integers = NDArray[np.int64]

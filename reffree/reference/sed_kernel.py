@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from reffree.compiling import njit
 from reffree.reference.cohesion_kernel import (
     Segments,
     group_cost,

@@ -42,14 +42,15 @@ class Grid:
         return Grid(
             tuple(self.header[i] for i in chosen),
             tuple(tuple(row[i] for i in chosen) for row in self.rows),
-            self.n_labels,
+            sum(i < self.n_labels for i in chosen),
             self.title,
         )
 
     def to_markdown(self) -> str:
         """Pipe table, best cells in bold."""
         align = [":--" if i < self.n_labels else "--:" for i in range(len(self.header))]
-        lines = [self.header, align, *([_markdown(cell) for cell in row] for row in self.rows)]
+        header = [_escape_markdown(name) for name in self.header]
+        lines = [header, align, *([_markdown(cell) for cell in row] for row in self.rows)]
         title = f"**{self.title}**\n\n" if self.title else ""
         return title + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
@@ -77,8 +78,12 @@ def escape_latex(text: str) -> str:
     return re.sub(r"[\\~^&%$#_{}\[]", lambda match: LATEX_SPECIAL[match.group()], text)
 
 
+def _escape_markdown(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|")
+
+
 def _markdown(cell: Cell) -> str:
-    text = cell.text.replace("\\", "\\\\").replace("|", "\\|")
+    text = _escape_markdown(cell.text)
     text = f"**{text}**" if cell.is_best else text
     return " ".join(filter(None, [text, cell.detail, cell.chance]))
 

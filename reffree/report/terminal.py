@@ -19,6 +19,9 @@ PLAIN_WIDTH = 10_000
 
 LONG_NAME = 12
 
+MOST_LABELS = 2 / 3
+"""Of the terminal's width: where names of rows take more, fewer of them are repeated."""
+
 
 def console(*, color: bool, width: int | None) -> tuple[Console, io.StringIO]:
     """Return a console that writes into a string."""
@@ -60,17 +63,27 @@ def render_terminal(
 
 
 def _fitting(grid: Grid, wide: Console, width: int | None) -> Iterator[Grid]:
-    """Split a grid that is too wide into several with the same first columns."""
-    start = n_fixed = min(2, len(grid.header))
+    """Split a grid that is too wide into several, each with the columns that name its rows."""
+    n_fixed = max(2, grid.n_labels)
+    if width is None or n_fixed >= len(grid.header):
+        yield grid
+        return
+    while n_fixed > 2 and _width(grid.columns(range(n_fixed)), wide) > MOST_LABELS * width:
+        n_fixed -= 1
+    start = n_fixed
     while start < len(grid.header):
         stop = len(grid.header)
-        while stop > start + 1 and width is not None:
+        while stop > start + 1:
             part = grid.columns([*range(n_fixed), *range(start, stop)])
-            if wide.measure(_table(part, gap=2)).maximum <= width:
+            if _width(part, wide) <= width:
                 break
             stop -= 1
         yield grid.columns([*range(n_fixed), *range(start, stop)])
         start = stop
+
+
+def _width(grid: Grid, wide: Console) -> int:
+    return wide.measure(_table(grid, gap=2)).maximum
 
 
 def _heading(name: str) -> str:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from reffree.compiling import njit
 from reffree.scoring.pairs_kernel import VECTORISED, U
 from reffree.scoring.segrefree import ALL_SINGLE, EQUAL_CENTROIDS
 from reffree.scoring.tables_kernel import disperse

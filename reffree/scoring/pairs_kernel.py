@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from reffree.compiling import njit
 from reffree.scoring.dots_kernel import BLOCK, multiply_blocks
 
 VECTORISED = {"reassoc", "contract", "nsz"}

@@ -10,9 +10,9 @@ number of boundaries: operations on neighbouring numbers, which processors do se
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from reffree.compiling import njit
 from reffree.parallel import over_rows
 from reffree.scoring.tables import VECTORISED
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from reffree.compiling import njit
 from reffree.scoring.arp import ZERO_CENTROID
 from reffree.scoring.pairs import NEAR
 from reffree.scoring.pairs_kernel import VECTORISED, U

@@ -7,8 +7,9 @@ every segment, the units ``a … b - 1``, at ``b(b - 1)/2 + a`` of one flat arra
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from reffree.compiling import njit
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

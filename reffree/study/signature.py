@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
+from hashlib import blake2b
 from importlib.metadata import version
 
 from reffree.corpus import Corpus
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.embed import Embeddings
 from reffree.naming import Named, settings_of
+from reffree.reference.cohesion import FUNCTION_WORDS
 from reffree.reference.sed import Sed
 from reffree.study.bootstrap import CONFIDENCE, RESAMPLES
 from reffree.study.metrics import Chosen
@@ -127,5 +129,14 @@ def _with_settings(metric: Named) -> str:
     settings: dict[str, object] = dict(settings_of(metric))
     if isinstance(metric, Sed):
         settings["vectors"] = metric.vectors.name
+        settings["left_out"] = _words(metric.left_out)
     options = ",".join(f"{k}={'auto' if v is None else v}" for k, v in settings.items())
     return f"{metric.name}({options})" if options else metric.name
+
+
+def _words(words: frozenset[str]) -> str:
+    """Name a set of words, the same in every run."""
+    if words == FUNCTION_WORDS:
+        return "function_words"
+    digest = blake2b("\n".join(sorted(words)).encode(), digest_size=4).hexdigest()
+    return f"{len(words)}_words:{digest}"

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import platformdirs
-
 from reffree.encoders.base import EncoderSpec
 from reffree.errors import OptionError, UnknownNameError
+from reffree.folders import cache_folder
 
 SCHEMA_VERSION = 2
 """Names the folder, so that versions of reffree never read each other's files."""
@@ -19,7 +18,7 @@ LOGS = ("", "-wal", "-shm", "-journal")
 
 def default_folder() -> Path:
     """Return the user's cache folder for embeddings."""
-    return Path(platformdirs.user_cache_dir("reffree"))
+    return cache_folder()
 
 
 def cache_files(folder: Path) -> list[Path]:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from reffree.encoders.cache.sentences import sentences
+from reffree.encoders.options import BACKENDS
 from reffree.encoders.remembered import BUDGETS, recall
 
 GRAPHS = "graphs"
 MEASURED = "measured.json"
+MAKING = (".reffree-", ".tmp")
+"""How the name of a graph begins and ends while it is made."""
+
+_GRAPH = re.compile(f"(?:{'|'.join(BACKENDS)})-[0-9a-f]+")
+_OURS = {
+    GRAPHS: re.compile(rf"{_GRAPH.pattern}|\.reffree-.*\.tmp|\.?fastest-[0-9a-f]+\.json.*"),
+    BUDGETS: re.compile(r"\.?[0-9a-f]+-.*\.json.*"),
+}
+"""What reffree writes; a folder of such a name may have been there before it was a cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +36,12 @@ class Graph:
 
 def graphs(folder: Path) -> list[Graph]:
     """List the models that backends have exported; one that is damaged has no encoder's name."""
-    return [
-        Graph(path, str(recall(path / MEASURED).get("encoder", "(unreadable)")), size_of(path))
-        for path in sorted((folder / GRAPHS).glob("[!.]*"))
-        if path.is_dir()
-    ]
+    with sentences(folder / GRAPHS):
+        return [
+            Graph(path, str(recall(path / MEASURED).get("encoder", "(unreadable)")), size_of(path))
+            for path in sorted((folder / GRAPHS).glob("*"))
+            if _GRAPH.fullmatch(path.name)
+        ]
 
 
 def size_of(path: Path) -> int:
@@ -36,11 +50,27 @@ def size_of(path: Path) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
+def digest_of(graph: Path) -> str:
+    """Hash all files of a graph but the one that has this hash."""
+    digest = hashlib.blake2b(digest_size=16)
+    with sentences(graph):
+        for path in sorted(graph.iterdir()):
+            if path.name != MEASURED:
+                with path.open("rb") as file:
+                    part = hashlib.file_digest(file, hashlib.blake2b).digest()
+                digest.update(part + path.name.encode())
+    return digest.hexdigest()
+
+
 def remove_graphs(folder: Path) -> tuple[int, int]:
     """Delete all graphs and facts; they are made again when needed. Returns graphs and bytes."""
     n, freed = len(graphs(folder)), 0
-    for name in (GRAPHS, BUDGETS):
-        freed += size_of(folder / name)
-        if (folder / name).is_dir():
-            shutil.rmtree(folder / name)
+    for name, ours in _OURS.items():
+        with sentences(folder / name):
+            for path in (folder / name).glob("*"):
+                if ours.fullmatch(path.name):
+                    freed += size_of(path)
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if (folder / name).is_dir() and not any((folder / name).iterdir()):
+                (folder / name).rmdir()
     return n, freed
