@@ -92,14 +92,14 @@ def test_means_of_the_strip_are_those_of_all_documents():
     rows = chart.drawn({"metric": "arp_cos"})
     assert len(chart.rows) <= 20_000
     assert "of 450, evenly spaced" in chart.notes[0]
-    every = [
+    (score,) = [
         row["value"]
-        for row in result.table("documents").records()
+        for row in result.table("scores").records()
         if row["system"] == "gold" and row["metric"] == "arp_cos"
     ]
     shown = [row for row in rows if row["system"] == "gold"]
     assert 100 < len(shown) < 450
-    assert [row["mean"] for row in shown] == pytest.approx([sum(every) / 450] * len(shown))
+    assert {row["mean"] for row in shown} == {score}  # the study may keep fewer documents
 
 
 def test_gold_density_is_marked_where_bor_is_one():

@@ -94,6 +94,9 @@ def strip(result: StudyResult) -> list[Chart]:
     for row in found:
         values[_strip(row)].append(row["value"])
     means = {key: sum(each) / len(each) for key, each in values.items()}
+    # A study may keep fewer documents than it has scored.
+    scores = records_of(result, "scores", ("corpus", "encoder", "system", "metric", "value"))
+    means |= {_strip(row): row["value"] for row in scores if row["value"] is not None}
     kept, notes = _fewer_documents(found)
     rows: list[Row] = [
         {
