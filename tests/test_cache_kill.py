@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -81,7 +82,7 @@ def write_for_ever(folder, round_, writer, acknowledged, evicts):
 def kill_scene(folder, rounds=ROUNDS, evicts=False):
     rng = random.Random(7)
     told = []
-    rounds_told = 0
+    rounds_told = n_right = 0
     for round_ in range(rounds):
         # Every fifth round has a file of its own and no patience, so that its making is hit too.
         is_fresh = round_ % 5 == 0
@@ -102,6 +103,7 @@ def kill_scene(folder, rounds=ROUNDS, evicts=False):
         rounds_told += bool(texts)
         found = check(where, texts)
         assert evicts or found == len(texts)
+        n_right += found
         told += [] if is_fresh else texts
     assert evicts or check(folder, told) == len(told)
     resumed, inner = open_cached(folder)
@@ -110,7 +112,7 @@ def kill_scene(folder, rounds=ROUNDS, evicts=False):
     got, _ = collect(resumed, more)
     assert_array_equal(got, expected(more))
     assert evicts or sorted(inner.seen) == sorted(TEXTS)
-    print(json.dumps({"rounds": rounds_told, "rows": len(told)}))  # noqa: T201
+    return {"rounds": rounds_told, "rows": len(told), "right": n_right, "again": len(inner.seen)}
 
 
 def share_scene(folder):
@@ -130,8 +132,7 @@ def share_scene(folder):
     assert check(folder, TEXTS) == len(TEXTS)
     last, inner = open_cached(folder)
     collect(last, TEXTS)
-    assert inner.seen == []
-    assert list(last.cache.verify())[-1] == len(TEXTS)
+    return {"again": len(inner.seen), "rows": list(last.cache.verify())[-1]}
 
 
 def write_until_full(folder):
@@ -155,35 +156,37 @@ def full_disk_scene(folder):
     ballast = folder / "ballast"
     ballast.write_bytes(b"0" * 1_000_000)
     done, sentence = write_until_full(folder)
-    assert "the disk is full" in sentence, sentence
-    assert "free space or rights, choose another --cache-dir" in sentence
     # A run on the full disk still reads, and says so when it must write.
     encoder, _ = open_cached(folder)
     got, _ = collect(encoder, done[:300])
     assert_array_equal(got, expected(done[:300]))
-    with pytest.raises(CacheError, match="disk is full"):
+    with pytest.raises(CacheError) as caught:
         collect(encoder, [f"more {i}" for i in range(4000)])
     ballast.unlink()
     resumed, _ = open_cached(folder)
     got, _ = collect(resumed, [*done, *TEXTS])
     assert_array_equal(got, expected([*done, *TEXTS]))
-    list(resumed.cache.verify())
+    rows = list(resumed.cache.verify())[-1]
+    sentences = [sentence, str(caught.value)]
+    return {"sentences": sentences, "acknowledged": len(done), "rows": rows}
 
 
 def file_limit_scene(folder):
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
-    _, sentence = write_until_full(folder)
-    assert "--no-cache" in sentence
+    done, sentence = write_until_full(folder)
+    return {"sentence": sentence, "acknowledged": len(done), "right": check(folder, done)}
 
 
 def read_only_scene(folder):
     filled(folder)
     subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
-    with pytest.raises(CacheError, match=r"(read-only|cannot be opened).*choose another"):
+    with pytest.raises(CacheError) as caught:
         collect(open_cached(folder)[0], TEXTS[:40])
+    return {"sentence": str(caught.value)}
 
 
 def play(pytestconfig, *scene, mounted=None):
+    """Run a scene to its end, which it reaches if all it asserts holds; return what it found."""
     command = [sys.executable, "-m", "tests.test_cache_kill", *map(str, scene)]
     if mounted:
         mount = f'mount -t tmpfs -o size={mounted} none "$0" && exec "$@"'
@@ -198,7 +201,7 @@ def play(pytestconfig, *scene, mounted=None):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return json.loads(done.stdout)
 
 
 def can_mount(folder):
@@ -217,29 +220,40 @@ def mountable(tmp_path):
 
 
 def test_killed_writers_lose_nothing_they_acknowledged(tmp_path, pytestconfig):
-    told = json.loads(play(pytestconfig, "kill", tmp_path))
-    assert told["rounds"] >= ROUNDS * 4 / 5  # all but the impatient ones
-    assert told["rows"] > 3_000
+    found = play(pytestconfig, "kill", tmp_path)
+    assert found["rounds"] >= ROUNDS * 4 / 5  # all but the impatient ones
+    assert found["right"] >= found["rows"] > 3_000
+    assert found["again"] == len(TEXTS)  # none of those that were acknowledged
 
 
 def test_writers_killed_while_evicting_leave_no_wrong_vector(tmp_path, pytestconfig):
-    play(pytestconfig, "kill_evicting", tmp_path)
+    found = play(pytestconfig, "kill_evicting", tmp_path)
+    assert found["rounds"] >= 8
+    assert found["right"] > 0
+    assert len(TEXTS) < found["again"]  # some were evicted, and encoded anew
 
 
 def test_processes_share_a_file_from_its_making_on(tmp_path, pytestconfig):
-    play(pytestconfig, "share", tmp_path)
+    assert play(pytestconfig, "share", tmp_path) == {"again": 0, "rows": len(TEXTS)}
 
 
 def test_a_full_disk_gives_a_sentence_and_no_wrong_row(mountable, pytestconfig):
-    play(pytestconfig, "full_disk", mountable, mounted="2m")
+    found = play(pytestconfig, "full_disk", mountable, mounted="2m")
+    for sentence in found["sentences"]:
+        assert "the disk is full" in sentence
+        assert "free space or rights, choose another --cache-dir" in sentence
+    assert found["rows"] >= found["acknowledged"] + len(TEXTS) > len(TEXTS)
 
 
 def test_a_file_that_may_not_grow_gives_a_sentence(tmp_path, pytestconfig):
-    play(pytestconfig, "file_limit", tmp_path)
+    found = play(pytestconfig, "file_limit", tmp_path)
+    assert "choose another --cache-dir, or pass --no-cache" in found["sentence"]
+    assert found["right"] == found["acknowledged"] > 0
 
 
 def test_a_read_only_folder_gives_a_sentence(mountable, pytestconfig):
-    play(pytestconfig, "read_only", mountable, mounted="2m")
+    found = play(pytestconfig, "read_only", mountable, mounted="2m")
+    assert re.search(r"(read-only|cannot be opened).*choose another", found["sentence"])
 
 
 def damaged_copies(original, rng):
@@ -306,4 +320,4 @@ SCENES = {
 }
 
 if __name__ == "__main__":
-    SCENES[sys.argv[1]](Path(sys.argv[2]))
+    print(json.dumps(SCENES[sys.argv[1]](Path(sys.argv[2]))))  # noqa: T201

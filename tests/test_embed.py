@@ -215,7 +215,8 @@ def write_graphs(folder):
         (graph / "measured.json").write_text(facts)
     (folder / "graphs" / "fastest-3d.json").write_text("{}")
     (folder / "budgets").mkdir(exist_ok=True)
-    (folder / "budgets" / "x-cpu.json").write_text("{}")
+    (folder / "budgets" / "4c-cpu.json").write_text("{}")
+    (folder / "graphs" / ".reffree-x.tmp").mkdir()  # of a process that was killed
 
 
 def test_graphs_of_backends_are_listed_and_removed(here, run):
@@ -237,6 +238,22 @@ def test_graphs_of_backends_are_listed_and_removed(here, run):
     assert done.stdout.endswith("; 2 graphs, 6.0 MB\n")
     assert not list(folder.glob("graphs/*"))
     assert not file.exists()
+
+
+def test_files_that_reffree_did_not_write_stay(here, run):
+    """The folder may have been there before it was a cache."""
+    variables, file = here
+    folder = file.parents[2]
+    write_graphs(folder)
+    others = [folder / "graphs" / "figure.png", folder / "budgets" / "2026.json"]
+    others += [folder / "graphs" / "drafts" / "onnx-1f"]
+    others[-1].mkdir(parents=True)
+    for path in others[:-1]:
+        path.write_text("mine")
+    assert run("cache", "ls", **variables).stdout.count("  graph  ") == 2
+    assert run("cache", "rm", "--graphs", **variables).stdout == "removed 2 graphs, 6.0 MB\n"
+    left = {path for name in ("graphs", "budgets") for path in (folder / name).rglob("*")}
+    assert left == {*others, folder / "graphs" / "drafts"}
 
 
 @pytest.mark.parametrize(

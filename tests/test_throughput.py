@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import shutil
 import threading
 from dataclasses import replace
@@ -15,7 +16,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from torch._dynamo.exc import TorchDynamoException
+from torch._dynamo.utils import counters
 
+import reffree
 from reffree.encoders.backends import running
 from reffree.encoders.backends.choosing import chosen_backend
 from reffree.encoders.backends.probe import (
@@ -26,7 +30,8 @@ from reffree.encoders.backends.probe import (
 )
 from reffree.encoders.base import Encoded
 from reffree.encoders.batching import plan_batches
-from reffree.encoders.cache.graphs import graphs
+from reffree.encoders.cache import EmbeddingCache, cache_files
+from reffree.encoders.cache.graphs import graphs, remove_graphs
 from reffree.encoders.models import find_model
 from reffree.encoders.open import open_encoder
 from reffree.encoders.options import EncoderOptions, ModelSettings
@@ -38,6 +43,7 @@ from reffree.encoders.tokenising import BagsOfTokens, PreparedByModel, Tokenised
 from reffree.encoders.workers import Share, share_threads, side_by_side
 from reffree.errors import CacheError, EncoderError, OptionError
 from reffree.study.signature import Signature
+from tests import checkpoints
 from tests.checkpoints import CONFIGS, WORDS, save_checkpoint
 
 CPU = torch.device("cpu")
@@ -45,6 +51,9 @@ TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), 
 HAS_ONNX = all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime")))
 HAS_OPENVINO = all(map(importlib.util.find_spec, ("onnx", "onnxscript", "openvino")))
 needs_onnx = pytest.mark.skipif(not HAS_ONNX, reason="the extra reffree[onnx] is not installed")
+needs_compiler = pytest.mark.skipif(
+    not shutil.which(os.environ.get("CXX", "g++")), reason="torch.compile finds no C++ compiler"
+)
 needs_openvino = pytest.mark.skipif(
     not HAS_OPENVINO, reason="the extra reffree[openvino] is not installed"
 )
@@ -406,6 +415,49 @@ def test_backends_say_what_they_cannot_run(checkpoint, monkeypatch):
         opened(folder, backend="openvino")
 
 
+CORPUS = {"id": "d", "units": TEXTS[1:5], "systems": {"halves": [2, 2]}}
+
+
+def scored(tmp_path, **how):
+    """Score a document; return its vectors as they were cached, and the signature."""
+    (tmp_path / "c.jsonl").write_text(json.dumps(CORPUS))
+    corpus = reffree.load(tmp_path / "c.jsonl")
+    table = reffree.score(corpus, metrics=["arp_pair"], cache_dir=tmp_path / "cache", **how)
+    (file,) = cache_files(tmp_path / "cache")
+    with EmbeddingCache(file) as cache:
+        (found,) = cache.get(CORPUS["units"])
+    return found.vectors[np.argsort(found.positions)], table.signature.split("|")
+
+
+@needs_compiler
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_compiled_code_gives_the_same_vectors(tmp_path, monkeypatch):
+    monkeypatch.setitem(checkpoints.SMALL, "num_hidden_layers", 1)
+    folder = save_checkpoint("roberta", tmp_path / "small")
+    counters.clear()
+    # No processes of its own, and no trial compilations.
+    with torch._inductor.config.patch({"compile_threads": 1, "cpp.vec_isa_ok": True}):
+        found, signature = scored(tmp_path, encoder=str(folder), backend="compile")
+    torch._dynamo.reset()
+    assert counters["stats"]["unique_graphs"] == 1
+    assert_allclose(found, encode(opened(folder), CORPUS["units"]), atol=1e-5)
+    assert "backend:transformers-encoder+compile" in signature
+    assert opened(folder, backend="compile").spec.backend == "transformers-encoder+compile"
+
+
+def test_without_a_compiler_there_is_a_sentence(checkpoint, monkeypatch):
+    def fails(module, dynamic):
+        def compiled(features):
+            raise TorchDynamoException("No working C++ compiler found\nlong trace")
+
+        return compiled
+
+    monkeypatch.setattr(torch, "compile", fails)
+    expected = r"backend compile cannot run it \(No working C\+\+ .* found\); expected a C\+\+ comp"
+    with pytest.raises(EncoderError, match=expected):
+        encode(opened(checkpoint("roberta"), backend="compile"), TEXTS)
+
+
 def never_loaded():
     raise AssertionError("the model was loaded")
 
@@ -475,6 +527,81 @@ def test_a_graph_that_deviates_is_not_kept(checkpoint, ready_export, tmp_path, m
     assert not list((tmp_path / "graphs").iterdir())
 
 
+DAMAGES = {
+    "nothing": lambda graph: shutil.rmtree(graph) or graph.mkdir(),
+    "no graph": lambda graph: (graph / "model.onnx").unlink(),
+    "half a graph": lambda graph: halve(graph / "model.onnx"),
+    "half the weights": lambda graph: halve(graph / "model.onnx.data"),
+    "other weights": lambda graph: zero(graph / "model.onnx.data"),
+    "another file": lambda graph: (graph / "more").touch(),
+    "no number": lambda graph: (graph / "measured.json").write_text(
+        '{"vector_deviation": Infinity, "cosine_deviation": "0"}'
+    ),
+    "a folder for a file": lambda graph: (graph / "more").mkdir(),
+    "a file for a folder": lambda graph: shutil.rmtree(graph) or graph.touch(),
+}
+
+
+def halve(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def zero(path):
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+@needs_onnx
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_graph_gets_a_sentence(checkpoint, exported, tmp_path, damage):
+    shutil.copytree(exported / "graphs", tmp_path / "graphs")
+    (graph,) = (tmp_path / "graphs").iterdir()
+    DAMAGES[damage](graph)
+    with pytest.raises(CacheError, match=rf"^{graph}: .*; expected a .*graph|cache-dir"):
+        encode(opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx"), TEXTS)
+    assert [one.path for one in graphs(tmp_path)] == [graph]
+    remove_graphs(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_onnx
+def test_a_graph_that_another_process_made_meanwhile_stays(
+    checkpoint, exported, tmp_path, monkeypatch
+):
+    (graph,) = (exported / "graphs").iterdir()
+    theirs = tmp_path / "graphs" / graph.name
+
+    def copy(model, example, folder):
+        shutil.copytree(graph, theirs)
+        for path in graph.glob("model.onnx*"):
+            shutil.copy(path, folder)
+
+    monkeypatch.setattr(running, "write_graph", copy)
+    encoder = opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx")
+    assert_allclose(encode(encoder, TEXTS), encode(opened(checkpoint("mpnet")), TEXTS), atol=1e-5)
+    assert list((tmp_path / "graphs").iterdir()) == [theirs]
+    before = {path.name: path.stat().st_mtime_ns for path in graph.iterdir()}
+    assert {path.name: path.stat().st_mtime_ns for path in theirs.iterdir()} == before
+
+
+@needs_onnx
+def test_a_place_where_no_graph_can_be_kept_gets_a_sentence(checkpoint, tmp_path):
+    (tmp_path / "graphs").write_text("in the way")
+    with pytest.raises(CacheError, match="expected a folder that can be written"):
+        encode(opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx"), TEXTS)
+
+
+@needs_onnx
+def test_what_the_runtime_refuses_gets_a_sentence(checkpoint, tmp_path, monkeypatch):
+    def writes_junk(model, example, folder):
+        (folder / "model.onnx").write_text("junk")
+
+    monkeypatch.setattr(running, "write_graph", writes_junk)
+    with pytest.raises(
+        EncoderError, match=r"backend onnx cannot run it \(.*PROTOBUF.*\); expected"
+    ):
+        encode(opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx"), TEXTS)
+
+
 @needs_onnx
 def test_what_cannot_be_exported_gets_a_sentence(checkpoint, tmp_path, monkeypatch):
     def fails(model, example, folder):
@@ -522,6 +649,32 @@ def test_the_fastest_is_remembered(checkpoint, tmp_path, monkeypatch):
     assert json.loads(path.read_text())["backend"] == "torch"
     assert chosen_backend(encoder.folder.spec, tmp_path, never_loaded) == "torch"
     assert_array_equal(encode(encoder, TEXTS), encode(opened(checkpoint("roberta")), TEXTS))
+
+
+@needs_onnx
+def test_the_fastest_is_an_exact_one_and_in_the_signature(checkpoint, ready_export, tmp_path):
+    folder, kept = checkpoint("mpnet"), tmp_path / "cache"
+    plain = encode(opened(folder), CORPUS["units"])
+    exact = {"torch", "onnx", *(["openvino"] if HAS_OPENVINO else [])}
+    encoder = opened(folder, kept=kept, backend="auto")
+    label = encoder.spec.backend
+    (file,) = (kept / "graphs").glob("fastest-*.json")
+    fastest = json.loads(file.read_text())
+    assert fastest["seconds"].keys() == exact
+    assert fastest["backend"] == min(exact, key=lambda name: fastest["seconds"][name])
+    assert label == running.Accelerated(fastest["backend"], encoder.folder.spec, None, None).label
+    # What is remembered is what is taken, without the model and without trying again.
+    for name in sorted(exact):
+        remember(file, {"backend": name})
+        assert chosen_backend(encoder.folder.spec, kept, never_loaded) == name
+    remember(file, {"backend": "onnx"})
+    found, signature = scored(tmp_path, encoder=str(folder), backend="auto")
+    assert "backend:transformers-encoder+onnx" in signature
+    assert_allclose(found, plain, atol=1e-5)
+    # But for what is not exact.
+    remember(file, {"backend": "onnx-int8"})
+    assert "int8" not in opened(folder, kept=kept, backend="auto").spec.backend
+    assert json.loads(file.read_text())["backend"] in exact
 
 
 def test_the_short_signature_names_what_is_approximate():

@@ -11,7 +11,7 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,6 +125,7 @@ def ray_actors(
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # else it reports to Ray's makers
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    os.environ.setdefault("RAY_py_gcs_connect_timeout_s", "5")  # at a wrong address
     ray = _ray()
     is_ours = not ray.is_initialized()
     # Ray tells of actors that died on standard output, which is for results.
@@ -156,19 +157,40 @@ def _ray() -> Any:  # noqa: ANN401  (a module)
 
 def _start(ray: Any, address: str | None, n: int) -> None:  # noqa: ANN401
     how: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if address is None:
+    patience: AbstractContextManager[None] = nullcontext()
+    if address in (None, "local"):
         how |= {"address": "local", "num_cpus": n, "include_dashboard": False}
     else:
         how |= {"address": address}
+        patience = _one_attempt()
     try:
-        with _stderr_closed():
+        with _stderr_closed(), patience:
             ray.init(**how)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+        where = f"engine 'ray' at {address or 'this host'}"
+        if any("AuthenticationError" in repr(one) for one in (error, error.__cause__)):
+            raise EncoderError(
+                f"{where}: found a cluster that asks for another token; expected its own; set "
+                "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH as it has them"
+            ) from error
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise EncoderError(
-            f"engine 'ray' at {address or 'this host'}: {reason}; expected a running cluster; "
-            "check --ray-address, or leave it out to start one here"
+            f"{where}: {reason}; expected a running cluster; check --ray-address, or leave it out "
+            "to start one here"
         ) from error
+
+
+@contextmanager
+def _one_attempt() -> Iterator[None]:
+    """Have Ray try an address once; by itself it goes on for a quarter of an hour."""
+    attempts = "RAY_gcs_server_port_wait_time_s"
+    is_set = attempts in os.environ
+    os.environ.setdefault(attempts, "1")
+    try:
+        yield
+    finally:
+        if not is_set:
+            del os.environ[attempts]
 
 
 @contextmanager

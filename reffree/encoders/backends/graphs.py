@@ -103,11 +103,26 @@ def load_onnx(folder: Path) -> Run:
     # Threads that spin between batches take the cores from the tokenizer and from torch.
     settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
     settings.log_severity_level = 3
-    session = onnxruntime.InferenceSession(
-        str(folder / GRAPH), settings, providers=["CPUExecutionProvider"]
-    )
+    with _runtime_errors():
+        session = onnxruntime.InferenceSession(
+            str(folder / GRAPH), settings, providers=["CPUExecutionProvider"]
+        )
     names = {one.name for one in session.get_inputs()}
-    return lambda given: session.run(None, {k: v for k, v in given.items() if k in names})[0]
+
+    def run(given: dict[str, Any]) -> Any:  # noqa: ANN401
+        with _runtime_errors():
+            return session.run(None, {k: v for k, v in given.items() if k in names})[0]
+
+    return run
+
+
+@contextmanager
+def _runtime_errors() -> Iterator[None]:
+    """ONNX Runtime's errors have nothing in common that a caller could name."""
+    try:
+        yield
+    except Exception as error:
+        raise RuntimeError(str(error)) from error
 
 
 def load_openvino(folder: Path) -> Run:

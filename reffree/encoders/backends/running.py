@@ -33,7 +33,8 @@ from reffree.encoders.backends.probe import (
 )
 from reffree.encoders.backends.requirements import PACKAGES
 from reffree.encoders.base import EncoderSpec
-from reffree.encoders.cache.graphs import GRAPHS, MEASURED
+from reffree.encoders.cache.graphs import GRAPHS, MAKING, MEASURED, digest_of
+from reffree.encoders.cache.sentences import sentences
 from reffree.encoders.options import APPROXIMATE
 from reffree.encoders.pipeline import batch_of
 from reffree.encoders.remembered import recall, remember
@@ -116,15 +117,28 @@ class Accelerated:
         if self.name == "compile":
             return self._compiled()
         assert self._measured is not None  # the graph is there
-        return _run_by(LOADERS[self.name](self._folder), model)
+        if recall(self._folder / MEASURED).get("digest") != digest_of(self._folder):
+            raise self._damaged("files that are not those it was measured with")
+        return _run_by(self._opened(self._folder), model)
+
+    def _opened(self, folder: Path) -> Run:
+        try:
+            return LOADERS[self.name](folder)
+        except EXPORTING_ERRORS as error:
+            raise self._unable(error, "an architecture that torch exports to ONNX") from error
 
     def _compiled(self) -> Compute:
+        from torch._dynamo.exc import TorchDynamoException
+
         model, _ = self._loaded
         compiled: Callable[[Features], Features] = torch.compile(model[0], dynamic=True)
 
         def run(features: Features) -> Vectors:
-            with torch.inference_mode():
-                made = compiled(self._on_device(features))
+            try:
+                with torch.inference_mode():
+                    made = compiled(self._on_device(features))
+            except TorchDynamoException as error:
+                raise self._unable(error, "a C++ compiler, and code that it takes") from error
             return _finish(model, made, 1)
 
         return run
@@ -150,24 +164,22 @@ class Accelerated:
     @cached_property
     def _measured(self) -> dict[str, float]:
         """Read how far the graph is from torch, or make it and measure."""
-        path = self._folder / MEASURED
-        if self._folder.is_dir():
-            found = recall(path)
+        if self._folder.exists():
+            found = recall(self._folder / MEASURED)
             measured = {name: found[name] for name in DEVIATIONS if _is_deviation(found.get(name))}
             if DEVIATIONS - measured.keys():
-                raise CacheError(
-                    f"{path}: found no measurement; expected what reffree wrote; remove that folder"
-                )
+                raise self._damaged("no measurement")
             return measured
         model, tokeniser = self._loaded
-        self._folder.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=".reffree-", suffix=".tmp", dir=self._folder.parent))
+        with sentences(self._folder.parent):
+            self._folder.parent.mkdir(parents=True, exist_ok=True)
+            made = Path(tempfile.mkdtemp(".tmp", MAKING, self._folder.parent))
         try:
             measured = self._build(model, tokeniser, made)
-            remember(made / MEASURED, {"encoder": self.plain.name, **measured})
-            # Another process may have been faster: then theirs stays.
-            if not self._folder.exists():
-                made.replace(self._folder)
+            facts = {"encoder": self.plain.name, "digest": digest_of(made), **measured}
+            remember(made / MEASURED, facts)
+            with sentences(self._folder):
+                _settle(made, self._folder)
         finally:
             shutil.rmtree(made, ignore_errors=True)
         return measured
@@ -181,13 +193,9 @@ class Accelerated:
             write_graph(model, example, folder)
             if self.name in APPROXIMATE:
                 quantise_graph(folder)
-            run = _run_by(LOADERS[self.name](folder), model)
         except EXPORTING_ERRORS as error:
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise EncoderError(
-                f"encoder {self.plain.name!r}: backend {self.name} cannot run it ({reason}); "
-                "expected an architecture that torch exports to ONNX; leave out --backend"
-            ) from error
+            raise self._unable(error, "an architecture that torch exports to ONNX") from error
+        run = _run_by(self._opened(folder), model)
         found = encode_probe(run, tokeniser, PROBE)
         expected = encode_probe(self._torch, tokeniser, PROBE)
         measured = {
@@ -198,6 +206,19 @@ class Accelerated:
             self._refuse_beyond(measured["vector_deviation"], f"{len(PROBE)} texts")
         return measured
 
+    def _unable(self, error: Exception, expected: str) -> EncoderError:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        return EncoderError(
+            f"encoder {self.plain.name!r}: backend {self.name} cannot run it ({reason}); "
+            f"expected {expected}; leave out --backend"
+        )
+
+    def _damaged(self, found: str) -> CacheError:
+        return CacheError(
+            f"{self._folder}: found {found}; expected a graph as reffree wrote it; remove it with "
+            "reffree cache rm --graphs, and it is made again"
+        )
+
     def _refuse_beyond(self, deviation: float, where: str) -> None:
         if not deviation <= TOLERANCE:
             raise EncoderError(
@@ -207,7 +228,16 @@ class Accelerated:
 
 
 def _is_deviation(value: object) -> bool:
-    return isinstance(value, (int, float)) and value >= 0
+    return isinstance(value, float) and 0 <= value < float("inf")
+
+
+def _settle(made: Path, folder: Path) -> None:
+    """Give a graph its name; where another process was faster, theirs stays."""
+    try:
+        made.replace(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
 
 
 def _run_by(run: Run, model: SentenceTransformer) -> Compute:

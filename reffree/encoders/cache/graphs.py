@@ -14,12 +14,12 @@ from reffree.encoders.remembered import BUDGETS, recall
 
 GRAPHS = "graphs"
 MEASURED = "measured.json"
-MAKING = (".reffree-", ".tmp")
-"""How the name of a graph begins and ends while it is made."""
+MAKING = ".reffree-"
+"""So begins a graph's name while it is made."""
 
 _GRAPH = re.compile(f"(?:{'|'.join(BACKENDS)})-[0-9a-f]+")
 _OURS = {
-    GRAPHS: re.compile(rf"{_GRAPH.pattern}|\.reffree-.*\.tmp|\.?fastest-[0-9a-f]+\.json.*"),
+    GRAPHS: re.compile(rf"{_GRAPH.pattern}|\{MAKING}.*\.tmp|\.?fastest-[0-9a-f]+\.json.*"),
     BUDGETS: re.compile(r"\.?[0-9a-f]+-.*\.json.*"),
 }
 """What reffree writes; a folder of such a name may have been there before it was a cache."""
