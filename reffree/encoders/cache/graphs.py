@@ -55,10 +55,12 @@ def digest_of(graph: Path) -> str:
     digest = hashlib.blake2b(digest_size=16)
     with sentences(graph):
         for path in sorted(graph.iterdir()):
-            if path.name != MEASURED:
+            if path.name == MEASURED:
+                continue
+            digest.update(path.name.encode())
+            if path.is_file():
                 with path.open("rb") as file:
-                    part = hashlib.file_digest(file, hashlib.blake2b).digest()
-                digest.update(part + path.name.encode())
+                    digest.update(hashlib.file_digest(file, hashlib.blake2b).digest())
     return digest.hexdigest()
 
 
