@@ -510,7 +510,8 @@ def test_a_missing_library_is_named_with_its_command(monkeypatch, module, packag
         chunked([Text("a", PROSE, Place(file="a.txt"))], [chunker])
     assert str(caught.value) == (
         f"system '{chunker.name}': found no installed {package}; expected this library, since "
-        f"{chunker.name} needs it; install it with pip install {package}"
+        f"{chunker.name} needs it; install it with pip install {package}, or all that are known "
+        "with pip install 'reffree[chunkers]'"
     )
 
 
