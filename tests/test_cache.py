@@ -26,6 +26,7 @@ from reffree.encoders.cache import (
     old_files,
     remove,
 )
+from reffree.encoders.cache.rows import make_rows, text_key
 from reffree.errors import CacheError, OptionError, UnknownNameError
 
 SPEC = EncoderSpec(
@@ -341,3 +342,15 @@ def test_no_pickle_in_what_reads_or_writes_vectors():
             elif isinstance(node, ast.keyword) and node.arg == "allow_pickle":
                 assert isinstance(node.value, ast.Constant), path
                 assert node.value.value is False, path
+
+
+def test_keys_are_of_the_exact_text():
+    texts = ["a", " a", "a ", "A", "a\n", "", "\u00e9", "e\u0301"]
+    assert len({text_key(text) for text in texts}) == len(texts)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_never_stored(value):
+    vectors = np.array([[0.5, value]], dtype=np.float32)
+    with pytest.raises(CacheError, match="found NaN or infinity"):
+        make_rows("f", ["a"], vectors, [1])

@@ -231,3 +231,18 @@ def test_options_reach_the_functions():
     made = reffree.segment(corpus(), "depth", embeddings=arrays, drop_backchannels=True)
     assert made.documents[0].units == corpus().documents[0].units
     assert made.documents[0].systems["depth"].n_units == 7
+
+
+def test_a_unit_that_is_left_out_twice_over_is_counted_once():
+    units = ["yeah", "Bees dance.", "yeah", "Bees dance.", " ", "The bill."]
+    document = Document.build("a", units, systems={"s": [3, 3]})
+    chosen = choose_units(Corpus((document,), ()), BOTH).corpus
+    assert chosen.documents[0].units == ("Bees dance.", "The bill.")
+    assert chosen.documents[0].n_left_out == 3  # the one without text was none of these options'
+    assert [note.partition(",")[0] for note in chosen.notes] == [
+        "2 units left out as backchannels",
+        "1 unit left out as repeats",
+    ]
+    before = choose_units(Corpus((document,), ()), EncoderOptions(drop_backchannels=True)).corpus
+    after = choose_units(before, EncoderOptions(drop_repeats=True)).corpus
+    assert after.documents[0].n_left_out == 3
