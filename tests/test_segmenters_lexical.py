@@ -19,7 +19,8 @@ from reffree.segmenters.base import Inputs
 from reffree.segmenters.c99 import C99
 from reffree.segmenters.textseg import TextSeg
 from reffree.segmenters.texttiling import TextTiling
-from reffree.segmenters.words import STOP_WORDS, Language, Lexicon, terms_of, words_of
+from reffree.segmenters.words import terms_of
+from reffree.words import STOP_WORDS, Language, Lexicon, words_of
 from tests.oracles import segmenters as oracle
 
 METHODS = (TextTiling, C99, TextSeg)
@@ -63,7 +64,7 @@ def units_of_words(draw, max_units=12, max_words=6):
 
 def test_terms_are_stems_without_stop_words_numbers_and_letters():
     lexicon = Lexicon("english")
-    found = lexicon.terms(document(["The city's 1958 cities weren't", "Cities, U.S. 42nd AI", "…"]))
+    found = lexicon.terms(["The city's 1958 cities weren't", "Cities, U.S. 42nd AI", "…"])
     assert lexicon["cities"] == lexicon["city"] != lexicon["42nd"]
     assert found.ids.tolist() == [0, 0, 0, 1, 2]
     assert found.n_distinct == 3
@@ -84,7 +85,7 @@ def test_terms_are_numbered_within_their_document():
 def test_accents_may_be_letters_of_their_own():
     decomposed = unicodedata.normalize("NFD", "Même été à Noël")
     assert words_of(decomposed) == ["même", "été", "à", "noël"]
-    found = Lexicon("french").terms(document([decomposed, "Noël"]))
+    found = Lexicon("french").terms([decomposed, "Noël"])
     assert found.ids.tolist() == [0, 0]
 
 

@@ -1,128 +1,23 @@
-"""What the lexical segmenters share: the terms of a document, and how many boundaries to find.
-
-A term is the stem of a word in lower case that is no stop word. Words are runs of letters and
-digits, so hyphens and apostrophes part them; the lists of stop words have what apostrophes leave.
-Numbers and single letters make no term.
-"""
+"""What the lexical segmenters share: the terms of a corpus, and how many boundaries to find."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-import snowballstemmer  # type: ignore[import-untyped]
-from bm25s import stopwords  # type: ignore[import-untyped]
-from numpy.typing import NDArray
-
-from reffree.corpus import Corpus, Document
+from reffree.corpus import Corpus
 from reffree.errors import InputError
 from reffree.segmenters.base import Inputs
-
-Integers = NDArray[np.int64]
-
-# fmt: off
-Language = Literal[
-    "danish", "dutch", "english", "french", "german", "italian", "norwegian", "portuguese",
-    "russian", "spanish", "swedish", "turkish",
-]
-# fmt: on
-STOP_WORDS: dict[Language, tuple[str, ...]] = {
-    "danish": stopwords.STOPWORDS_DANISH,
-    "dutch": stopwords.STOPWORDS_DUTCH,
-    "english": stopwords.STOPWORDS_EN_PLUS,
-    "french": stopwords.STOPWORDS_FRENCH,
-    "german": stopwords.STOPWORDS_GERMAN,
-    "italian": stopwords.STOPWORDS_ITALIAN,
-    "norwegian": stopwords.STOPWORDS_NORWEGIAN,
-    "portuguese": stopwords.STOPWORDS_PORTUGUESE,
-    "russian": stopwords.STOPWORDS_RUSSIAN,
-    "spanish": stopwords.STOPWORDS_SPANISH,
-    "swedish": stopwords.STOPWORDS_SWEDISH,
-    "turkish": stopwords.STOPWORDS_TURKISH,
-}
-"""NLTK's lists, of function words; that of English has 179."""
-
-WORD = re.compile(r"[^\W_]+")
-NO_TERM = -1
+from reffree.words import STOP_WORDS, Language, Lexicon, Terms
 
 BoundaryCount = Literal["auto", "gold"] | int
 """What the method finds, as many as gold has, or so many in every document."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Terms:
-    """The terms of one document in order; units and blocks of them are slices."""
-
-    ids: Integers  # (t,) from 0 to n_distinct - 1
-    n_distinct: int
-    places: Integers  # (t,) words before each term, those that make no term among them
-    edges: Integers  # (n + 1,) terms before each unit, and all
-    word_edges: Integers  # (n + 1,) words before each unit, and all
-
-    @property
-    def n_units(self) -> int:
-        """Units of the document."""
-        return len(self.edges) - 1
-
-
-class Lexicon(dict[str, int]):
-    """Word in lower case → the number of its term, given out when first asked for."""
-
-    def __init__(self, language: Language) -> None:
-        """Take the stop words and the stemmer of a language, for English that of Porter (1980)."""
-        super().__init__()
-        self._stop_words = frozenset(STOP_WORDS[language])
-        self._stemmer = snowballstemmer.stemmer("porter" if language == "english" else language)
-        self._numbers: dict[str, int] = {}
-
-    def __missing__(self, word: str) -> int:
-        """Look a word up for the first time."""
-        number = NO_TERM
-        if len(word) > 1 and not word.isnumeric() and word not in self._stop_words:
-            stem = self._stemmer.stemWord(word)
-            number = self._numbers.setdefault(stem, len(self._numbers))
-        self[word] = number
-        return number
-
-    def terms(self, document: Document) -> Terms:
-        """Find the terms of a document and number them anew, from 0 without gaps."""
-        numbers: list[int] = []
-        word_edges = [0]
-        for unit in document.units:
-            numbers += [self[word] for word in words_of(unit)]
-            word_edges.append(len(numbers))
-        every = np.array(numbers, dtype=np.int64)
-        places = np.flatnonzero(every != NO_TERM)
-        distinct, ids = np.unique(every[places], return_inverse=True)
-        return Terms(
-            ids=ids.astype(np.int64),
-            n_distinct=len(distinct),
-            places=places.astype(np.int64),
-            edges=np.searchsorted(places, word_edges).astype(np.int64),
-            word_edges=np.array(word_edges, dtype=np.int64),
-        )
-
-
-def words_of(text: str) -> list[str]:
-    """Words in lower case, in order.
-
-    >>> words_of("The U.S. didn't re-open John’s 2 cafés.")
-    ['the', 'u', 's', 'didn', 't', 're', 'open', 'john', 's', '2', 'cafés']
-    """
-    # Stop words and stemmers know composed letters only.
-    return WORD.findall(
-        text.lower() if text.isascii() else unicodedata.normalize("NFC", text.lower())
-    )
-
-
 def terms_of(corpus: Corpus, language: Language) -> Iterator[Terms]:
     """Terms of every document, one after the other."""
     lexicon = Lexicon(language)
-    return (lexicon.terms(document) for document in corpus.documents)
+    return (lexicon.terms(document.units) for document in corpus.documents)
 
 
 def check_language(language: str) -> None:

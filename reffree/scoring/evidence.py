@@ -1,0 +1,178 @@
+r"""How likely stretches of a document are to be segments: the evidence of vectors and of words.
+
+A document is read in *steps*, its units, or `step_size` of them where it is long. A source of
+evidence gives every step a vector :math:`x`, here taken from the document's mean. With
+:math:`v = \overline{|x|^2}`, the effective dimension :math:`D` (participation ratio,
+:math:`(\mathrm{tr}\,\Sigma)^2/\mathrm{tr}\,\Sigma^2`, without what :math:`m` steps add to it by
+chance) and the integrated autocorrelation :math:`T = 1 + 2 \sum_l c_l`, a stretch of :math:`L`
+steps with the sum :math:`s` has the coherence :math:`b = |s|^2 / Lv`. Were the steps independent,
+:math:`b` would have the mean 1 and the standard deviation :math:`\sqrt{2/D}`. Its gain is
+
+.. math:: \frac{\sqrt{D/2}}{T} \left[ \frac{L}{L + 2} b - \frac23 \log(1 + L/2) \right],
+
+the log Bayes factor of a mean of the stretch's own, with a third of the variance between segments,
+tempered: noise of one standard deviation moves it by one at most, and less where neighbours
+resemble each other whatever the topic. Its evidence is the gain over the mean gain of all stretches
+of that length in the document, so that neither drift nor local coherence favours any length: it
+says where segments are, not how many. Sources add up.
+
+The third is a constant, as is the 2 in ``L + 2`` that follows from it; both were chosen by the
+probability of gold on five corpora, on each of which the other four choose the same
+(``benchmarks/README.md``). Everything else is estimated from the document.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from reffree.scoring.posterior_kernel import dot_products, squared_sums
+from reffree.words import Lexicon
+
+Floats = NDArray[np.float64]
+
+MOST_STEPS = 1024
+"""Documents of more units are read in steps of several, so that time and memory stay bounded."""
+
+MOST_DIMENSIONS = 2000.0
+"""Effective dimensions are not told apart beyond this: so many steps would be needed."""
+
+NO_VARIANCE = 1e-12
+"""Variance, relative to the vectors' squared lengths, below which steps are all the same."""
+
+SURE = 1e-6
+"""A scorer's probabilities are taken to be this far from 0 and 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is known of a document besides its vectors."""
+
+    units: Sequence[str] | None = None  # its text
+    boundary_probabilities: dict[str, Floats] = field(default_factory=dict)
+    """A trained scorer's folder → the probability of a boundary in each gap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coherence:
+    """Gains and evidence of one source, as tables (see `posterior_kernel`)."""
+
+    gain: Floats
+    evidence: Floats
+
+
+def step_size(n_units: int) -> int:
+    """Units in a step."""
+    return -(-n_units // MOST_STEPS)
+
+
+def step_edges(n_units: int) -> NDArray[np.int64]:
+    """Units before each step, and all."""
+    return np.append(np.arange(0, n_units, step_size(n_units)), n_units)
+
+
+def embedding_coherence(embeddings: NDArray[np.generic]) -> Coherence | None:
+    """Coherence of vectors scaled to length 1; None where all steps are the same."""
+    # By a power of two: squares neither overflow nor vanish, and no bit is lost.
+    x = np.asarray(embeddings, dtype=np.float64)
+    x = np.ldexp(x, -int(np.frexp(np.abs(x).max(initial=0.0))[1]))
+    length = np.sqrt(np.einsum("nd,nd->n", x, x))
+    steps = _steps(x / np.where(length > 0, length, 1.0)[:, None])
+    gram = dot_products(np.ascontiguousarray(steps - steps.mean(0)))
+    return _coherence(gram, float(np.einsum("md,md->", steps, steps)))
+
+
+def word_coherence(units: Sequence[str]) -> Coherence | None:
+    """Coherence of the terms in the text; None where all steps are the same.
+
+    A unit's vector has the rarity ``log((n + 1)/df)`` of each of its terms, and is divided by the
+    square root of its length: long units count for more, but not by as much as they are longer.
+    """
+    terms = _english().terms(units)
+    n = len(units)
+    unit = np.repeat(np.arange(n), np.diff(terms.edges))
+    pairs = np.unique(np.stack([unit, terms.ids]), axis=1)
+    rarity = np.log((n + 1) / np.maximum(np.bincount(pairs[1], minlength=terms.n_distinct), 1))
+    values = rarity[pairs[1]]
+    length = np.sqrt(np.bincount(pairs[0], values**2, minlength=n))
+    size = np.diff(step_edges(n)).astype(np.float64)
+    step = pairs[0] // step_size(n)
+    shape = (len(size), max(1, terms.n_distinct))
+    values = values / (np.sqrt(length[pairs[0]]) * size[step])
+    steps = csr_array((values, (step, pairs[1])), shape=shape)
+    gram = (steps @ steps.T).toarray()
+    mean = gram.mean(0)
+    return _coherence(gram - mean - mean[:, None] + mean.mean(), float(np.trace(gram)))
+
+
+def scorer_evidence(probabilities: Floats, n_units: int) -> Floats:
+    """Log odds of a boundary after each step but the last, the largest near it: (m,)."""
+    p = np.clip(np.asarray(probabilities, dtype=np.float64), SURE, 1 - SURE)
+    odds = np.log(p) - np.log1p(-p)
+    reach = step_size(n_units) // 2
+    inner = step_edges(n_units)[1:-1] - 1
+    return np.array([*(odds[max(0, at - reach) : at + reach + 1].max() for at in inner), 0.0])
+
+
+def _steps(x: Floats) -> Floats:
+    """Mean vector of each step."""
+    edges = step_edges(len(x))
+    if len(edges) == len(x) + 1:
+        return x
+    sums: Floats = np.add.reduceat(x, edges[:-1], axis=0)
+    return sums / np.diff(edges)[:, None]
+
+
+def _coherence(gram: Floats, size: float) -> Coherence | None:
+    """Gain and evidence of every stretch, from the dot products of steps.
+
+    ``size`` is the sum of the steps' squared lengths before their mean was taken away.
+    """
+    m = len(gram)
+    total = float(np.trace(gram))
+    if total <= NO_VARIANCE * size or m < 2:
+        return None
+    variance = total / m
+    dimension = _effective_dimension(gram, total)
+    scale = math.sqrt(dimension / 2) / _integrated_autocorrelation(gram, variance)
+    length = np.arange(1, m + 1, dtype=np.float64)
+    occam = 2 / 3 * np.log1p(length / 2)
+    gain = squared_sums(gram)
+    gain *= 1 / (variance * (length + 2))  # L/(L + 2) of b = |s|²/Lv
+    gain = scale * (gain - occam)
+    evidence = np.empty_like(gain)
+    for column in range(m):
+        whole = gain[column:, column]
+        evidence[:, column] = gain[:, column] - whole.mean()
+    return Coherence(gain, evidence)
+
+
+def _effective_dimension(gram: Floats, total: float) -> float:
+    seen = total**2 / float(np.square(gram).sum())
+    return 1 / max(1 / seen - 1 / len(gram), 1 / MOST_DIMENSIONS)
+
+
+def _integrated_autocorrelation(gram: Floats, variance: float) -> float:
+    """``1 + 2 Σ c_l`` up to the first lag without correlation, a quarter of the document at most.
+
+    The document's mean, which was taken away, makes every correlation too small by about ``1/m``.
+    """
+    m = len(gram)
+    total = 1.0
+    for lag in range(1, min(max(2, m // 4), m)):
+        correlation = float(np.diagonal(gram, lag).mean()) / variance + 1 / m
+        if correlation <= 0:
+            break
+        total += 2 * correlation
+    return total
+
+
+@lru_cache(maxsize=1)
+def _english() -> Lexicon:
+    return Lexicon("english")
