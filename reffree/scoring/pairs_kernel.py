@@ -1,7 +1,9 @@
 """Compiled loops that measure a document's vectors and their pairs.
 
 Every sum has one order, which depends on the document alone: not on the hypotheses that are scored
-together, not on threads.
+together, not on threads, not on memory. So loops whose elements may be done several at a time or
+singly, as it happens, round every operation as written; only sums over the components of a vector
+and over the units of a segment, which are always done whole, are in the order that is fastest.
 """
 
 # Compiled functions take their types from their arguments.
@@ -14,7 +16,7 @@ import math
 import numpy as np
 
 from reffree.compiling import njit
-from reffree.scoring.dots_kernel import BLOCK, multiply_blocks
+from reffree.scoring.dots_kernel import BLOCK, kept_apart, multiply_blocks
 
 VECTORISED = {"reassoc", "contract", "nsz"}
 """Sums in any order; everything else as written."""
@@ -61,12 +63,12 @@ def measure_pairs(first_tile, step, x, length, rounding, band, pairs, squared):
         stop = min(start + TILE, n)
         for left in range(start, high[stop - 1], TILE):
             right = min(left + TILE, high[stop - 1])
-            _multiply(x, start, stop, left, right, high, products)
+            multiply_tiles(x, start, stop, left, right, high, products)
             for i in range(start, stop):
                 begin, end = max(left, i + 1), min(right, high[i])
                 if begin < end:
                     product = products[i - start, begin - left : end - left]
-                    _settle(product, x, length, rounding, i, begin)
+                    settle(product, x, length, rounding, i, begin)
                     at = top[i] + begin
                     for j in range(len(product)):
                         pairs[at + j] = product[j]
@@ -77,7 +79,7 @@ def measure_pairs(first_tile, step, x, length, rounding, band, pairs, squared):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _multiply(x, start, stop, left, right, high, products):
+def multiply_tiles(x, start, stop, left, right, high, products):
     """Dot products of two tiles, where they are needed, some dimensions at a time."""
     n, d = x.shape
     flat, block = x.reshape(x.size), np.empty(BLOCK * BLOCK)
@@ -106,8 +108,8 @@ def _places(i, n, d, panel):
     )
 
 
-@njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
-def _settle(product, x, length, rounding, i, first):
+@njit(cache=True, nogil=True, error_model="numpy")
+def settle(product, x, length, rounding, i, first):
     """Dot products become squared distances: near pairs directly, 0 where rounding makes them."""
     own, length_of = length[i] * length[i], length[first : first + len(product)]
     is_near = False
@@ -127,6 +129,7 @@ def _settle(product, x, length, rounding, i, first):
 @njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
 def squared_distance(a, b):
     """Sum of squared differences."""
+    kept_apart()
     total = 0.0
     for k in range(len(a)):
         difference = a[k] - b[k]
