@@ -15,7 +15,7 @@ from reffree.errors import InputError
 from reffree.masses import mass_matrix
 from reffree.parallel import together
 from reffree.scoring.compiled import CompiledDocument
-from reffree.scoring.engine import COMPILED_FROM, score_document, score_documents
+from reffree.scoring.engine import score_document, score_documents
 from reffree.scoring.metrics import COMPILED, parse_metrics
 from reffree.scoring.tables import Band, build_tables
 from tests.test_scoring import documents, hypotheses, oracle, random_masses
@@ -26,7 +26,7 @@ def run_compiled(embeddings, masses):
     document = CompiledDocument(x)
     matrix = mass_matrix(masses, len(x), "d")
     assert document.prepare(matrix, memory=lambda: 1 << 30)
-    return document.score(matrix, threads=2)
+    return document.score(matrix, threads=2).raw
 
 
 @given(st.data())
@@ -34,7 +34,7 @@ def run_compiled(embeddings, masses):
 def test_scores_equal_the_definition(data):
     embeddings = data.draw(documents())
     masses = data.draw(hypotheses(len(embeddings)))
-    scores, _ = run_compiled(embeddings, masses)
+    scores = run_compiled(embeddings, masses)
     for column, name in enumerate(COMPILED):
         for row, m in enumerate(masses):
             expected = oracle(embeddings, m, name)
@@ -123,11 +123,11 @@ def test_tables_of_one_document_are_safe_from_the_next():
     kept, gone, last = (CompiledDocument(torch.from_numpy(rng.normal(size=(60, 3)))) for _ in "abc")
     for document in (kept, gone):
         document.prepare(matrix, lambda: 1 << 30)
-    before, _ = kept.score(matrix, 1)
+    before = kept.score(matrix, 1).raw
     gone.discard()
     last.prepare(matrix, lambda: 1 << 30)  # in the memory of the one that is gone
     last.score(matrix, 1)
-    assert_array_equal(kept.score(matrix, 1)[0], before)
+    assert_array_equal(kept.score(matrix, 1).raw, before)
     with pytest.raises(RuntimeError, match="prepare"):
         gone.score(matrix, 1)
 
@@ -138,7 +138,7 @@ def test_spreads_are_the_dispersions_of_all_spans():
     edges = np.arange(10)
     everything = Band(np.zeros_like(edges), np.full_like(edges, 9), edges * 9, 90)
     document = CompiledDocument(torch.from_numpy(x))
-    spread = build_tables(document.vectors, 0.0, everything).spread.reshape(10, 9, 3)
+    spread = build_tables(document.vectors, everything).spread.reshape(10, 9, 3)
     for start in range(9):
         for stop in range(start + 2, 10):
             part = x[start:stop]

@@ -1,7 +1,7 @@
 """Compiled loops that add up a document's look-ups; see `reffree.scoring.tables`."""
 
 # Compiled functions take their types from their arguments.
-# mypy: disable-error-code="no-untyped-def"
+# mypy: disable-error-code="no-untyped-def,call-arg"
 
 from __future__ import annotations
 
