@@ -38,7 +38,9 @@ def hypothesis_width(hypotheses: Hypotheses | MadeMasses) -> int:
         return hypotheses.n_segments
     if isinstance(hypotheses, np.ndarray):
         return hypotheses.shape[-1] if hypotheses.ndim else 1
-    return max((len(h) for h in hypotheses if isinstance(h, Sized)), default=1)
+    if not all(issubclass(kind, Sized) for kind in {type(h) for h in hypotheses}):
+        return 1  # `mass_matrix` refuses them
+    return max(map(len, hypotheses), default=1)
 
 
 def mass_matrix(

@@ -211,20 +211,23 @@ class _Task:
             progress,
             keep_segments=self.keep_segments,
         )
+        is_single = scores.n_segments == 1
+        equal = torch.from_numpy(np.ones(len(is_single)))
+        none = torch.from_numpy(np.zeros(len(is_single)))
         for name, metric in metrics.items():
-            weights = np.ones(len(scores.raw))
+            result = results[name]
+            result.weights[i], result.left_out[i] = equal, none
             if isinstance(metric, Sag):
                 raw, weights = metric.of_sums(document.vectors, scores.n_segments, scores.within)
                 segments = np.full_like(scores.segments[:, 0], np.nan)
+                result.weights[i] = torch.from_numpy(weights)
             else:
                 column = COMPILED.index(name)
                 raw, segments = scores.raw[:, column], scores.segments[:, column]
-            raw = np.where(scores.n_segments == 1, _unsegmented_raw(metric, self.unsegmented), raw)
-            left_out = scores.left_out * float(metric.name == "segrefree")
-            result = results[name]
+            if metric.name == "segrefree":
+                result.left_out[i] = torch.from_numpy(scores.left_out).double()
+            raw = np.where(is_single, _unsegmented_raw(metric, self.unsegmented), raw)
             result.documents[i] = torch.from_numpy(raw)
-            result.weights[i] = torch.from_numpy(weights)
-            result.left_out[i] = torch.from_numpy(left_out)
             if self.keep_segments:
                 result.segments[i] = torch.from_numpy(segments)
         document.discard()
