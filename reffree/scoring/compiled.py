@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from reffree.errors import InputError, Place, counted
 from reffree.masses import Masses, distinct_rows
 from reffree.parallel import over_rows
 from reffree.scoring.compiled_kernel import score_hypotheses
@@ -32,6 +33,9 @@ Integers = NDArray[np.int64]
 
 SMALL = 1 << 24
 """Bytes of tables that are made without asking how much memory there is."""
+
+MOST_MEASURED = 1 << 37
+"""Pairs measured at most where pairs are measured more than once: some hours' work."""
 
 THREADED = 1 << 15
 """Hypotheses × units from which threads are worth starting."""
@@ -58,6 +62,7 @@ class CompiledDocument:
 
     def __init__(self, document: Tensor, name: str = "0") -> None:
         """Take the vectors to float64; the caller's tensor is not touched."""
+        self.name = name
         self.vectors = Vectors.of(document)
         if not np.isfinite(self.vectors.length).all():
             check_finite(document, name)
@@ -116,12 +121,29 @@ class CompiledDocument:
     ) -> CompiledScores:
         """Score hypotheses whose tables do not fit, as many at a time as do."""
         done = []
-        for group in fitting_groups(masses, len(self.vectors), memory):
+        groups = fitting_groups(masses, len(self.vectors), memory)
+        self._check_passes(masses, len(groups), memory)
+        for group in groups:
             self._discard_tables()
             self.tables = sweep_tables(self.vectors, masses[group], threads)
             done.append(self.score(masses[group], threads, keep_segments=keep_segments))
         self._discard_tables()
         return joined(done)
+
+    def _check_passes(self, masses: Masses, count: int, memory: int) -> None:
+        """Refuse what would measure a long document's pairs again and again."""
+        band = band_of(masses, len(self.vectors))
+        n_pairs = int((band.high - np.arange(len(band.high))).sum())
+        if count > 1 and count * n_pairs > MOST_MEASURED:
+            raise InputError(
+                f"{len(masses):,} hypotheses of "
+                f"{counted(len(self.vectors), 'unit')}, for which scoring would measure "
+                f"{n_pairs:.1e} pairs of units {count} times",
+                expected=f"tables of {table_bytes(band) / 1e9:.1f} GB, or fewer hypotheses",
+                remedy=f"give scoring twice that memory instead of {2 * memory / 1e9:.1f} GB "
+                "(--memory), or leave out --explain and --null",
+                place=Place(document=self.name),
+            )
 
     def score(self, masses: Masses, threads: int, *, keep_segments: bool = False) -> CompiledScores:
         """Score hypotheses given as masses padded with zeros at the end, after `prepare`."""

@@ -9,7 +9,6 @@ that of measuring all pairs again for every group of hypotheses that fits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -59,9 +58,9 @@ class Rows(NamedTuple):
         return 8 * (2 * self.size + 4 * self.n_spans + 10 * len(self.low) + 2 * TILE * STRIPE)
 
 
-def fitting_groups(masses: Masses, n_units: int, memory: int) -> Iterator[slice]:
+def fitting_groups(masses: Masses, n_units: int, memory: int) -> list[slice]:
     """Cut hypotheses into runs whose rows fit into memory; one alone is never cut."""
-    waiting = [slice(0, len(masses))]
+    waiting, groups = [slice(0, len(masses))], []
     while waiting:
         group = waiting.pop()
         count = group.stop - group.start
@@ -69,7 +68,8 @@ def fitting_groups(masses: Masses, n_units: int, memory: int) -> Iterator[slice]
             middle = group.start + count // 2
             waiting += [slice(middle, group.stop), slice(group.start, middle)]
         else:
-            yield group
+            groups.append(group)
+    return groups
 
 
 def sweep_tables(vectors: Vectors, masses: Masses, threads: int) -> Tables:
