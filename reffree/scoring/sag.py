@@ -42,7 +42,7 @@ NOTHING_TO_BUY = 1e-9
 MOST_SHUFFLES = 10_000
 """Beyond these the shuffles' standard error is below 0.1 % of ``G_search - G_random``."""
 
-MOST_EXPONENT = 250
+MOST_EXPONENT = 200
 """Documents are pooled as if no component were beyond 2 to this power: squares stay finite."""
 
 
