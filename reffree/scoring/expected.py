@@ -1,0 +1,233 @@
+r"""Expected errors: what a gold-based metric would say, without gold.
+
+The text makes some segmentations likely and others unlikely. With the distribution of `posterior`
+as a crowd of annotators, the expectation of a gold-based metric :math:`M` over the crowd,
+
+.. math:: expected\_M(h) = E[M(h, S)], \quad S \sim P(S \mid document),
+
+is a score in the metric's own unit and direction that punishes too many boundaries and too few.
+For Pk it has a closed form: with the window :math:`k` of an assumed number of segments and
+:math:`q_u` the probability that units :math:`u` and :math:`u + k` share a segment, it is the mean
+over :math:`u` of :math:`1 - q_u` where the hypothesis has them in one segment and of :math:`q_u`
+where it has not. The others are means over seeded draws, the same for all hypotheses.
+
+Undefined for documents of fewer than three units, in which no window fits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reffree.errors import InputError
+from reffree.masses import Masses
+from reffree.reference.boundary_edits import BoundarySimilarity
+from reffree.reference.granularity import WF1
+from reffree.reference.metric import GoldMetric
+from reffree.reference.pairs import Pairs
+from reffree.reference.windows import Pk, WindowDiff
+from reffree.scoring.evidence import Reading
+from reffree.scoring.posterior import Posterior
+from reffree.scoring.result import Orientation
+from reffree.seeds import rng_for
+
+Floats = NDArray[np.float64]
+
+EVIDENCE = ("all", "embedding", "words")
+"""Named sources; ``scorer:FOLDER`` is another."""
+
+MOST_DRAWS = 100_000
+
+PAIRS = 1 << 18
+"""Hypotheses × draws compared at a time."""
+
+ERROR = Orientation(offset=0.0, slope=1.0, neutral=None, worst=1.0, in_own_unit=True)
+AGREEMENT = Orientation(
+    offset=1.0, slope=-1.0, neutral=None, worst=0.0, in_own_unit=True, direction="higher"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What all expected metrics share.
+
+    ``length`` is the number of units a segment is expected to have, where it is known. ``evidence``
+    names what the posterior rests on: ``embedding``, ``words``, a boundary scorer trained by
+    ``reffree train-scorer`` (``scorer:FOLDER``), or ``all`` that is at hand. ``draws`` are those of
+    the spread, and of all but Pk itself.
+    """
+
+    orientation: ClassVar[Orientation]
+    name: ClassVar[str]
+    undefined: ClassVar[str] = "fewer than three units"
+
+    length: float | None = None
+    evidence: str = "all"
+    draws: int = 200
+    seed: int = field(default=0, metadata={"option": False})
+
+    def __post_init__(self) -> None:
+        """Refuse lengths, draws and sources that cannot be."""
+        if self.length is not None and not 1 <= self.length < math.inf:
+            raise InputError(
+                f"length={self.length}",
+                expected="units per segment, 1 or more",
+                remedy="write length=12 for segments of about twelve units, or leave it out",
+            )
+        if not 1 <= self.draws <= MOST_DRAWS:
+            raise InputError(
+                f"draws={self.draws}",
+                expected=f"a whole number from 1 to {MOST_DRAWS:,}",
+                remedy="leave it out for 200",
+            )
+        if self.evidence not in EVIDENCE and not self.scorer:
+            raise InputError(
+                f"evidence={self.evidence}",
+                expected=", ".join([*EVIDENCE, "scorer:FOLDER"]),
+                remedy="leave it out for all that is at hand",
+            )
+
+    @property
+    def scorer(self) -> str:
+        """Folder of the trained scorer that is asked for, if one is."""
+        kind, _, folder = self.evidence.partition(":")
+        return folder if kind == "scorer" else ""
+
+    def posterior(self, embeddings: NDArray[np.generic], reading: Reading) -> Posterior:
+        """Distribution over the segmentations of a document."""
+        self.check(reading)
+        return Posterior.of(embeddings, reading, length=self.length, evidence=self.evidence)
+
+    def check(self, reading: Reading) -> None:
+        """Refuse evidence that a document does not offer."""
+        if self.evidence == "words" and reading.units is None:
+            raise InputError(
+                "vectors without text for evidence=words",
+                expected="the text of the units",
+                remedy="score a corpus, or leave evidence out",
+            )
+        if self.scorer and self.scorer not in reading.boundary_probabilities:
+            raise InputError(
+                f"no scores of {self.scorer}",
+                expected="a corpus whose gaps the trained scorer has scored",
+                remedy="use reffree score or reffree.score, which run it",
+            )
+
+    def gold_metric(self, window: int) -> GoldMetric:
+        """The metric whose expectation this is, with the window of an assumed granularity."""
+        raise NotImplementedError
+
+    def scores(self, posterior: Posterior, masses: Masses) -> Floats:
+        """Expected value for each hypothesis, (h, s) masses; NaN where undefined."""
+        return self._moments(posterior, masses)[0]
+
+    def spread(self, posterior: Posterior, masses: Masses) -> Floats:
+        """Standard deviation over draws for each hypothesis: how far annotators may disagree."""
+        return self._moments(posterior, masses)[1]
+
+    def _moments(self, posterior: Posterior, masses: Masses) -> tuple[Floats, Floats]:
+        """Mean and standard deviation over draws."""
+        total, squares = np.zeros(len(masses)), np.zeros(len(masses))
+        if not posterior.is_defined:
+            return total + np.nan, total + np.nan
+        for window, drawn in self._draws(posterior):
+            metric = self.gold_metric(window)
+            step = max(1, PAIRS // len(drawn))
+            for start in range(0, len(masses), step):
+                part = masses[start : start + step]
+                values = _against(metric, part, drawn)  # (h, draws)
+                total[start : start + step] += values.sum(1)
+                squares[start : start + step] += np.square(values).sum(1)
+        mean = total / self.draws
+        return mean, np.sqrt(np.maximum(squares / self.draws - mean**2, 0.0))
+
+    def _draws(self, posterior: Posterior) -> Iterable[tuple[int, Masses]]:
+        """Windows, and the segmentations drawn for each; they follow from length and seed alone."""
+        rng = rng_for(self.seed, "expected", posterior.n_units)
+        return [(node.window, drawn) for node, drawn in posterior.draws(self.draws, rng)]
+
+
+class ExpectedPk(Expected):
+    """Expected Pk. Range [0, 1], lower is better."""
+
+    __slots__ = ()
+    name: ClassVar[str] = "expected_pk"
+    orientation: ClassVar[Orientation] = ERROR
+
+    def gold_metric(self, window: int) -> GoldMetric:
+        """Pk with the window of an assumed granularity."""
+        return Pk(k=window)
+
+    def scores(self, posterior: Posterior, masses: Masses) -> Floats:
+        """Expected Pk in closed form."""
+        if not posterior.is_defined:
+            return np.full(len(masses), np.nan)
+        return posterior.expected_pk(masses)
+
+
+class ExpectedWindowDiff(Expected):
+    """Expected WindowDiff. Range [0, 1], lower is better."""
+
+    __slots__ = ()
+    name: ClassVar[str] = "expected_windowdiff"
+    orientation: ClassVar[Orientation] = ERROR
+
+    def gold_metric(self, window: int) -> GoldMetric:
+        """Return WindowDiff with the window of an assumed granularity."""
+        return WindowDiff(k=window)
+
+
+class ExpectedBoundarySimilarity(Expected):
+    """Expected boundary similarity B. Range [0, 1], higher is better."""
+
+    __slots__ = ()
+    name: ClassVar[str] = "expected_boundary_similarity"
+    orientation: ClassVar[Orientation] = AGREEMENT
+
+    def gold_metric(self, window: int) -> GoldMetric:
+        """Return B, which has no window."""
+        return BoundarySimilarity()
+
+
+class ExpectedWF1(Expected):
+    """Expected W-F1. Range [0, 1], higher is better."""
+
+    __slots__ = ()
+    name: ClassVar[str] = "expected_w_f1"
+    orientation: ClassVar[Orientation] = AGREEMENT
+
+    def gold_metric(self, window: int) -> GoldMetric:
+        """Return W-F1, whose window is its own."""
+        return WF1()
+
+
+EXPECTED = (ExpectedPk, ExpectedWindowDiff, ExpectedBoundarySimilarity, ExpectedWF1)
+
+
+class PosteriorCache:
+    """One document's posteriors: metrics that rest on the same evidence share one."""
+
+    def __init__(self, embeddings: Callable[[], NDArray[np.generic]], reading: Reading) -> None:
+        """Take the vectors when first needed."""
+        self._embeddings = embeddings
+        self._reading = reading
+        self._made: dict[tuple[float | None, str], Posterior] = {}
+
+    def get(self, metric: Expected) -> Posterior:
+        """Return the metric's posterior, made when first asked for."""
+        key = (metric.length, metric.evidence)
+        if key not in self._made:
+            self._made[key] = metric.posterior(self._embeddings(), self._reading)
+        return self._made[key]
+
+
+def _against(metric: GoldMetric, hypotheses: Masses, drawn: Masses) -> Floats:
+    """Value of every hypothesis against every draw: (h, draws); undefined ones count as 0."""
+    pairs = Pairs(np.repeat(hypotheses, len(drawn), axis=0), np.tile(drawn, (len(hypotheses), 1)))
+    values = metric.value(metric.counts(pairs))
+    return np.nan_to_num(values).reshape(len(hypotheses), len(drawn))
