@@ -325,7 +325,7 @@ def test_same_seed_same_bytes_and_json_round_trip(small):
         ({"strengths": [1.5]}, OptionError, "a share from 0 to 1"),
         ({"strengths": [-1]}, OptionError, "0 or more"),
         ({"seeds": 0}, OptionError, "0 seeds"),
-        ({"seed": -1}, InputError, "seed -1"),
+        ({"seed": -1}, InputError, "seed = -1"),
         ({"embeddings": {"b": []}}, UnknownNameError, "unknown corpus 'b'"),
         ({"embeddings": []}, InputError, "by the corpus's name"),
         ({"metrics": ["arp"]}, UnknownNameError, "unknown metric"),

@@ -108,13 +108,13 @@ def load_config(path: Path | str, corpora: Mapping[str, str] | None = None) -> C
 def settings_model(study: str) -> type[BaseModel]:
     """Return the fields of a study: its function's keywords and those of its encoder."""
     function = find_study(study)
-    hints = get_type_hints(function)
+    hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is parameter.KEYWORD_ONLY and name not in PER_RUN:
             fields[name] = (hints[name], parameter.default)
     defaults = EncoderOptions()
-    for name, hint in get_type_hints(Encoding).items():
+    for name, hint in get_type_hints(Encoding, include_extras=True).items():
         fields.setdefault(name, (hint, getattr(defaults, name)))
     return create_model(study, __config__=STRICT, **fields)
 
