@@ -91,8 +91,8 @@ def corpus_names(paths: Sequence[str]) -> dict[str, str]:
         if names.count(name) > 1:
             raise OptionError(
                 f"the corpus {shorten(name)!r} twice",
-                expected="every corpus once",
-                remedy="leave one of them out",
+                expected="files that differ",
+                remedy="name every corpus once",
             )
     return dict(zip(names, paths, strict=True))
 
