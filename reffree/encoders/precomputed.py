@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import lzma
+import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -16,7 +19,12 @@ from reffree.encoders.base import EncoderSpec
 from reffree.encoders.embed import Embeddings
 from reffree.errors import InputError, Place
 
-ZIP_ERRORS = (zipfile.BadZipFile, zlib.error)
+BROKEN = (
+    *(ValueError, EOFError, MemoryError, NotImplementedError, OverflowError, TypeError, KeyError),
+    *(SyntaxError, RecursionError, tokenize.TokenError, struct.error, RuntimeError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+)
+"""What numpy and zipfile raise on damaged files: a header is Python's syntax, a zip may be any."""
 
 
 def from_arrays(
@@ -107,7 +115,7 @@ def from_file(corpus: Corpus, path: Path) -> Embeddings:
             remedy="check the path",
             place=place,
         ) from None
-    except (ValueError, EOFError, MemoryError, NotImplementedError, *ZIP_ERRORS):
+    except BROKEN:
         raise InputError(
             "a file that is no array of numbers",
             expected="a .npy or .npz file of numbers, without pickled objects",
