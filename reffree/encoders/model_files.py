@@ -31,8 +31,8 @@ def check_folder(folder: Path, settings: ModelSettings) -> None:
     if not describes or not any(found for name in allowed for found in folder.rglob(name)):
         raise EncoderError(
             f"{folder}: found no .safetensors weights with their config.json; expected a model "
-            "folder as save_pretrained writes it; check the path, save the model again in that format, or "
-            "pass --allow-pickle for .bin weights that you trust"
+            "folder as save_pretrained writes it; check the path, save the model again in that "
+            "format, or pass --allow-pickle for .bin weights that you trust"
         )
     if not settings.trust_remote_code:
         for name in ("config.json", "tokenizer_config.json"):
