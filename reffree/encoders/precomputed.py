@@ -86,28 +86,29 @@ def from_file(corpus: Corpus, path: Path) -> Embeddings:
     """Read ``.npz`` (one array per document id) or ``.npy`` (all units stacked in corpus order)."""
     place = Place(file=str(path))
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            arrays = _split(loaded, corpus, place)
-        else:
-            with loaded:
-                missing = [doc.id for doc in corpus.documents if doc.id not in loaded]
-                unknown = sorted(loaded.keys() - {doc.id for doc in corpus.documents})
-                if unknown and not missing:
-                    raise InputError(
-                        f"an array for {unknown[0]!r}, which the corpus does not have",
-                        expected="one array per document, named by its id",
-                        remedy="check that vectors and corpus belong together",
-                        place=place,
-                    )
-                if missing:
-                    raise InputError(
-                        f"no array for document {missing[0]!r} ({len(missing)} missing)",
-                        expected="one array per document, named by its id",
-                        remedy="save them with numpy.savez(file, **{id: array})",
-                        place=place,
-                    )
-                arrays = [loaded[doc.id] for doc in corpus.documents]
+        with path.open("rb") as handle:  # numpy leaves a damaged file open
+            loaded = np.load(handle, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                arrays = _split(loaded, corpus, place)
+            else:
+                with loaded:
+                    missing = [doc.id for doc in corpus.documents if doc.id not in loaded]
+                    unknown = sorted(loaded.keys() - {doc.id for doc in corpus.documents})
+                    if unknown and not missing:
+                        raise InputError(
+                            f"an array for {unknown[0]!r}, which the corpus does not have",
+                            expected="one array per document, named by its id",
+                            remedy="check that vectors and corpus belong together",
+                            place=place,
+                        )
+                    if missing:
+                        raise InputError(
+                            f"no array for document {missing[0]!r} ({len(missing)} missing)",
+                            expected="one array per document, named by its id",
+                            remedy="save them with numpy.savez(file, **{id: array})",
+                            place=place,
+                        )
+                    arrays = [loaded[doc.id] for doc in corpus.documents]
     except OSError as error:
         raise InputError(
             f"a file that cannot be opened ({error.strerror or 'unreadable'})",

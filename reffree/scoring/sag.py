@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from reffree.errors import InputError
+from reffree.bounds import check_whole
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
 from reffree.scoring.result import MetricScores, Orientation
@@ -34,6 +34,9 @@ NO_VARIANCE = 1e-24
 
 NOTHING_TO_BUY = 1e-9
 """``G_search - G_random`` up to this fraction of ``W0`` is rounding."""
+
+MOST_SHUFFLES = 100_000
+"""Their mean is then known to a fifteenth of what 128 give; more would only take time."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,7 @@ class Sag:
 
     def __post_init__(self) -> None:
         """Refuse a mean over nothing."""
-        if self.shuffles < 1:
-            raise InputError(
-                f"shuffles={self.shuffles}", expected="1 or more", remedy="leave it out for 128"
-            )
+        check_whole("shuffles", self.shuffles, 1, MOST_SHUFFLES, remedy="leave it out for 128")
 
     def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> MetricScores:
         """Score every hypothesis."""

@@ -294,7 +294,7 @@ def _read_yaml(path: Path | str, place: Place) -> object:
         mark = getattr(error, "problem_mark", None)
         line = None if mark is None else mark.line + 1
     raise ConfigError(
-        f"no YAML ({shorten(problem, 120)})",
+        f"no YAML ({shorten(' '.join(problem.split()), 120)})",
         expected="fields and their values",
         remedy="correct it there",
         place=replace(place, line=line),
