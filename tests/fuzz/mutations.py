@@ -59,9 +59,13 @@ def mutate_tree(tree: Any, rng: Random) -> Any:
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         holders = [part for part in _parts(tree) if isinstance(part, dict | list) and part]
         if not holders:
-            return rng.choice(VALUES)
+            return _value(rng)
         _mutate_part(rng.choice(holders), rng)
     return tree
+
+
+def _value(rng: Random) -> Any:
+    return copy.deepcopy(rng.choice(VALUES))
 
 
 def _parts(tree: Any) -> list[Any]:
@@ -81,7 +85,7 @@ def _mutate_part(part: dict[str, Any] | list[Any], rng: Random) -> None:
     key, other = rng.choice(keys), rng.choice(keys)
     match rng.randrange(6):
         case 0 | 1:
-            part[key] = rng.choice(VALUES)
+            part[key] = _value(rng)
         case 2:
             del part[key]
         case 3:
