@@ -32,7 +32,7 @@ class Place:
         """Name the known parts, widest first."""
         parts = []
         if self.file is not None:
-            parts.append(self.file)
+            parts.append(shorten(self.file, 1000))
         if self.line is not None:
             parts.append(f"line {self.line}")
         if self.system is not None:

@@ -41,7 +41,7 @@ def parse_named(text: str, registry: Mapping[str, type[T]], kind: str, flag: str
         raise OptionError(
             f"several {kind}s in one, {shorten(text)!r}",
             expected=f"one {kind}",
-            remedy=f"repeat the option: {' '.join(f'{flag} {part}' for part in text.split(','))}",
+            remedy=f"repeat the option: {_repeated(text, flag)}",
         )
     if name not in registry:
         raise UnknownNameError(kind, name, registry)
@@ -70,6 +70,11 @@ def parse_named(text: str, registry: Mapping[str, type[T]], kind: str, flag: str
         raise OptionError(
             f"{error.found} in {shorten(text)!r}", expected=error.expected, remedy=error.remedy
         ) from None
+
+
+def _repeated(text: str, flag: str) -> str:
+    parts = [part if part.isprintable() else repr(part) for part in text.split(",")]
+    return shorten(" ".join(f"{flag} {part}" for part in parts), 200)
 
 
 def settings_of(thing: Named) -> dict[str, Value]:

@@ -37,8 +37,8 @@ class Output:
         if path is None:
             check_stdout()
         else:
-            spare_inputs("-o", path, inputs)
             check_writable(path)  # before the work, not after it
+            spare_inputs("-o", path, inputs)
         by_ending = "table" if path is None else ENDINGS.get(path.suffix.lower(), "table")
         return cls(cast(OutputFormat, format or by_ending), path)
 
@@ -67,8 +67,15 @@ class Output:
 def spare_inputs(flag: str, path: Path, inputs: Iterable[str]) -> None:
     """Refuse to write over a file that is read."""
     for file in inputs:
-        if path.exists() and Path(file).exists() and path.samefile(file):
+        if _is_same(path, Path(file)):
             raise click.UsageError(f"{flag} {path}: this is an input; choose another file.")
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except (OSError, ValueError):
+        return False  # one is not there; reading or writing it says what is wrong
 
 
 def tell_notes(notes: Iterable[str]) -> None:

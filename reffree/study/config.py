@@ -268,6 +268,8 @@ class _Loader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Refuse a key that comes twice, of which PyYAML would silently keep the last."""
+        if not isinstance(node, yaml.MappingNode):
+            raise _mistake("a map that is none", node)
         seen = set()
         for key_node, _ in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
