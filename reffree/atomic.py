@@ -16,12 +16,10 @@ from reffree.errors import InputError, Place, shorten
 
 def write_file(path: Path, text: Iterable[str | bytes]) -> None:
     """Write bytes, or text as UTF-8; ``-`` is stdout, a device or pipe is written to as it is."""
+    if str(path) == "-":
+        write_stdout(text)
+        return
     with _sentences(path):
-        if str(path) == "-":
-            sys.stdout.flush()
-            _write(sys.stdout.buffer, text, path)
-            sys.stdout.buffer.flush()
-            return
         target = Path(os.path.realpath(path))
         if target.is_dir():
             raise IsADirectoryError
@@ -36,6 +34,43 @@ def write_file(path: Path, text: Iterable[str | bytes]) -> None:
             temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def write_stdout(text: Iterable[str | bytes]) -> None:
+    """Write bytes, or text as UTF-8, to standard output; BrokenPipeError if its reader is gone."""
+    check_stdout()
+    try:
+        sys.stdout.flush()
+        _write(sys.stdout.buffer, text, Path("-"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise  # the reader has seen enough
+    except OSError as error:
+        raise lost_output(error) from None
+
+
+def check_stdout() -> None:
+    """Refuse a standard output that is closed, before the work and not after it."""
+    if sys.stdout is None:
+        raise _no_output("no standard output, since it is closed")
+
+
+def lost_output(error: OSError) -> InputError:
+    """Say that standard output takes no more; what is left in its buffer goes nowhere.
+
+    Otherwise Python would fail once more when it exits.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return _no_output(f"an output that cannot be written ({error.strerror})")
+
+
+def _no_output(found: str) -> InputError:
+    return InputError(
+        found,
+        expected="room for the result",
+        remedy="free some space, or write elsewhere with -o FILE",
+        place=Place(file="standard output"),
+    )
 
 
 def check_writable(path: Path) -> None:

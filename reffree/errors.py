@@ -32,7 +32,7 @@ class Place:
         """Name the known parts, widest first."""
         parts = []
         if self.file is not None:
-            parts.append(self.file)
+            parts.append(shorten(self.file, 1000))
         if self.line is not None:
             parts.append(f"line {self.line}")
         if self.system is not None:
@@ -68,7 +68,7 @@ class UnknownNameError(ReffreeError):
         near = difflib.get_close_matches(name, names, n=1)
         known_names = f"known: {', '.join(names)}" if names else "there is none"
         hint = f"did you mean {near[0]!r}? ({known_names})" if near else known_names
-        super().__init__(f"unknown {kind} {name!r}; {hint}")
+        super().__init__(f"unknown {kind} {shorten(name)!r}; {hint}")
 
 
 class EncoderError(ReffreeError):

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from types import NoneType
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
-from reffree.errors import InputError, OptionError, UnknownNameError
+from reffree.errors import InputError, OptionError, UnknownNameError, shorten
 
 Value = int | float | bool | str | None
 
@@ -39,9 +39,9 @@ def parse_named(text: str, registry: Mapping[str, type[T]], kind: str, flag: str
     name, _, given = text.partition(":")
     if "," in name:
         raise OptionError(
-            f"several {kind}s in one, {text!r}",
+            f"several {kind}s in one, {shorten(text)!r}",
             expected=f"one {kind}",
-            remedy=f"repeat the option: {' '.join(f'{flag} {part}' for part in text.split(','))}",
+            remedy=f"repeat the option: {_repeated(text, flag)}",
         )
     if name not in registry:
         raise UnknownNameError(kind, name, registry)
@@ -52,14 +52,14 @@ def parse_named(text: str, registry: Mapping[str, type[T]], kind: str, flag: str
         if key not in known:
             listed = ", ".join(_wording(k, hint) for k, hint in known.items())
             raise OptionError(
-                f"the option {option!r} of {name}",
+                f"the option {shorten(option)!r} of {name}",
                 expected=listed or "no options",
                 remedy=f"write {flag} {name}",
             )
         read = _read(value, known[key])
         if read is None:
             raise OptionError(
-                f"the option {option!r} of {name}",
+                f"the option {shorten(option)!r} of {name}",
                 expected=_wording(key, known[key]),
                 remedy=f"leave it out for the default: {flag} {name}",
             )
@@ -68,8 +68,13 @@ def parse_named(text: str, registry: Mapping[str, type[T]], kind: str, flag: str
         return registry[name](**values)
     except InputError as error:
         raise OptionError(
-            f"{error.found} in {text!r}", expected=error.expected, remedy=error.remedy
+            f"{error.found} in {shorten(text)!r}", expected=error.expected, remedy=error.remedy
         ) from None
+
+
+def _repeated(text: str, flag: str) -> str:
+    parts = [part if part.isprintable() else repr(part) for part in text.split(",")]
+    return shorten(" ".join(f"{flag} {part}" for part in parts), 200)
 
 
 def settings_of(thing: Named) -> dict[str, Value]:

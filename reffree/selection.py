@@ -13,11 +13,11 @@ import math
 from bisect import bisect_left, insort
 from collections import deque
 from dataclasses import dataclass, field
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reffree.bounds import check_whole
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
 
@@ -51,7 +51,7 @@ def select_top(scores: ArrayLike, k: int, min_gap: int = 1) -> Segmentation:
     >>> select_top([0.9, 0.8, 0.1, 0.7, 0.6, 0.9], k=3).boundaries
     (1, 2, 6)
     """
-    _check_whole("k", k, 0)
+    check_whole("k", k, 0)
     checked = _checked(scores)
     return _suppress(checked, np.arange(len(checked)), k, min_gap)
 
@@ -111,9 +111,9 @@ class AdaptiveThreshold:
 
     def __post_init__(self) -> None:
         """Refuse rates that the gap forbids and steps that lead nowhere."""
-        _check_whole("min_gap", self.min_gap, 1)
-        _check_whole("lifetime", self.lifetime, 1)
-        _check_whole("window", self.window, 1)
+        check_whole("min_gap", self.min_gap, 1)
+        check_whole("lifetime", self.lifetime, 1)
+        check_whole("window", self.window, 1)
         if not 0 < self.rate <= 1 / self.min_gap:
             raise InputError(
                 f"rate = {self.rate} with min_gap = {self.min_gap}",
@@ -181,7 +181,7 @@ def select_adaptive(scores: ArrayLike, controller: AdaptiveThreshold) -> Segment
 
 def _suppress(scores: Floats, candidates: NDArray[np.int64], k: int, min_gap: int) -> Segmentation:
     """Greedy non-maximum suppression until ``k`` candidates are accepted."""
-    _check_whole("min_gap", min_gap, 1)
+    check_whole("min_gap", min_gap, 1)
     is_blocked = np.zeros(len(scores), dtype=bool)
     accepted: list[int] = []
     for i in candidates[np.argsort(-scores[candidates], kind="stable")].tolist():
@@ -204,12 +204,3 @@ def _checked(scores: ArrayLike) -> Floats:
             remedy="leave out the document's ends, and score every gap",
         )
     return checked
-
-
-def _check_whole(name: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InputError(
-            f"{name} = {value}",
-            expected=f"a whole number, {least} or more",
-            remedy=f"write {name}={least} for the least",
-        )

@@ -554,7 +554,7 @@ def test_a_library_and_its_splitter():
         ("semantic-text-spliter", UnknownNameError, "did you mean 'semantic-text-splitter'"),
         ("chonkie-token:size=5", OptionError, "chunk_size=INTEGER"),
         ("chonkie-token:chunk_size=big", OptionError, "chunk_size=INTEGER"),
-        ("chonkie-token:chunk_size=0", OptionError, "expected 1 or more"),
+        ("chonkie-token:chunk_size=0", OptionError, "a whole number, 1 or more"),
         ("chonkie-token:tokenizer=gpt2", OptionError, "tokenizer=character or tokenizer=word"),
         ("chonkie-semantic:embed=x", OptionError, "the option 'embed=x'"),
         ("chonkie-semantic:threshold=1", OptionError, "between 0 and 1"),

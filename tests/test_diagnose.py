@@ -394,7 +394,7 @@ def test_systems_without_a_sag_loss_cannot_be_chosen_from():
     [
         ({"threshold": 0.0}, "threshold 0.0; expected a cosine above 0, at most 1"),
         ({"threshold": float("nan")}, "threshold nan"),
-        ({"seeds": 0}, "found 0 seeds; expected 1 or more"),
+        ({"seeds": 0}, "found seeds = 0; expected a whole number, 1 or more"),
         ({"metrics": ["arp_pair", "pk:k=3"]}, "gold-based metric 'pk:k=3'"),
         ({"metrics": "gold"}, "gold-based metric 'gold'"),
     ],

@@ -337,20 +337,22 @@ def test_counts_add_up_over_documents(metric):
 
 @pytest.mark.parametrize("metric", NEAR_MISSES)
 def test_n_t_is_a_whole_number_of_units(metric):
-    with pytest.raises(InputError, match="found n_t 0; expected 1 or more"):
+    with pytest.raises(InputError, match="found n_t = 0; expected a whole number, 1 or more"):
         metric(0)
-    with pytest.raises(InputError, match=r"found n_t 1\.5; expected a whole number"):
+    with pytest.raises(InputError, match=r"found n_t = 1\.5; expected a whole number"):
         metric(1.5)
     assert metric() == metric(2) == metric(np.int64(2))
-    assert evaluate(metric(10**12), [5, 5], [4, 6]) == pytest.approx(1)
+    assert evaluate(metric(10**9), [5, 5], [4, 6]) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("option", ["insertion", "deletion", "shift"])
 def test_costs_are_finite_and_not_negative(option):
     for cost in (-1, math.nan):
-        with pytest.raises(InputError, match=f"found {option} {cost}; expected 0 or more"):
+        with pytest.raises(
+            InputError, match=f"found {option} = {cost}; expected a number, 0 or more"
+        ):
             Ghd(**{option: cost})
-    with pytest.raises(InputError, match=f"found {option} inf; expected a finite cost"):
+    with pytest.raises(InputError, match=f"found {option} = inf; expected a number"):
         Ghd(**{option: math.inf})
 
 

@@ -186,7 +186,7 @@ def test_only_bor_is_pooled():
 
 @pytest.mark.parametrize("metric", TOLERANT, ids=lambda metric: metric.name)
 def test_negative_windows_are_refused(metric):
-    with pytest.raises(InputError, match="found w -1; expected 0 or more"):
+    with pytest.raises(InputError, match="found w = -1; expected a whole number, 0 or more"):
         metric(w=-1)
 
 

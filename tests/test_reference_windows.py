@@ -311,14 +311,14 @@ def test_inputs_stay_as_they_are():
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_a_window_holds_something(metric):
-    with pytest.raises(InputError, match="found k 0; expected 1 or more; leave k out"):
+    with pytest.raises(InputError, match="found k = 0; expected a whole number, 1 or more; leave it out"):
         metric(k=0)
 
 
 def test_costs_are_not_negative():
-    with pytest.raises(InputError, match=r"found c_miss -0.1; expected 0 or more"):
+    with pytest.raises(InputError, match=r"found c_miss = -0.1; expected a number, 0 or more"):
         PrError(c_miss=-0.1)
-    with pytest.raises(InputError, match="found c_fa nan; expected 0 or more"):
+    with pytest.raises(InputError, match="found c_fa = nan; expected a number, 0 or more"):
         PrError(c_fa=float("nan"))
 
 

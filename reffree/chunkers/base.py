@@ -56,16 +56,6 @@ def library(module: str, package: str, user: str) -> Any:  # noqa: ANN401  (a mo
         ) from None
 
 
-def check_at_least(least: int, option: str, value: int) -> None:
-    """Refuse an option below its smallest value."""
-    if value < least:
-        raise InputError(
-            f"{option}={value}",
-            expected=f"{least} or more",
-            remedy=f"write {option}={least} or a larger number",
-        )
-
-
 def said_by(error: BaseException) -> str:
     """Quote an exception of other people's code on one line."""
     words = shorten(" ".join(str(error).split()), 200)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from reffree.chunkers.base import Span, check_at_least, library
+from reffree.bounds import check_whole
+from reffree.chunkers.base import Span, library
 from reffree.chunkers.spans import locate
 from reffree.errors import InputError
 
@@ -32,7 +33,7 @@ class ChonkieToken:
 
     def __post_init__(self) -> None:
         """Refuse sizes that chonkie refuses."""
-        check_at_least(1, "chunk_size", self.chunk_size)
+        check_whole("chunk_size", self.chunk_size, 1)
 
     def __call__(self, text: str) -> Sequence[Span]:
         """Cut a text."""
@@ -56,9 +57,9 @@ class ChonkieSentence:
 
     def __post_init__(self) -> None:
         """Refuse sizes that chonkie refuses."""
-        check_at_least(1, "chunk_size", self.chunk_size)
-        check_at_least(1, "min_sentences_per_chunk", self.min_sentences_per_chunk)
-        check_at_least(1, "min_characters_per_sentence", self.min_characters_per_sentence)
+        check_whole("chunk_size", self.chunk_size, 1)
+        check_whole("min_sentences_per_chunk", self.min_sentences_per_chunk, 1)
+        check_whole("min_characters_per_sentence", self.min_characters_per_sentence, 1)
 
     def __call__(self, text: str) -> Sequence[Span]:
         """Cut a text."""
@@ -84,8 +85,8 @@ class ChonkieRecursive:
 
     def __post_init__(self) -> None:
         """Refuse sizes that chonkie refuses."""
-        check_at_least(1, "chunk_size", self.chunk_size)
-        check_at_least(1, "min_characters_per_chunk", self.min_characters_per_chunk)
+        check_whole("chunk_size", self.chunk_size, 1)
+        check_whole("min_characters_per_chunk", self.min_characters_per_chunk, 1)
 
     def __call__(self, text: str) -> Sequence[Span]:
         """Cut a text."""
@@ -119,10 +120,10 @@ class ChonkieSemantic:
 
     def __post_init__(self) -> None:
         """Refuse values that chonkie refuses."""
-        check_at_least(1, "chunk_size", self.chunk_size)
-        check_at_least(1, "similarity_window", self.similarity_window)
-        check_at_least(1, "min_sentences_per_chunk", self.min_sentences_per_chunk)
-        check_at_least(1, "min_characters_per_sentence", self.min_characters_per_sentence)
+        check_whole("chunk_size", self.chunk_size, 1)
+        check_whole("similarity_window", self.similarity_window, 1)
+        check_whole("min_sentences_per_chunk", self.min_sentences_per_chunk, 1)
+        check_whole("min_characters_per_sentence", self.min_characters_per_sentence, 1)
         if not 0 < self.threshold < 1:
             raise InputError(
                 f"threshold={self.threshold:g}",

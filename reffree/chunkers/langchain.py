@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from reffree.chunkers.base import Span, check_at_least, library
+from reffree.bounds import check_whole
+from reffree.chunkers.base import Span, library
 from reffree.chunkers.spans import locate
 from reffree.errors import InputError
 
@@ -95,8 +96,8 @@ def _without_warnings() -> Iterator[None]:
 
 
 def _check(chunk_size: int, chunk_overlap: int) -> None:
-    check_at_least(1, "chunk_size", chunk_size)
-    check_at_least(0, "chunk_overlap", chunk_overlap)
+    check_whole("chunk_size", chunk_size, 1)
+    check_whole("chunk_overlap", chunk_overlap, 0)
     if chunk_overlap > chunk_size:
         raise InputError(
             f"chunk_overlap={chunk_overlap}",

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from reffree.chunkers.base import Span, check_at_least, library
+from reffree.bounds import check_whole
+from reffree.chunkers.base import Span, library
 from reffree.chunkers.spans import trimmed
 
 PACKAGE = "semantic-text-splitter"
@@ -26,7 +27,7 @@ class SemanticTextSplitter:
 
     def __post_init__(self) -> None:
         """Refuse sizes that the library refuses."""
-        check_at_least(1, "chunk_size", self.chunk_size)
+        check_whole("chunk_size", self.chunk_size, 1)
 
     def __call__(self, text: str) -> Sequence[Span]:
         """Cut a text."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from reffree.atomic import lost_output
 from reffree.errors import OptionError, ReffreeError, UnknownNameError
 
 COMMANDS = {
@@ -89,3 +90,16 @@ def main(args: Sequence[str] | None = None) -> Any:  # noqa: ANN401  (click's ow
         # The reader of our output has gone; leave quietly, also when Python flushes at exit.
         sys.stdout = None
         sys.exit(1)
+    except OSError as error:
+        if not _is_of_stdout(error):
+            raise
+        click.echo(f"reffree: error: {lost_output(error)}", err=True)
+        sys.exit(1)
+
+
+def _is_of_stdout(error: OSError) -> bool:
+    """Whether it was click that could not write a line, rather than anything of a file."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    return frame is not None and frame.tb_frame.f_globals.get("__name__") == "click.utils"

@@ -7,8 +7,10 @@ from typing import Unpack
 
 import click
 
+from reffree.bounds import Positive
 from reffree.cli.file_options import corpora_argument, output_options, reading_options
 from reffree.cli.inputs import Reading, read_corpus
+from reffree.cli.options import whole
 from reffree.cli.output import Output
 
 
@@ -19,7 +21,7 @@ from reffree.cli.output import Output
 )
 @click.option(
     "--n-t",
-    type=click.IntRange(min=1),
+    type=whole(Positive),
     default=2,
     show_default=True,
     help="Boundaries nearer than this many units are near misses.",

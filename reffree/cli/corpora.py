@@ -20,6 +20,7 @@ from reffree.cli.inputs import (
     with_systems,
 )
 from reffree.cli.output import Output
+from reffree.formats import corpus_names
 
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
@@ -77,14 +78,5 @@ class StudyInputs:
 
 def _read_apart(given: Reading) -> dict[str, Corpus]:
     """Read every argument as a corpus of its own, called by its file's name without extension."""
-    paths = given["corpora"]
-    names = ["stdin" if path == "-" else Path(path).stem for path in paths]
-    if len(set(names)) < len(names):
-        names = list(paths)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise click.UsageError(f"{twice} twice: name every corpus once.")
-    return {
-        name: read_corpus({**given, "corpora": (path,)})
-        for name, path in zip(names, paths, strict=True)
-    }
+    named = corpus_names(given["corpora"])
+    return {name: read_corpus({**given, "corpora": (path,)}) for name, path in named.items()}

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
+from reffree.bounds import Count, Resamples
 from reffree.cli.corpora import StudyOptions
 from reffree.cli.file_options import table_option
-from reffree.cli.options import together
+from reffree.cli.options import together, whole
 from reffree.cli.scoring_options import (
     average_option,
     metric_option,
@@ -43,14 +44,14 @@ correlation_options = together(
     average_option,
     click.option(
         "--resamples",
-        type=click.IntRange(min=100),
+        type=whole(Resamples),
         default=1000,
         show_default=True,
         help="Resamples of documents, for intervals.",
     ),
     click.option(
         "--texts",
-        type=click.IntRange(min=0),
+        type=whole(Count),
         default=3,
         show_default=True,
         help="Documents of each corpus whose text goes into the JSON, for reffree report.",

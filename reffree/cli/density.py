@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from reffree.bounds import Positive
 from reffree.cli.corpora import StudyInputs, StudyOptions
 from reffree.cli.encoding_options import encoding_options
 from reffree.cli.file_options import corpora_argument, output_options, reading_options
+from reffree.cli.options import whole
 from reffree.cli.scoring_options import (
     metric_option,
     system_of_one_corpus,
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 @click.option(
     "--gap",
     "min_gap",
-    type=click.IntRange(min=1),
+    type=whole(Positive),
     default=3,
     show_default=True,
     help="Units between two boundaries of a sweep.",

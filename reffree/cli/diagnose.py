@@ -6,9 +6,11 @@ from typing import Unpack
 
 import click
 
+from reffree.bounds import Repetitions
 from reffree.cli.corpora import StudyInputs, StudyOptions
 from reffree.cli.encoding_options import encoding_options
 from reffree.cli.file_options import corpora_argument, output_options, reading_options
+from reffree.cli.options import whole
 from reffree.cli.scoring_options import metric_option, system_of_one_corpus, vector_options
 
 
@@ -31,7 +33,7 @@ from reffree.cli.scoring_options import metric_option, system_of_one_corpus, vec
 )
 @click.option(
     "--seeds",
-    type=click.IntRange(min=1),
+    type=whole(Repetitions),
     default=5,
     show_default=True,
     help="Draws of every damage.",

@@ -10,7 +10,8 @@ from typing import cast
 
 import click
 
-from reffree.cli.options import Decorator, together
+from reffree.bounds import Count, Positive
+from reffree.cli.options import Decorator, together, whole
 from reffree.encoders.options import BACKENDS, CHOICES, Encoding
 
 
@@ -88,7 +89,7 @@ _how_to_encode = together(
     model_settings(hidden=True),
     click.option(
         "--context",
-        type=click.IntRange(min=0),
+        type=whole(Count),
         default=0,
         show_default=True,
         metavar="K",
@@ -113,7 +114,7 @@ _how_to_encode = together(
     ),
     click.option(
         "--batch-tokens",
-        type=click.IntRange(min=1),
+        type=whole(Positive),
         help="Tokens per encoder batch, padding included; by default chosen for the device.",
     ),
     click.option("--offline", is_flag=True, help="Never connect to a model hub."),

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import click
+
+from reffree.bounds import bounds_in
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def whole(hint: object) -> click.IntRange:
+    """Take whole numbers within the bounds that stand beside a keyword's type."""
+    bounds = bounds_in(hint)
+    if bounds is None:
+        raise TypeError(f"{hint} has no bounds")
+    return click.IntRange(bounds.least, bounds.most)
 
 
 def together(*options: Decorator) -> Decorator:

@@ -11,8 +11,7 @@ from typing import cast
 
 import click
 
-from reffree.atomic import check_writable, write_file
-from reffree.errors import InputError, Place
+from reffree.atomic import check_stdout, check_writable, write_file, write_stdout
 from reffree.report.score import OutputFormat
 
 ENDINGS: dict[str, OutputFormat] = {
@@ -35,9 +34,11 @@ class Output:
         """Choose the format by the file's ending if it is not given; spare the input files."""
         if path is not None and str(path) == "-":
             path = None
-        if path is not None:
-            spare_inputs("-o", path, inputs)
+        if path is None:
+            check_stdout()
+        else:
             check_writable(path)  # before the work, not after it
+            spare_inputs("-o", path, inputs)
         by_ending = "table" if path is None else ENDINGS.get(path.suffix.lower(), "table")
         return cls(cast(OutputFormat, format or by_ending), path)
 
@@ -58,7 +59,7 @@ class Output:
         if self.path is not None:
             write_file(self.path, [text])
         else:
-            _to_stdout(text)
+            write_stdout([text])
         if self.format != "table" or self.path is not None:
             tell_notes(notes)
 
@@ -66,28 +67,18 @@ class Output:
 def spare_inputs(flag: str, path: Path, inputs: Iterable[str]) -> None:
     """Refuse to write over a file that is read."""
     for file in inputs:
-        if path.exists() and Path(file).exists() and path.samefile(file):
+        if _is_same(path, Path(file)):
             raise click.UsageError(f"{flag} {path}: this is an input; choose another file.")
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except (OSError, ValueError):
+        return False  # one is not there; reading or writing it says what is wrong
 
 
 def tell_notes(notes: Iterable[str]) -> None:
     """Say on standard error what the user should know of a result."""
     for note in notes:
         click.echo(f"reffree: note: {note}", err=True)
-
-
-def _to_stdout(text: str) -> None:
-    try:
-        sys.stdout.buffer.write(text.encode())
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        raise  # the reader has seen enough
-    except OSError as error:
-        # What is left in the buffer goes nowhere, or Python fails once more when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise InputError(
-            f"an output that cannot be written ({error.strerror})",
-            expected="room for the result",
-            remedy="free some space, or write elsewhere with -o FILE",
-            place=Place(file="standard output"),
-        ) from None

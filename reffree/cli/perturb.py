@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from reffree.bounds import Repetitions
 from reffree.cli.corpora import StudyInputs, StudyOptions
 from reffree.cli.encoding_options import encoding_options
 from reffree.cli.file_options import corpora_argument, format_option, reading_options
 from reffree.cli.inputs import read_corpus
+from reffree.cli.options import whole
 from reffree.cli.output import tell_notes
 from reffree.cli.scoring_options import metric_option, unsegmented_option, vector_options
 
@@ -56,7 +58,7 @@ EITHER_WAY |= {"convention"}
 )
 @click.option(
     "--seeds",
-    type=click.IntRange(min=1),
+    type=whole(Repetitions),
     default=20,
     show_default=True,
     help="With --study: draws of every strength.",

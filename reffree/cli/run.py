@@ -39,8 +39,10 @@ def command(config: Path, corpora: tuple[str, ...], output: Path | None, fresh: 
     """
     from reffree.study.config import load_config
 
-    named = dict(split_system(each, "--corpus") for each in corpora) or None
-    loaded = load_config(config, named)
+    named = dict(split_system(each, "--corpus") for each in corpora)
+    if len(named) < len(corpora):
+        raise click.UsageError("--corpus twice with one NAME: give every corpus its own.")
+    loaded = load_config(config, named or None)
     folder = output or Path("results") / loaded.name
 
     from reffree.report.study import render

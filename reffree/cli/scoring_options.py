@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import click
 
+from reffree.bounds import MOST_SEED, check_whole, parse_bytes
 from reffree.cli.options import Decorator, together
+from reffree.errors import shorten
 
 
 def metric_option(text: str) -> Decorator:
@@ -81,15 +82,16 @@ def _bytes(ctx: click.Context, param: click.Parameter, text: str | None) -> int 
     """Read a size such as 500M."""
     if text is None:
         return None
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", text.strip().lower())
-    if not found or float(found[1]) == 0:
-        raise click.UsageError(f"--memory {text}: expected a size, such as 2G or 500M.")
-    return int(float(found[1]) * 1024 ** " kmgt".index(found[2] or " "))
+    size = parse_bytes(text)
+    if size is None:
+        raise click.UsageError(f"--memory {shorten(text)}: expected a size, such as 2G or 500M.")
+    return size
 
 
-def _not_negative(ctx: click.Context, param: click.Parameter, seed: int) -> int:
+def _seed(ctx: click.Context, param: click.Parameter, seed: int) -> int:
     if seed < 0:
         raise click.UsageError(f"--seed {seed} is negative: use 0 or more.")
+    check_whole("--seed", seed, most=MOST_SEED)
     return seed
 
 
@@ -98,7 +100,7 @@ seed_option = click.option(
     type=int,
     default=0,
     show_default=True,
-    callback=_not_negative,
+    callback=_seed,
     help="Seed of everything random.",
 )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from reffree.encoders.options import ModelSettings
 from reffree.encoders.packages import UNREAD_FILES, sha256, short_hash
-from reffree.errors import EncoderError, OptionError
+from reffree.errors import EncoderError, OptionError, shorten
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "*.spm")
 
@@ -22,13 +22,17 @@ LEAST_MAX_LENGTH = 4
 
 
 def check_folder(folder: Path, settings: ModelSettings) -> None:
-    """Refuse a folder without weights or tokenizer, with pickles for weights, or with code."""
+    """Refuse a folder without weights or tokenizer, with pickles for weights, or with code.
+
+    A folder that describes no model is not looked through: it may be the root of a disk.
+    """
     allowed = ["*.safetensors", *(["*.bin"] if settings.allow_pickle else [])]
-    if not any(found for pattern in allowed for found in folder.rglob(pattern)):
+    describes = any((folder / name).is_file() for name in ("config.json", "modules.json"))
+    if not describes or not any(found for name in allowed for found in folder.rglob(name)):
         raise EncoderError(
-            f"{folder}: found no .safetensors weights; expected a model folder as "
-            "save_pretrained writes it; check the path, save the model again in that format, or "
-            "pass --allow-pickle for .bin weights that you trust"
+            f"{folder}: found no .safetensors weights with their config.json; expected a model "
+            "folder as save_pretrained writes it; check the path, save the model again in that "
+            "format, or pass --allow-pickle for .bin weights that you trust"
         )
     if not settings.trust_remote_code:
         for name in ("config.json", "tokenizer_config.json"):
@@ -157,8 +161,14 @@ def hash_folder(folder: Path) -> str:
     """Hash every file of a model by name and content, but for what describes it to people."""
     digest = hashlib.sha256()
     files = (p for p in folder.rglob("*") if p.is_file() and p.name not in UNREAD_FILES)
-    for path in sorted(files):
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{sha256(path)}\n".encode())
+    try:
+        for path in sorted(files):
+            digest.update(f"{path.relative_to(folder).as_posix()}\0{sha256(path)}\n".encode())
+    except OSError as error:
+        raise EncoderError(
+            f"{folder}: found a file that cannot be read ({error.strerror}); expected a model "
+            "folder as save_pretrained writes it; change its permissions"
+        ) from None
     return short_hash(digest.hexdigest())
 
 
@@ -193,8 +203,8 @@ def _read_json(path: Path, default: Any) -> Any:  # noqa: ANN401  (JSON is any)
         return default
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError, OSError) as error:
         raise EncoderError(
-            f"{path}: found broken JSON ({error}); expected a model's configuration; "
-            "download or save the model again"
+            f"{path}: found broken JSON ({shorten(str(error), 120)}); expected a model's "
+            "configuration; download or save the model again"
         ) from None

@@ -30,6 +30,7 @@ from reffree.encoders.options import ModelSettings
 from reffree.encoders.packages import PACKAGED, packaged_folder
 from reffree.encoders.registry import ALIASES, DEFAULT_ENCODER, Loader
 from reffree.errors import EncoderError, OptionError
+from reffree.folders import user_path
 
 __all__ = ["DEFAULT_ENCODER", "ModelFolder", "describe", "find_model"]
 
@@ -67,8 +68,9 @@ def find_model(
         if PACKAGED[name].is_whole_folder:
             return describe(path, model, revision, settings)
         return _describe_files(path, name, settings)
-    folder = Path(name).expanduser()
+    folder = user_path(name)
     if name.strip() and name not in ALIASES and os.path.isdir(folder):  # noqa: PTH112  (also for names too long)
+        check_folder(folder, settings)
         return describe(folder, folder.resolve().name, hash_folder(folder), settings)
     if not name.strip() or folder.is_absolute() or name.startswith((".", "~")):
         raise EncoderError(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal, TypedDict, get_args
 
+from reffree.bounds import Count, Positive
 from reffree.errors import OptionError
 
 Pooling = Literal["mean", "cls", "lasttoken"]
@@ -44,13 +45,13 @@ class Encoding(ModelKeywords, total=False):
     """Keywords of every function that encodes; `EncoderOptions` has their meaning and defaults."""
 
     encoder: str | None
-    context: int
+    context: Count
     drop_backchannels: bool
     drop_repeats: bool
     device: str
     device_map: str | Mapping[str, str | int] | None
     backend: Backend
-    batch_tokens: int | None
+    batch_tokens: Positive | None
     offline: bool
     cache: bool
     cache_dir: Path | str | None

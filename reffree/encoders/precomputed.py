@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import lzma
+import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -16,7 +19,12 @@ from reffree.encoders.base import EncoderSpec
 from reffree.encoders.embed import Embeddings
 from reffree.errors import InputError, Place
 
-ZIP_ERRORS = (zipfile.BadZipFile, zlib.error)
+BROKEN = (
+    *(ValueError, EOFError, MemoryError, NotImplementedError, OverflowError, TypeError, KeyError),
+    *(SyntaxError, RecursionError, tokenize.TokenError, struct.error, RuntimeError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+)
+"""What numpy and zipfile raise on damaged files: a header is Python's syntax, a zip may be any."""
 
 
 def from_arrays(
@@ -78,28 +86,29 @@ def from_file(corpus: Corpus, path: Path) -> Embeddings:
     """Read ``.npz`` (one array per document id) or ``.npy`` (all units stacked in corpus order)."""
     place = Place(file=str(path))
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            arrays = _split(loaded, corpus, place)
-        else:
-            with loaded:
-                missing = [doc.id for doc in corpus.documents if doc.id not in loaded]
-                unknown = sorted(loaded.keys() - {doc.id for doc in corpus.documents})
-                if unknown and not missing:
-                    raise InputError(
-                        f"an array for {unknown[0]!r}, which the corpus does not have",
-                        expected="one array per document, named by its id",
-                        remedy="check that vectors and corpus belong together",
-                        place=place,
-                    )
-                if missing:
-                    raise InputError(
-                        f"no array for document {missing[0]!r} ({len(missing)} missing)",
-                        expected="one array per document, named by its id",
-                        remedy="save them with numpy.savez(file, **{id: array})",
-                        place=place,
-                    )
-                arrays = [loaded[doc.id] for doc in corpus.documents]
+        with path.open("rb") as handle:  # numpy leaves a damaged file open
+            loaded = np.load(handle, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                arrays = _split(loaded, corpus, place)
+            else:
+                with loaded:
+                    missing = [doc.id for doc in corpus.documents if doc.id not in loaded]
+                    unknown = sorted(loaded.keys() - {doc.id for doc in corpus.documents})
+                    if unknown and not missing:
+                        raise InputError(
+                            f"an array for {unknown[0]!r}, which the corpus does not have",
+                            expected="one array per document, named by its id",
+                            remedy="check that vectors and corpus belong together",
+                            place=place,
+                        )
+                    if missing:
+                        raise InputError(
+                            f"no array for document {missing[0]!r} ({len(missing)} missing)",
+                            expected="one array per document, named by its id",
+                            remedy="save them with numpy.savez(file, **{id: array})",
+                            place=place,
+                        )
+                    arrays = [loaded[doc.id] for doc in corpus.documents]
     except OSError as error:
         raise InputError(
             f"a file that cannot be opened ({error.strerror or 'unreadable'})",
@@ -107,7 +116,7 @@ def from_file(corpus: Corpus, path: Path) -> Embeddings:
             remedy="check the path",
             place=place,
         ) from None
-    except (ValueError, EOFError, MemoryError, NotImplementedError, *ZIP_ERRORS):
+    except BROKEN:
         raise InputError(
             "a file that is no array of numbers",
             expected="a .npy or .npz file of numbers, without pickled objects",

@@ -18,6 +18,7 @@ from reffree.encoders.options import EncoderOptions
 from reffree.encoders.ray_actors import Actors
 from reffree.encoders.sharding import Filled
 from reffree.errors import EncoderError
+from reffree.folders import user_path
 
 TEXTS_PER_ITEM = 4096
 """Texts that an actor encodes in one go; what an interrupted run may lose per actor."""
@@ -57,8 +58,8 @@ def same_encoder(options: EncoderOptions, spec: EncoderSpec) -> Encoder:
 def for_actors(options: EncoderOptions) -> EncoderOptions:
     """Name folders as every process of this host finds them."""
     name = options.encoder
-    if name is not None and Path(name).expanduser().is_dir():
-        options = replace(options, encoder=str(Path(name).expanduser().resolve()))
+    if name is not None and user_path(name).is_dir():
+        options = replace(options, encoder=str(user_path(name).resolve()))
     return options
 
 

@@ -21,6 +21,7 @@ from safetensors import SafetensorError, safe_open
 from reffree.encoders.models import DEFAULT_ENCODER, ModelFolder, find_model
 from reffree.encoders.sentence_transformer import LOADING_ERRORS
 from reffree.errors import EncoderError, InputError, Place, counted, shorten
+from reffree.folders import user_path
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -251,7 +252,7 @@ def open_word_vectors(
 ) -> ModelWordVectors | FileWordVectors:
     """Word vectors of a text file, a model folder, a model's name, or the packaged model."""
     if source is not None:
-        path = Path(source).expanduser()
+        path = user_path(source)
         if os.path.isfile(path) or path.suffix.lower() in VECTOR_FILES:  # noqa: PTH113  (also for names too long)
             return FileWordVectors(path)
     return ModelWordVectors(

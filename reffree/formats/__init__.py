@@ -5,9 +5,9 @@ Each format has a module of its own: jsonl, choi, segeval, segeval_tsv, nltk, di
 qmsum.
 """
 
-from reffree.formats.loading import load
+from reffree.formats.loading import corpus_names, load
 from reffree.formats.readers import FORMATS
 from reffree.formats.saving import save
 from reffree.formats.system import read_system
 
-__all__ = ["FORMATS", "load", "read_system", "save"]
+__all__ = ["FORMATS", "corpus_names", "load", "read_system", "save"]

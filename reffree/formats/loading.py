@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, Place
+from reffree.errors import InputError, OptionError, Place, shorten
 from reffree.formats.companion import find_text, missing_text
 from reffree.formats.labels import Label, attach
 from reffree.formats.readers import check_names, read
@@ -72,6 +72,29 @@ def load(
             remedy="leave out --text",
         )
     return Corpus.merge(parts)
+
+
+def corpus_names(paths: Sequence[str]) -> dict[str, str]:
+    """Name corpora that are read apart: name → path, in order.
+
+    A file's name without its extension; the paths as they were given where two files share it.
+
+    >>> corpus_names(["a/talks.jsonl", "b/meetings.jsonl"])
+    {'talks': 'a/talks.jsonl', 'meetings': 'b/meetings.jsonl'}
+    >>> list(corpus_names(["a/talks.jsonl", "b/talks.jsonl"]))
+    ['a/talks.jsonl', 'b/talks.jsonl']
+    """
+    names = ["stdin" if path == "-" else Path(path).stem for path in paths]
+    if len(set(names)) < len(names):
+        names = list(paths)
+    for name in names:
+        if names.count(name) > 1:
+            raise OptionError(
+                f"the corpus {shorten(name)!r} twice",
+                expected="files that differ",
+                remedy="name every corpus once",
+            )
+    return dict(zip(names, paths, strict=True))
 
 
 def _check_paths(paths: Sequence[object], text: object) -> None:

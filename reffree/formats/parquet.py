@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from reffree.corpus import Document
-from reffree.errors import InputError, Place
+from reffree.errors import InputError, Place, shorten
 from reffree.formats import jsonl
 from reffree.formats.source import Source, unreadable
 
@@ -30,16 +31,23 @@ def tables(
     """Yield rows as corpus JSONL would have them, from row ``start`` (0 is the first)."""
     place = source.place()
     pa, pq = _pyarrow(place)
-    try:
-        file = pq.ParquetFile(source.path)
-    except OSError as error:
-        raise unreadable(error, place) from None
-    except pa.ArrowInvalid as error:
-        raise _refusal(str(error), place) from None
-    with file:
+    with _sentences(pa, place), pq.ParquetFile(source.path) as file:
         stop = file.metadata.num_rows if count is None else start + count
         for row, table in _rows(file, start, stop):
             yield table, Place(file=f"{source.name}, row {row + 1}")
+
+
+@contextmanager
+def _sentences(pa: Any, place: Place) -> Iterator[None]:  # noqa: ANN401  (a module)
+    """Turn what pyarrow and the system say about a file into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        # What pyarrow says of damaged contents has no number of the system's.
+        told = _refusal(str(error), place) if error.errno is None else unreadable(error, place)
+        raise told from None
+    except (pa.ArrowException, UnicodeDecodeError, KeyError, OverflowError, ValueError) as error:
+        raise _refusal(str(error), place) from None
 
 
 def _rows(file: Any, start: int, stop: int) -> Iterator[tuple[int, dict[str, object]]]:  # noqa: ANN401
@@ -84,7 +92,7 @@ def _pyarrow(place: Place) -> tuple[Any, Any]:
 def _refusal(reason: str, place: Place) -> InputError:
     first = reason.strip().splitlines()[0] if reason.strip() else "no reason given"
     return InputError(
-        f"a file that is not Parquet ({first})",
+        f"a file that is not Parquet ({shorten(first, 120)})",
         expected="Parquet, as its name says",
         remedy="write it again, or use corpus JSONL",
         place=place,

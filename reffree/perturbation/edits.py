@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 
-from reffree.errors import InputError
+from reffree.bounds import check_whole
 from reffree.segmentation import Segmentation
 
 
@@ -159,11 +158,6 @@ def _targets(
 
 
 def whole_number(option: str, value: int) -> int:
-    """Refuse anything but a number of things."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
-        raise InputError(
-            f"{option} = {value}",
-            expected="a whole number, 0 or more",
-            remedy="write 2 for two boundaries or units",
-        )
+    """Return a number of things as Python's own; refuse anything else."""
+    check_whole(option, value, remedy="write 2 for two boundaries or units")
     return int(value)

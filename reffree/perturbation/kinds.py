@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from reffree.bounds import MANY, check_number
 from reffree.errors import InputError
 from reffree.naming import parse_named, settings_of
 from reffree.perturbation.edits import (
@@ -76,7 +77,7 @@ class Insertion(Amount):
     """Insert boundaries: `insertion`. A share may exceed 1: 2.0 inserts two for each there is."""
 
     name: ClassVar[str] = "insertion"
-    largest_share: ClassVar[float] = math.inf
+    largest_share: ClassVar[float] = MANY
 
     def __call__(self, segmentation: Segmentation, rng: np.random.Generator) -> Perturbed:
         """Perturb one segmentation."""
@@ -143,7 +144,7 @@ class Mixture:
         for option in ("share", "removal", "insertion", "transposition"):
             value = getattr(self, option)
             if value is not None:
-                largest = math.inf if option == "insertion" else 1.0
+                largest = MANY if option == "insertion" else 1.0
                 object.__setattr__(self, option, _share(option, value, largest))
         object.__setattr__(self, "distance", whole_number("distance", self.distance))
         if (self.removal or 0.0) + (self.transposition or 0.0) > 1:
@@ -220,10 +221,5 @@ def _rounded(expected: float, rounding: float) -> int:
 
 
 def _share(option: str, value: float, largest: float) -> float:
-    if not 0 <= value <= largest or math.isinf(value):
-        raise InputError(
-            f"{option} = {value}",
-            expected="0 or more" if math.isinf(largest) else f"a share from 0 to {largest:g}",
-            remedy="write 0.3 for three in ten boundaries",
-        )
+    check_number(option, value, 0, largest, remedy="write 0.3 for three in ten boundaries")
     return float(value)

@@ -6,16 +6,14 @@ distance, where near misses cost part of an edit, and the generalised Hamming di
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
 
-from reffree.errors import InputError
+from reffree.bounds import check_number, check_whole
 from reffree.reference.edits_kernel import Edits, Integers, cheapest_edits
-from reffree.reference.metric import Direction, check_at_least, ratio
+from reffree.reference.metric import Direction, ratio
 from reffree.reference.pairs import Floats, Pairs
 
 
@@ -31,13 +29,7 @@ class BoundaryEditDistance:
     n_t: int = 2
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_t, Integral):
-            raise InputError(
-                f"n_t {self.n_t!r}",
-                expected="a whole number of units",
-                remedy="leave n_t out for its default",
-            )
-        check_at_least("n_t", self.n_t, 1)
+        check_whole("n_t", self.n_t, 1)
 
     def edits(self, pairs: Pairs) -> Edits:
         """Cheapest edits, an addition at n_t and a shift at d, so that sums are whole numbers."""
@@ -191,14 +183,7 @@ class Ghd:
 
     def __post_init__(self) -> None:
         for name in ("insertion", "deletion", "shift"):
-            cost = getattr(self, name)
-            check_at_least(name, cost, 0)
-            if math.isinf(cost):
-                raise InputError(
-                    f"{name} {cost}",
-                    expected="a finite cost",
-                    remedy=f"leave {name} out for its default",
-                )
+            check_number(name, getattr(self, name), 0)
 
     def counts(self, pairs: Pairs) -> Floats:
         """Distance and number of each pair, (pairs, 2)."""

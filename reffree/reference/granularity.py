@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
+from reffree.bounds import check_whole
 from reffree.masses import Masses
 from reffree.reference.matching import matched_boundaries
-from reffree.reference.metric import Direction, check_at_least, ratio
+from reffree.reference.metric import Direction, ratio
 from reffree.reference.pairs import Floats, Pairs
 
 
@@ -106,7 +107,7 @@ class WF1:
 
     def __post_init__(self) -> None:
         """Refuse a negative window."""
-        check_at_least("w", self.w, 0)
+        check_whole("w", self.w)
 
     def counts(self, pairs: Pairs) -> Floats:
         """Hypothesis boundaries, near ones and all; reference boundaries, near ones and all."""
@@ -139,7 +140,7 @@ class WF1OneToOne:
 
     def __post_init__(self) -> None:
         """Refuse a negative window."""
-        check_at_least("w", self.w, 0)
+        check_whole("w", self.w)
 
     def counts(self, pairs: Pairs) -> Floats:
         """Matched, hypothesis and reference boundaries."""

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
-from reffree.errors import InputError
 from reffree.reference.pairs import Floats, Given, Pairs, is_single
 
 Result = float | None | Floats
@@ -80,13 +79,3 @@ def ratio(numerator: Floats, denominator: Floats) -> Floats:
     """``numerator / denominator``, NaN where the denominator is 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(denominator > 0, numerator / denominator, np.nan)
-
-
-def check_at_least(name: str, value: float | None, least: float) -> None:
-    """Refuse an option below its least meaningful value."""
-    if value is not None and not value >= least:
-        raise InputError(
-            f"{name} {value}",
-            expected=f"{least} or more",
-            remedy=f"leave {name} out for its default",
-        )

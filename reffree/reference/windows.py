@@ -12,8 +12,9 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.bounds import check_number, check_whole
 from reffree.errors import OptionError
-from reffree.reference.metric import Direction, check_at_least, ratio
+from reffree.reference.metric import Direction, ratio
 from reffree.reference.pairs import Floats, Pairs
 from reffree.reference.windows_kernel import WindowSums, parted_windows, window_sums
 
@@ -47,7 +48,8 @@ class Windowed:
 
     def __post_init__(self) -> None:
         """Refuse a window without a boundary in it."""
-        check_at_least("k", self.k, 1)
+        if self.k is not None:
+            check_whole("k", self.k, 1)
 
     def sizes(self, pairs: Pairs) -> NDArray[np.int64]:
         """Window size of each pair."""
@@ -168,8 +170,8 @@ class PrError(Windowed):
     def __post_init__(self) -> None:
         """Refuse negative costs."""
         Windowed.__post_init__(self)
-        check_at_least("c_miss", self.c_miss, 0)
-        check_at_least("c_fa", self.c_fa, 0)
+        check_number("c_miss", self.c_miss, 0)
+        check_number("c_fa", self.c_fa, 0)
 
     def counts(self, pairs: Pairs) -> Floats:
         """Misses, windows with a reference boundary, false alarms, all windows."""

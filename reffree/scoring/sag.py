@@ -25,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from reffree.errors import InputError
+from reffree.bounds import check_whole
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
 from reffree.scoring.result import MetricScores, Orientation
@@ -71,12 +71,7 @@ class Sag:
 
     def __post_init__(self) -> None:
         """Refuse a mean over nothing, and one that would not end."""
-        if not 1 <= self.shuffles <= MOST_SHUFFLES:
-            raise InputError(
-                f"shuffles={self.shuffles}",
-                expected=f"1 to {MOST_SHUFFLES}",
-                remedy="leave it out for 128",
-            )
+        check_whole("shuffles", self.shuffles, 1, MOST_SHUFFLES, remedy="leave it out for 128")
 
     def of_sums(
         self, vectors: Vectors, n_segments: NDArray[np.int64], within: Floats

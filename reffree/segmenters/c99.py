@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.bounds import check_number, check_whole
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
@@ -60,16 +61,14 @@ class C99:
     def __post_init__(self) -> None:
         """Refuse masks without a middle, and numbers that are none."""
         check_count(self.k, self.name)
-        if not isinstance(self.mask, int) or self.mask < 3 or self.mask % 2 != 1:
+        check_whole("mask", self.mask, remedy="leave it out for 11")
+        if self.mask < 3 or self.mask % 2 != 1:
             raise InputError(
                 f"mask = {self.mask}",
                 expected="an odd whole number, 3 or more",
                 remedy="leave it out for 11",
             )
-        if not np.isfinite(self.c):
-            raise InputError(
-                f"c = {self.c}", expected="a finite number", remedy="leave it out for 1.2"
-            )
+        check_number("c", self.c, remedy="leave it out for 1.2")
         check_language(self.language)
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:

@@ -19,6 +19,7 @@ import numpy as np
 import ruptures
 from numpy.typing import NDArray
 
+from reffree.bounds import check_whole
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
@@ -26,7 +27,6 @@ from reffree.segmenters.embedded import (
     Floats,
     boundaries_wanted,
     check_wanted,
-    check_whole,
     to_scale,
     vectors_of,
 )
@@ -66,7 +66,7 @@ class ChangePoint:
 
     def __post_init__(self) -> None:
         """Refuse unknown kernels, penalties that are none, and two targets at a time."""
-        check_whole("min_size", self.min_size, 1, "changepoint:min_size=2")
+        check_whole("min_size", self.min_size, 1, remedy="write changepoint:min_size=2")
         check_wanted(self.k, self.name)
         if self.kernel not in get_args(Kernel):
             raise InputError(

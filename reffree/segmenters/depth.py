@@ -17,6 +17,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reffree.bounds import check_number, check_whole
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
@@ -24,7 +25,6 @@ from reffree.segmenters.embedded import (
     Floats,
     boundaries_wanted,
     check_wanted,
-    check_whole,
     to_scale,
     vectors_of,
 )
@@ -56,15 +56,10 @@ class Depth:
 
     def __post_init__(self) -> None:
         """Refuse windows of nothing, and two targets at a time."""
-        check_whole("window", self.window, 1, "depth:window=4")
-        check_whole("min_gap", self.min_gap, 1, "depth:min_gap=3")
+        check_whole("window", self.window, 1, remedy="write depth:window=4")
+        check_whole("min_gap", self.min_gap, 1, remedy="write depth:min_gap=3")
         check_wanted(self.k, self.name)
-        if not np.isfinite(self.threshold):
-            raise InputError(
-                f"threshold = {self.threshold}",
-                expected="a number of standard deviations",
-                remedy="leave it out for 0.5",
-            )
+        check_number("threshold", self.threshold, remedy="leave it out for 0.5")
         if self.density is not None and (self.k is not None or not 0 <= self.density <= 1):
             raise InputError(
                 f"density = {self.density} and k = {self.k}",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from numbers import Integral
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reffree.bounds import check_whole
 from reffree.errors import InputError
 from reffree.segmenters.base import Inputs
 
@@ -57,14 +57,4 @@ def boundaries_wanted(k: Wanted, inputs: Inputs, method: str) -> Sequence[int | 
 def check_wanted(k: Wanted, method: str) -> None:
     """Refuse what is no number of boundaries."""
     if k not in ("gold", None):
-        check_whole("k", k, 0, f"{method}:k=gold")
-
-
-def check_whole(option: str, value: object, least: int, example: str) -> None:
-    """Refuse what is no whole number, or too small a one."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InputError(
-            f"{option} = {value}",
-            expected=f"a whole number, {least} or more",
-            remedy=f"write {example}",
-        )
+        check_whole("k", k, remedy=f"write {method}:k=gold")

@@ -10,11 +10,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import ClassVar, Literal
 
 import numpy as np
 
+from reffree.bounds import check_whole
 from reffree.corpus import Corpus
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
@@ -71,8 +71,10 @@ class Even:
                 expected="the number of segments (k) or the number of units in each (every)",
                 remedy="write even:k=5 or even:every=10",
             )
-        _check_whole("k", self.k, 1, "even:k=5")
-        _check_whole("every", self.every, 1, "even:every=10")
+        if self.k is not None:
+            check_whole("k", self.k, 1, remedy="write even:k=5")
+        if self.every is not None:
+            check_whole("every", self.every, 1, remedy="write even:every=10")
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Cut every document by the same rule."""
@@ -106,7 +108,7 @@ class Random:
                 expected="the probability of a boundary, from 0 to 1",
                 remedy="write random:p=0.1 for a boundary in one of ten gaps",
             )
-        _check_whole("draw", self.draw, 0, "random:p=0.1,draw=1")
+        check_whole("draw", self.draw, remedy="write random:p=0.1,draw=1")
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Draw once per gap of every document."""
@@ -289,14 +291,3 @@ def _as_many_as_gold(inputs: Inputs, method: str) -> tuple[Segmentation, ...]:
         _scattered(gold.n_units, len(gold) - 1, inputs.rng(document.id, method))
         for document, gold in pairs
     )
-
-
-def _check_whole(option: str, value: int | None, least: int, example: str) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InputError(
-            f"{option} = {value}",
-            expected=f"a whole number, {least} or more",
-            remedy=f"write {example}",
-        )

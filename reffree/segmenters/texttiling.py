@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.bounds import check_whole
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
@@ -33,6 +34,9 @@ DECIMALS = 12
 """To which scores and depths are rounded, so that equal valleys come out equal."""
 
 ROUNDING = 10.0**-DECIMALS
+
+MOST_ROUNDS = 1_000
+"""Of smoothing: far beyond what leaves a valley."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +75,10 @@ class TextTiling:
     def __post_init__(self) -> None:
         """Refuse blocks without words, negative numbers and choices that do not exist."""
         check_count(self.k, self.name)
-        for option, least in (("block", 1), ("smoothing", 0), ("rounds", 0), ("min_gap", 1)):
-            value = getattr(self, option)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InputError(
-                    f"{option} = {value}",
-                    expected=f"a whole number, {least} or more",
-                    remedy="leave it out for the default",
-                )
+        check_whole("block", self.block, 1)
+        check_whole("smoothing", self.smoothing)
+        check_whole("rounds", self.rounds, most=MOST_ROUNDS)
+        check_whole("min_gap", self.min_gap, 1)
         for option, choices in (("measure", get_args(Measure)), ("cutoff", get_args(Cutoff))):
             if getattr(self, option) not in choices:
                 raise InputError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from reffree.bounds import check_whole
 from reffree.corpus import Corpus
 from reffree.errors import InputError
 from reffree.segmenters.base import Inputs
@@ -32,13 +33,9 @@ def check_language(language: str) -> None:
 
 def check_count(k: BoundaryCount, method: str) -> None:
     """Refuse what is no number of boundaries."""
-    is_number = isinstance(k, int) and not isinstance(k, bool) and k >= 0
-    if not is_number and k not in ("auto", "gold"):
-        raise InputError(
-            f"k = {k}",
-            expected="auto, gold or a whole number of boundaries, 0 or more",
-            remedy=f"write {method}:k=gold or {method}:k=5, or leave it out for auto",
-        )
+    if k not in ("auto", "gold"):
+        remedy = f"write {method}:k=gold or {method}:k=5, or leave it out for auto"
+        check_whole("k", k, remedy=remedy)
 
 
 def wanted_boundaries(inputs: Inputs, k: BoundaryCount, method: str) -> list[int | None]:

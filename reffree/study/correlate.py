@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Unpack
 
+from reffree.bounds import Count, Resamples, Seed, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import UnknownNameError
@@ -26,6 +27,7 @@ from reffree.study.result import StudyResult
 from reffree.study.vectors import Vectors
 
 
+@within_bounds
 def correlate(
     corpora: Mapping[str, Corpus],
     *,
@@ -35,9 +37,9 @@ def correlate(
     cohesion: Sequence[str] = (),
     unsegmented: Unsegmented = "neutral",
     average: Average = "macro",
-    texts: int = 3,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
+    texts: Count = 3,
+    seed: Seed = 0,
+    resamples: Resamples = RESAMPLES,
     embeddings: Mapping[str, Vectors] | None = None,
     memory: int | None = None,
     short_signature: bool = False,
@@ -66,7 +68,7 @@ def correlate(
         **encoding: how to encode: see `EncoderOptions`.
     """
     options = EncoderOptions(**encoding)
-    check_study(corpora, embeddings, seed)
+    check_study(corpora, embeddings)
     everything = {name for corpus in corpora.values() for name in corpus.hypotheses}
     for name in cohesion:
         if name not in everything:

@@ -13,6 +13,7 @@ from typing import Unpack
 
 import numpy as np
 
+from reffree.bounds import Positive, Seed, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings
 from reffree.encoders.options import EncoderOptions, Encoding
@@ -54,17 +55,18 @@ THRESHOLDS = tuple(round(0.05 * i, 2) for i in range(1, 20))
 METRICS = ("arp_pair", "silhouette", "sag")
 
 
+@within_bounds
 def density(
     corpora: Mapping[str, Corpus],
     *,
     methods: Sequence[str] = METHODS,
     thresholds: Sequence[float] = THRESHOLDS,
-    min_gap: int = MIN_GAP,
+    min_gap: Positive = MIN_GAP,
     matchings: Sequence[Matching] = MATCHINGS,
     metrics: Sequence[str] = METRICS,
     embeddings: Mapping[str, Vectors] | None = None,
     unsegmented: Unsegmented = "neutral",
-    seed: int = 0,
+    seed: Seed = 0,
     short_signature: bool = False,
     memory: int | None = None,
     progress: Progress = no_progress,
@@ -91,7 +93,7 @@ def density(
         **encoding: which encoder, and how: see `EncoderOptions`.
     """
     options = EncoderOptions(**encoding)
-    check_study(corpora, embeddings, seed)
+    check_study(corpora, embeddings)
     checked = _checked_thresholds(thresholds)
     wanted = _checked_matchings(matchings)
     parsed = _checked_methods(methods)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Unpack
 
+from reffree.bounds import Repetitions, Seed, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.device import choose_device, scoring_device
 from reffree.encoders.embed import Embeddings
@@ -40,15 +41,16 @@ SEEDS = 5
 """Draws of every damage: enough that its chance weighs less than that of the documents."""
 
 
+@within_bounds
 def diagnose(
     corpora: Mapping[str, Corpus],
     *,
     source: str | None = None,
     metrics: Sequence[str] | None = None,
     threshold: float = THRESHOLD,
-    seeds: int = SEEDS,
+    seeds: Repetitions = SEEDS,
     embeddings: Mapping[str, Vectors] | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     short_signature: bool = False,
     memory: int | None = None,
     progress: Progress = no_progress,
@@ -73,8 +75,8 @@ def diagnose(
         **encoding: which encoder, and how: see `EncoderOptions`.
     """
     options = EncoderOptions(**encoding)
-    check_study(corpora, embeddings, seed)
-    _check(metrics, threshold, seeds)
+    check_study(corpora, embeddings)
+    _check(metrics, threshold)
     for corpus in corpora.values():
         check_source(corpus, source)
     diagnosed = {}
@@ -205,7 +207,7 @@ class _Work:
         return Diagnosed(self.corpus, self.embedded, source, measured, checks, noticed, signature)
 
 
-def _check(metrics: Sequence[str] | None, threshold: float, seeds: int) -> None:
+def _check(metrics: Sequence[str] | None, threshold: float) -> None:
     """Refuse gold-based metrics and values out of range."""
     given = [metrics] if isinstance(metrics, str) else metrics or []
     for name in given:
@@ -221,5 +223,3 @@ def _check(metrics: Sequence[str] | None, threshold: float, seeds: int) -> None:
             expected="a cosine above 0, at most 1",
             remedy=f"leave it out for {THRESHOLD}",
         )
-    if seeds < 1:
-        raise OptionError(f"{seeds} seeds", expected="1 or more", remedy="leave it out for 5")

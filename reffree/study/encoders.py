@@ -11,6 +11,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Unpack
 
+from reffree.bounds import Count, Resamples, Seed, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.embed import distinct_texts
 from reffree.encoders.options import EncoderOptions, Encoding
@@ -34,6 +35,7 @@ from reffree.study.result import StudyResult, Table
 QUESTION = "Which encoder's scores agree best with gold, and do encoders agree with one another?"
 
 
+@within_bounds
 def compare_encoders(
     corpora: Mapping[str, Corpus],
     *,
@@ -44,9 +46,9 @@ def compare_encoders(
     measure: bool = True,
     unsegmented: Unsegmented = "neutral",
     average: Average = "macro",
-    texts: int = 0,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
+    texts: Count = 0,
+    seed: Seed = 0,
+    resamples: Resamples = RESAMPLES,
     memory: int | None = None,
     short_signature: bool = False,
     progress: Progress = no_progress,
@@ -72,7 +74,7 @@ def compare_encoders(
         **encoding: how to encode: see `EncoderOptions`.
     """
     options = EncoderOptions(**encoding)
-    check_study(corpora, None, seed)
+    check_study(corpora, None)
     if len(set(encoders)) < 2:
         raise InputError(
             f"the encoders {listed(map(repr, encoders)) if encoders else 'none'}",

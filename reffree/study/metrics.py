@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from reffree.corpus import Corpus
 from reffree.encoders.word_vectors import open_word_vectors
@@ -11,7 +12,7 @@ from reffree.errors import InputError, UnknownNameError
 from reffree.naming import spelling_of
 from reffree.reference.metric import GoldMetric
 from reffree.reference.metrics import GOLD_DEFAULT, GOLD_METRICS, SedOver, parse_gold_metric
-from reffree.scoring.metrics import DEFAULT, METRICS, Metric, parse_metrics
+from reffree.scoring.metrics import DEFAULT, METRICS, Metric, parse_metric, parse_metrics
 from reffree.study.survey import Survey
 
 ALL = {"all": METRICS, "gold": GOLD_METRICS}
@@ -41,24 +42,37 @@ def choose_metrics(
     gold_based: dict[str, GoldMetric] = {}
     order = []
     for text in every:
-        name = text.partition(":")[0]
-        if name in GOLD_METRICS:
-            parsed = parse_gold_metric(text)
-            order.append(spelling_of(parsed))
-            if isinstance(parsed, SedOver):
-                parsed = parsed.over(open_word_vectors(parsed.vectors, offline=offline))
-            gold_based[order[-1]] = parsed
-        elif name in METRICS or "," in name:
-            (metric,) = parse_metrics([text], seed)
-            order.append(spelling_of(metric))
-            reference_free[order[-1]] = metric
+        parsed = parse_any(text)
+        order.append(spelling_of(parsed))
+        if isinstance(parsed, SedOver):
+            vectors = open_word_vectors(parsed.vectors, offline=offline)
+            gold_based[order[-1]] = parsed.over(vectors)
+        elif parsed.name in GOLD_METRICS:
+            gold_based[order[-1]] = cast(GoldMetric, parsed)
         else:
-            raise UnknownNameError("metric", name, [*METRICS, *GOLD_METRICS])
+            (reference_free[order[-1]],) = parse_metrics([text], seed)
     if not order:
         raise InputError(
             "no metrics", expected="at least one", remedy="leave metrics out for the default ones"
         )
     return Chosen(tuple(dict.fromkeys(order)), reference_free, gold_based)
+
+
+def parse_any(text: str) -> Metric | GoldMetric | SedOver:
+    """Read a metric of either kind, such as ``arp_std:p=1`` or ``pk:k=3``."""
+    name = text.partition(":")[0]
+    if name in GOLD_METRICS:
+        return parse_gold_metric(text)
+    if name in METRICS or "," in name:
+        return parse_metric(text)
+    raise UnknownNameError("metric", name, [*METRICS, *GOLD_METRICS])
+
+
+def check_metrics(names: Sequence[str]) -> None:
+    """Refuse names of no metric, before any work; ``all`` and ``gold`` stand for several."""
+    for name in names:
+        if name not in ALL:
+            parse_any(name)
 
 
 def _default(corpus: Corpus | Survey) -> list[str]:

@@ -13,9 +13,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from reffree.bounds import Repetitions, Seed, within_bounds
 from reffree.corpus import GOLD, Corpus
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import OptionError
 from reffree.scoring.engine import Unsegmented
 from reffree.seeds import rng_for
 from reffree.study.ladder import Ladder, Strength, build_ladder, parse_strengths
@@ -50,17 +50,18 @@ KINDS = ("removal", "transposition")
 SEEDS = 20
 
 
+@within_bounds
 def perturbation_study(
     corpora: Mapping[str, Corpus],
     *,
     kinds: Sequence[str] = KINDS,
     strengths: Sequence[Strength] | None = None,
-    seeds: int = SEEDS,
+    seeds: Repetitions = SEEDS,
     metrics: Sequence[str] | None = None,
     source: str = GOLD,
     embeddings: Mapping[str, Vectors] | None = None,
     unsegmented: Unsegmented = "neutral",
-    seed: int = 0,
+    seed: Seed = 0,
     short_signature: bool = False,
     memory: int | None = None,
     progress: Progress = no_progress,
@@ -88,9 +89,7 @@ def perturbation_study(
         **encoding: which encoder, and how: see `EncoderOptions`.
     """
     options = EncoderOptions(**encoding)
-    check_study(corpora, embeddings, seed)
-    if seeds < 1:
-        raise OptionError(f"{seeds} seeds", expected="1 or more", remedy="leave it out for 20")
+    check_study(corpora, embeddings)
     wanted = parse_strengths(kinds, strengths)
     drawn = range(seed, seed + seeds)
     studied: list[_Studied] = []

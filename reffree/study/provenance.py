@@ -54,10 +54,8 @@ def joint_signature(parts: Sequence[Signature], settings: Mapping[str, str], *, 
     return "|".join([before, *own]) + seed + after
 
 
-def check_study(
-    corpora: Mapping[str, Corpus], vectors: Mapping[str, object] | None, seed: int
-) -> None:
-    """Refuse no corpora, vectors of corpora that are not there, and negative seeds."""
+def check_study(corpora: Mapping[str, Corpus], vectors: Mapping[str, object] | None) -> None:
+    """Refuse no corpora, and vectors of corpora that are not there."""
     if not isinstance(corpora, Mapping) or not corpora:
         found = "no corpora" if isinstance(corpora, Mapping) else type(corpora).__name__
         raise InputError(
@@ -74,10 +72,6 @@ def check_study(
     for name in vectors or ():
         if name not in corpora:
             raise UnknownNameError("corpus", name, corpora)
-    if seed < 0:
-        raise InputError(
-            f"seed {seed}", expected="0 or more", remedy="use a whole number that is not negative"
-        )
 
 
 def listed(words: Iterable[str]) -> str:

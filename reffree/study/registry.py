@@ -18,7 +18,23 @@ HOMES = {
 }
 """Functions from corpora by name, and keywords, to a `StudyResult`."""
 
+CORRELATION_TABLES = (
+    *("independent", "cohesion", "pools", "levels", "beyond_sentinels", "aggregate"),
+    *("correlations", "scores", "documents"),
+)
+TABLES = {
+    "correlate": CORRELATION_TABLES,
+    "encoders": ("encoders", "agreement", "cross", *CORRELATION_TABLES),
+}
+"""Every table that the result of a study may have, of those from which one can be chosen."""
+
 Study = Callable[..., StudyResult]
+
+
+def check_table(study: str, name: str | None) -> None:
+    """Refuse the name of a table that the study never has, before it runs."""
+    if name is not None and name not in TABLES[study]:
+        raise UnknownNameError("table", name, TABLES[study])
 
 
 @cache

@@ -6,14 +6,17 @@ a table in the terminal or as a page, without the corpus and without the models.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from pydantic import TypeAdapter, ValidationError
 
 from reffree.errors import InputError, Place, UnknownNameError, shorten
+from reffree.formats.source import Source
 from reffree.study.table import rounded
 
 if TYPE_CHECKING:
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 """Raised whenever results written before could be misread."""
+
+MOST = 10**15
+"""No number of a result is larger, bytes included; sums and quotients of them are finite."""
 
 Kind = Literal["text", "count", "number", "share", "p", "interval"]
 Value = str | int | float | None | list[float]
@@ -157,50 +163,33 @@ class StudyResult:
                 place=place,
             )
         try:
-            return cls(
-                study=str(data["study"]),
-                question=str(data["question"]),
-                answer=tuple(map(str, data["answer"])),
-                tables=tuple(map(_table, data["tables"])),
-                signature=str(data["signature"]),
-                settings=dict(data["settings"]),
-                corpora=tuple(map(dict, data["corpora"])),
-                notes=tuple(map(str, data["notes"])),
-                reading={str(k): str(v) for k, v in data["reading"].items()},
-                texts=tuple(
-                    Text(t["corpus"], t["id"], tuple(t["units"]), _masses(t["systems"]))
-                    for t in data["texts"]
-                ),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(
-                f"damaged results ({type(error).__name__}: {shorten(str(error))})",
-                expected="what reffree wrote, unchanged",
-                remedy="run the study again",
-                place=place,
-            ) from None
+            result = _reader().validate_python(data)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise _damaged(f"{where}: {shorten(first['msg'])}", place) from None
+        return replace(result, tables=tuple(_checked(each, place) for each in result.tables))
 
 
 def load_result(path: Path | str) -> StudyResult:
     """Read a study's results from the JSON file it was written to."""
     place = Place(file=str(path))
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
+        data = Source(path).json
+    except InputError as error:
         raise InputError(
-            f"a file that cannot be read ({error.strerror})",
+            error.found,
             expected="results of a study, as JSON",
-            remedy="check the path",
-            place=place,
+            remedy="check the path, or make it with reffree correlate … -o results.json",
+            place=error.place,
         ) from None
-    except ValueError as error:
-        raise InputError(
-            f"no JSON ({shorten(str(error))})",
-            expected="results of a study",
-            remedy="make it with reffree correlate … -o results.json, or reffree run",
-            place=place,
-        ) from None
-    return StudyResult.from_dict(data, place)
+    return StudyResult.from_dict(cast(Mapping[str, Any], data), place)
+
+
+@cache
+def _reader() -> TypeAdapter[StudyResult]:
+    """Return what holds JSON against the fields of the dataclass."""
+    return TypeAdapter(StudyResult)
 
 
 def _plain(value: object) -> Value:
@@ -217,15 +206,41 @@ def _plain(value: object) -> Value:
     return rounded(number)
 
 
-def _table(data: Mapping[str, Any]) -> Table:
-    fields = tuple(Field(**each) for each in data["fields"])
-    unknown = {each.kind for each in fields} - set(get_args(Kind))
-    widths = {len(row) for row in data["rows"]} - {len(fields)}
-    if unknown or widths:
-        raise ValueError(f"table {data['name']!r} is not as wide as its header")
-    rows = tuple(map(tuple, data["rows"]))
-    return Table(str(data["name"]), str(data["title"]), fields, rows, bool(data["shown"]))
+def _checked(table: Table, place: Place | None) -> Table:
+    """Hold the cells of a table that was read against its header; return them rounded, as made."""
+    names = [each.name for each in table.fields]
+    intervals = {each.name for each in table.fields if each.kind == "interval"}
+    named = {each.interval for each in table.fields} - {None}
+    if len(set(names)) < len(names) or not named <= intervals:
+        raise _damaged(f"the header of table {shorten(table.name)!r}", place)
+    rows = []
+    for i, row in enumerate(table.rows):
+        fits = len(row) == len(names) and all(map(_is_of_kind, row, table.fields))
+        if not fits:
+            raise _damaged(f"row {i + 1} of table {shorten(table.name)!r}", place)
+        rows.append(tuple(map(_plain, row)))
+    return replace(table, rows=tuple(rows))
 
 
-def _masses(systems: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
-    return {str(name): tuple(map(int, masses)) for name, masses in systems.items()}
+def _is_of_kind(value: Value, field: Field) -> bool:
+    """Whether a cell is what its column holds; undefined is None in any."""
+    if value is None:
+        return True
+    if isinstance(value, list):
+        return field.kind == "interval" and len(value) == 2 and all(map(_is_small, value))
+    if isinstance(value, str):
+        return field.kind == "text"
+    return field.kind not in ("text", "interval") and _is_small(value)
+
+
+def _is_small(number: float) -> bool:
+    return abs(number) <= MOST
+
+
+def _damaged(found: str, place: Place | None) -> InputError:
+    return InputError(
+        f"damaged results ({found})",
+        expected="what reffree wrote, unchanged",
+        remedy="run the study again",
+        place=place,
+    )

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import yaml
 
-from reffree.atomic import write_file
+from reffree.atomic import make_folder, write_file
 from reffree.corpus import Corpus
 from reffree.errors import InputError
 from reffree.formats import load
+from reffree.formats.source import Source
 from reffree.study.config import Config, Step
 from reffree.study.progress import Progress, no_progress
 from reffree.study.registry import find_study
@@ -25,7 +26,8 @@ PACKAGED = "demo"
 """The corpus that ships with reffree, wherever a configuration names it."""
 
 RESOLVED = "config.yaml"
-FINISHED = "finished.json"
+FINISHED = ".finished.json"
+"""The ledger of finished steps, under a name that no step can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def run_config(
     reffree, is not run again unless ``fresh``. ``write`` makes the text of a results file.
     """
     corpora, contents = _read_corpora(config.corpora)
-    _make_folder(folder)
+    make_folder(folder)
     resolved = yaml.safe_dump(config.to_dict(), sort_keys=False, allow_unicode=True)
     write_file(folder / RESOLVED, [resolved])
     ledger = {} if fresh else _ledger(folder / FINISHED)
@@ -62,9 +64,9 @@ def run_config(
     for step in config.steps:
         path = folder / f"{step.name}.json"
         print_of_step = _fingerprint(step, contents)
-        is_known = ledger.get(step.name) == print_of_step and path.is_file()
-        if is_known:
-            result = load_result(path)
+        kept = _kept(path) if ledger.get(step.name) == print_of_step else None
+        if kept is not None:
+            result = kept
         else:
             result = find_study(step.study)(
                 corpora, memory=memory, progress=progress, **step.settings
@@ -72,7 +74,7 @@ def run_config(
             write_file(path, [write(result)])
             ledger[step.name] = print_of_step
             write_file(folder / FINISHED, [json.dumps(ledger, indent=1) + "\n"])
-        done.append(Finished(step, path, result, is_new=not is_known))
+        done.append(Finished(step, path, result, is_new=kept is None))
         on_step(done[-1])
     return done
 
@@ -110,21 +112,18 @@ def _fingerprint(step: Step, contents: Mapping[str, str]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _make_folder(folder: Path) -> None:
+def _kept(path: Path) -> StudyResult | None:
+    """Read a finished step's result; None where it is gone or damaged, and has to be made again."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"a folder {str(folder)!r} that cannot be made ({error.strerror})",
-            expected="a place for the results",
-            remedy="choose another with -o FOLDER",
-        ) from None
+        return load_result(path)
+    except InputError:
+        return None
 
 
 def _ledger(path: Path) -> dict[str, str]:
     """Which steps are finished; none where nothing, or nothing readable, says so."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = Source(path).json
+    except InputError:
         return {}
     return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}

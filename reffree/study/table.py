@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from reffree.errors import ReffreeError
+from reffree.errors import InputError, ReffreeError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,8 +29,16 @@ def badness(value: float, direction: Direction) -> float:
 
 
 def rounded(value: float | None) -> float | None:
-    """Round for output; -0.0 becomes 0.0."""
-    return None if value is None else round(value, DECIMALS) + 0.0
+    """Round for output; -0.0 becomes 0.0, and what is not finite never gets out."""
+    if value is None:
+        return None
+    if not math.isfinite(value):
+        raise InputError(
+            f"the score {value}",
+            expected="a finite number, or none with its reason",
+            remedy="bring the vectors, or the costs of the metric, to a smaller scale",
+        )
+    return round(value, DECIMALS) + 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ writes, SQLite's log of the last writes (about 16 MB a file) comes on top.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from reffree.bounds import parse_bytes
 from reffree.encoders.cache.store import EmbeddingCache
-from reffree.errors import CacheError, OptionError
+from reffree.errors import CacheError, OptionError, shorten
 
 LIMIT_VARIABLE = "REFFREE_CACHE_LIMIT"
 
@@ -35,14 +35,14 @@ def parse_limit(text: str, source: str) -> int:
     >>> parse_limit("1.5K", "--cache-limit")
     1536
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
-    if not found or float(found[1]) == 0:
+    size = parse_bytes(text)
+    if size is None:
         raise OptionError(
-            f"{source} {text!r}",
+            f"{source} {shorten(text)!r}",
             expected="a size such as 500M or 2G",
             remedy="give the most that cached embeddings may take, or leave it out for no limit",
         )
-    return int(float(found[1]) * 1024 ** " kmgt".index(found[2] or " "))
+    return size
 
 
 def environment_limit() -> int | None:

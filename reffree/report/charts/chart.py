@@ -8,8 +8,8 @@ from typing import Any
 
 import altair as alt
 
-from reffree.errors import counted
-from reffree.study.result import StudyResult, Value
+from reffree.errors import InputError, counted
+from reffree.study.result import StudyResult, Table, Value
 
 Row = dict[str, Value]
 
@@ -37,6 +37,19 @@ LABELS = {
     "matching": "Matching",
     "strength": "Strength",
 }
+
+
+TEXTS = {
+    *("corpus", "encoder", "pool", "coefficient", "metric", "metric_kind", "matching", "system"),
+    *("document", "free", "gold", "level", "is_sentinel", "encoder_a", "encoder_b", "made_with"),
+    *("scored_with", "kind", "method", "measure", "point"),
+}
+NUMBERS = {
+    *("value", "loss", "low", "high", "scaled", "scaled_low", "scaled_high", "kendall", "share"),
+    *("turned", "bor", "density", "threshold", "n_systems"),
+}
+DRAWN = TEXTS | NUMBERS | {"ci"}
+"""Columns of a result's tables that charts draw."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +100,22 @@ def records_of(result: StudyResult, table: str, needed: Iterable[str]) -> list[d
     """Return a table's rows; none if the result has no such table with these columns."""
     for each in result.tables:
         if each.name == table and {f.name for f in each.fields} >= set(needed):
+            _check_kinds(each)
             return each.records()
     return []
+
+
+def _check_kinds(table: Table) -> None:
+    """Refuse texts where a chart draws numbers, and the other way round."""
+    for field in table.fields:
+        drawn = "text" if field.name in TEXTS else "interval" if field.name == "ci" else "number"
+        kind = field.kind if field.kind in ("text", "interval") else "number"
+        if field.name in DRAWN and kind != drawn:
+            raise InputError(
+                f"the column {field.name!r} of kind {field.kind} in table {table.name!r}",
+                expected=f"one of kind {drawn}, to draw it",
+                remedy="run the study again",
+            )
 
 
 def distinct(rows: Iterable[Mapping[str, Any]], name: str) -> list[str]:

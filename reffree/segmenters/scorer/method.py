@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from reffree.bounds import check_whole
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
@@ -14,7 +15,6 @@ from reffree.segmenters.embedded import (
     Floats,
     boundaries_wanted,
     check_wanted,
-    check_whole,
     vectors_of,
 )
 from reffree.segmenters.scorer.checkpoint import Checkpoint, load_checkpoint
@@ -56,7 +56,7 @@ class Scorer:
                 expected="the folder of a trained scorer",
                 remedy="write scorer:path=FOLDER, and make one with reffree train-scorer",
             )
-        check_whole("min_gap", self.min_gap, 1, "scorer:path=FOLDER,min_gap=3")
+        check_whole("min_gap", self.min_gap, 1, remedy="write scorer:path=FOLDER,min_gap=3")
         check_wanted(self.k, self.name)
         if self.threshold != "held_out" and not 0 <= self.threshold <= 1:
             raise InputError(

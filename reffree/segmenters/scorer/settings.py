@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from reffree.bounds import check_whole
 from reffree.errors import InputError
-from reffree.segmenters.embedded import check_whole
 from reffree.selection import MIN_GAP
 
 HEAD_RATE = 3e-4
@@ -47,7 +47,7 @@ class Training:
             *(("window", 1), ("splice_epochs", 0), ("epochs", 0), ("splices", 1)),
             *(("hidden", 1), ("min_gap", 1), ("seed", 0)),
         ):
-            check_whole(option, getattr(self, option), least, f"{option}={max(least, 1)}")
+            check_whole(option, getattr(self, option), least)
         if self.splice_epochs + self.epochs == 0:
             raise InputError(
                 "no epochs", expected="at least one of either stage", remedy="write epochs=5"
@@ -58,7 +58,7 @@ class Training:
                 expected="shares below 1, and above 0 for the held-out documents",
                 remedy="leave them out for the defaults",
             )
-        check_whole("batch_size", self.batch, 1, "batch_size=64")
+        check_whole("batch_size", self.batch, 1, remedy="write batch_size=64")
         if not 0 < self.rate < math.inf or not 0 <= self.weight_decay < math.inf:
             raise InputError(
                 f"learning_rate = {self.rate} and weight_decay = {self.weight_decay}",

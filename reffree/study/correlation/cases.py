@@ -15,7 +15,7 @@ from reffree.reference.metrics import GOLD_DEFAULT, GOLD_METRICS
 from reffree.scoring.engine import Unsegmented
 from reffree.scoring.metrics import DEFAULT
 from reffree.study.columns import Average
-from reffree.study.metrics import choose_metrics
+from reffree.study.metrics import check_metrics, choose_metrics
 from reffree.study.pool import Choice, Member, complete_pool
 from reffree.study.progress import Progress
 from reffree.study.scored import Scored, score_columns
@@ -68,6 +68,7 @@ class Case:
 def both_kinds(metrics: Sequence[str] | None) -> tuple[str, ...]:
     """Fill in the default of the kind of metric that is missing."""
     given = tuple(metrics or ())
+    check_metrics(given)
     is_gold = [name.partition(":")[0] in GOLD_METRICS or name == "gold" for name in given]
     free = () if not all(is_gold) else tuple(DEFAULT)
     gold = () if any(is_gold) else tuple(GOLD_DEFAULT)

@@ -1,0 +1,134 @@
+"""Numbers that users give, and how large they may be.
+
+A number of a metric's or a method's own is checked where its dataclass is made (`check_whole`,
+`check_number`); a keyword of a study says its bounds beside its type, and function, command and
+study file take them from there:
+
+>>> @within_bounds
+... def study(*, resamples: Annotated[int, Bounds(100, 1000)] = 100) -> int:
+...     return resamples
+>>> bounds_of(study)
+{'resamples': Bounds(least=100, most=1000)}
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, wraps
+from numbers import Integral, Real
+from typing import Annotated, Any, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+
+from reffree.errors import OptionError, shorten
+
+MANY = 10**9
+"""More units than any document has; sums and products of two such numbers do not overflow."""
+
+MOST_BYTES = 2**60
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and the most a number may be, both included."""
+
+    least: int = 0
+    most: int = MANY
+
+    def __get_pydantic_core_schema__(self, source: object, handler: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Let a study file's fields have the same bounds."""
+        return {**handler(source), "ge": self.least, "le": self.most}
+
+
+MOST_SEED = 2**53  # what any reader of JSON takes for a whole number
+
+Seed = Annotated[int, Bounds(0, MOST_SEED)]
+Resamples = Annotated[int, Bounds(100, 100_000)]
+Repetitions = Annotated[int, Bounds(1, 10_000)]
+Count = Annotated[int, Bounds(0)]
+Positive = Annotated[int, Bounds(1)]
+
+
+def bounds_of(function: Callable[..., Any]) -> dict[str, Bounds]:
+    """Return the keywords of a function that have bounds."""
+    hints = get_type_hints(function, include_extras=True)
+    return {name: bounds for name, hint in hints.items() if (bounds := bounds_in(hint)) is not None}
+
+
+def bounds_in(hint: object) -> Bounds | None:
+    """Return the bounds that stand beside a type, if there are any."""
+    beside = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return next((each for each in beside if isinstance(each, Bounds)), None)
+
+
+def within_bounds(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function refuse keywords out of their bounds before it does anything."""
+    limits = cache(bounds_of)
+
+    @wraps(function)
+    def bounded(*args: P.args, **keywords: P.kwargs) -> R:
+        for option, bounds in limits(function).items():
+            if option in keywords:
+                value = keywords[option]
+                check_whole(option, value, bounds.least, bounds.most)
+        return function(*args, **keywords)
+
+    return bounded
+
+
+def check_whole(
+    option: str,
+    value: object,
+    least: int = 0,
+    most: int = MANY,
+    *,
+    remedy: str = "leave it out for its default",
+) -> None:
+    """Refuse what is no whole number, or one out of its bounds."""
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_whole or value < least or value > most:  # type: ignore[operator]
+        is_large = is_whole and value > most  # type: ignore[operator]
+        bound = f"{most:,} or less" if is_large else f"{least} or more"
+        raise OptionError(
+            f"{option} = {_shown(value)}", expected=f"a whole number, {bound}", remedy=remedy
+        )
+
+
+def check_number(
+    option: str,
+    value: object,
+    least: float = -MANY,
+    most: float = MANY,
+    *,
+    remedy: str = "leave it out for its default",
+) -> None:
+    """Refuse what is no number, not finite, or out of its bounds."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not least <= value <= most:  # type: ignore[operator]
+        is_small = is_number and (value < least or math.isnan(value))  # type: ignore
+        bound = f"{least:,} or more" if is_small else f"{most:,} or less"
+        raise OptionError(
+            f"{option} = {_shown(value)}", expected=f"a number, {bound}", remedy=remedy
+        )
+
+
+def parse_bytes(text: str) -> int | None:
+    """Read a size, such as 500M or 2G (powers of 1,024); None where the text is none.
+
+    >>> parse_bytes("1.5K"), parse_bytes("2 GiB"), parse_bytes("0"), parse_bytes("many")
+    (1536, 2147483648, None, None)
+    """
+    found = re.fullmatch(r"(\d{1,18}(?:\.\d{1,18})?)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
+    size = int(float(found[1]) * 1024 ** " kmgt".index(found[2] or " ")) if found else 0
+    return size if 0 < size <= MOST_BYTES else None
+
+
+def _shown(value: object) -> str:
+    """Show a value; Python writes out no whole number of thousands of digits."""
+    if isinstance(value, int) and value.bit_length() > 200:
+        return f"a number of {int(value.bit_length() * math.log10(2)):,} digits or so"
+    return shorten(str(value))

@@ -1,0 +1,365 @@
+"""The doors through which input comes, each with a damaged input; what is refused raises."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import yaml
+
+import reffree
+from reffree.cli import COMMANDS, main
+from reffree.formats import FORMATS, load, read_system, save
+from reffree.formats.saving import WRITABLE
+from tests import synthetic_results
+from tests.fuzz import mutations
+
+Door = Callable[[Random, Path], None]
+
+UNITS = ("Bees fly out.", "They bring nectar.", "Honey is made.", "A router fails.", "It blinks.")
+DOCUMENTS = [
+    {
+        "id": id,
+        "units": [f"{unit} {id}" for unit in UNITS],
+        "gold": [3, 2],
+        "systems": {"late": [4, 1], "early": [1, 1, 3]},
+        "speakers": ["A", "B", "A", "B", "A"],
+        "meta": {"x": 1},
+    }
+    for id in ("m1", "m2", "m3")
+]
+TIAGE = {"1": [["hello", "-1"], ["hi", "0"], ["bees", "1"]], "2": [["a", "-1"], ["b", "1"]]}
+QMSUM = {
+    "topic_list": [
+        {"topic": "bees", "relevant_text_span": [["0", "1"], ["3", "3"]]},
+        {"topic": "hive", "relevant_text_span": [["2", "2"]]},
+    ],
+    "meeting_transcripts": [{"speaker": "A", "content": unit} for unit in UNITS],
+}
+STUDY = {
+    "name": "small",
+    "corpora": ["demo"],
+    "seed": 1,
+    "encoding": {"device": "cpu", "context": 0},
+    "studies": [
+        {"study": "correlate", "name": "first", "metrics": ["arp_pair", "pk"], "resamples": 200},
+        {"study": "perturb", "kinds": ["removal"], "strengths": [1, 2], "seeds": 3},
+        {"study": "density", "methods": ["depth"], "thresholds": [0.1, 0.5], "min_gap": 2},
+        {"study": "diagnose", "threshold": 0.9, "source": None},
+    ],
+}
+YAML = (
+    *("2001-02-30", '!!int "abc"', '!!float "x"', '!!bool "x"', '!!timestamp "x"', "9" * 5000),
+    *("0x" + "f" * 9999, ".nan", "-.inf", "&a [*a]", "*nowhere", "!!binary '???'", "{? [1] : 2}"),
+    *("{? {a: 1} : 2}", "{1: 2}", "{~: 1}", "<<", "!!set {a, b}", "!!omap [a: 1]", '"\\0"'),
+    *('"\\ud800"', "[" * 1100, "- ", "? ", "|", ">", "%TAG", "---", "2001-01-01", "1:30", "1e3"),
+    *("!!python/name:os.system", "!<x> y", "@", "`", "\t", "!!null x", "!!map [1]", "!!seq {a: 1}"),
+)
+
+
+@cache
+def _corpus() -> reffree.Corpus:
+    from reffree.errors import Place
+    from reffree.formats import jsonl
+
+    return reffree.Corpus(tuple(jsonl.document(dict(each), Place()) for each in DOCUMENTS))
+
+
+@cache
+def _vectors() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {document["id"]: rng.normal(size=(5, 4)).astype("float32") for document in DOCUMENTS}
+
+
+def _written(folder: Path, name: str, data: bytes) -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+def corpus(format: str, rng: Random, folder: Path) -> None:
+    """Read a damaged corpus; one that is read can be written and read again."""
+    whole = folder / "whole"
+    if format in WRITABLE:
+        one = reffree.Corpus(_corpus().documents[:1])
+        is_single = format in ("segeval-tsv", "choi")
+        whole = folder / "whole.ref" if format == "choi" else whole
+        save((one if is_single else _corpus()).only_systems(()), whole, format=format)
+        data = whole.read_bytes()
+        if format == "jsonl" and rng.random() < 0.7:
+            rows = [mutations.mutate_tree(each, rng) for each in DOCUMENTS[: rng.randrange(1, 4)]]
+            data = b"\n".join(mutations.dumped(row, rng) for row in rows)
+        else:
+            data = mutations.mutate_bytes(data, rng)
+    else:
+        data = mutations.mutated_json(TIAGE if format == "tiage" else QMSUM, rng)
+    path = _written(folder, f"in.{rng.choice(('jsonl', 'json', 'txt', 'tsv', 'ref', 'x'))}", data)
+    text = folder / "text.jsonl"
+    save(_corpus(), text)
+    needs_text = format in ("segeval", "segeval-tsv", "nltk")
+    given = format if rng.random() < 0.8 else None
+    read = load(path, format=given, text=text if needs_text and given else None)
+    save(read, folder / "again.jsonl")
+    assert len(load(folder / "again.jsonl")) == len(read)
+
+
+def system(rng: Random, folder: Path) -> None:
+    """Read a damaged file of segmentations."""
+    rows = [{"id": each["id"], "segmentation": each["gold"]} for each in DOCUMENTS]
+    data = b"\n".join(mutations.mutated_json(row, rng) for row in rows)
+    path = _written(folder, "system.jsonl", data)
+    read_system(path, rng.choice(("mine", "late", "gold", *mutations.TEXTS)), _corpus())
+
+
+def vectors(kind: str, rng: Random, folder: Path) -> None:
+    """Read damaged arrays, and score with what is read."""
+    from reffree.encoders.precomputed import from_file
+    from reffree.scoring.metrics import WITHOUT_SEARCH
+
+    arrays = {
+        id: x.astype(rng.choice(("f4", "f8", "f2", "i8", "i1"))) for id, x in _vectors().items()
+    }
+    scale = rng.choice((1.0, 1.0, 1e30, 1e150, 1e-30, 1e-200, 0.0))
+    with np.errstate(all="ignore"):
+        arrays = {
+            id: x * x.dtype.type(scale) if x.dtype.kind == "f" else x for id, x in arrays.items()
+        }
+    buffer = io.BytesIO()
+    if kind == "npz":
+        (np.savez if rng.random() < 0.5 else np.savez_compressed)(buffer, **arrays)
+    else:
+        np.save(buffer, np.concatenate(list(arrays.values())))
+    data = buffer.getvalue()
+    if rng.random() < 0.9:
+        data = mutations.mutate_bytes(data, rng) if rng.random() < 0.5 else _header(data, rng)
+    found = from_file(_corpus(), _written(folder, f"v.{kind}", data))
+    table = reffree.score(_corpus(), embeddings=found.vectors, metrics=WITHOUT_SEARCH, device="cpu")
+    json.dumps(table.to_dict(), allow_nan=False)
+
+
+def _header(data: bytes, rng: Random) -> bytes:
+    """Damage what numpy reads as Python: shape, type and order."""
+    at = data.find(b"{'descr'")
+    if at < 0:
+        return mutations.mutate_bytes(data, rng)
+    end = data.index(b"}", at) + 1
+    return (
+        data[:at]
+        + mutations.mutate_bytes(data[at:end], rng)[: end - at].ljust(end - at)
+        + data[end:]
+    )
+
+
+def parquet(rng: Random, folder: Path) -> None:
+    """Read a damaged Parquet file (needs pyarrow)."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [{k: v for k, v in each.items() if k != "meta"} for each in DOCUMENTS]
+    sink = io.BytesIO()
+    compression = rng.choice(("snappy", "none", "zstd", "gzip"))
+    pq.write_table(pa.Table.from_pylist(rows), sink, row_group_size=2, compression=compression)
+    load(_written(folder, "c.parquet", mutations.mutate_bytes(sink.getvalue(), rng)))
+
+
+@cache
+def _results() -> list[dict[str, Any]]:
+    made = (
+        synthetic_results.correlate(n_documents=2, corpora=("a", "b"), encoders=("minilm",)),
+        synthetic_results.perturb(),
+        synthetic_results.density(n_thresholds=3),
+        synthetic_results.encoders(),
+        synthetic_results.diagnose(),
+    )
+    trees = [result.to_dict() for result in made]
+    for tree in trees:  # few rows, so that damage hits more than rows
+        for table in tree["tables"]:
+            table["rows"] = table["rows"][:: max(1, len(table["rows"]) // 6)]
+    return trees
+
+
+def results(rng: Random, folder: Path) -> None:
+    """Read damaged results of a study and render them in every way."""
+    from reffree.report.charts import charts_of
+    from reffree.report.page import packed
+    from reffree.report.page_tables import page_corpora, page_settings, page_table
+    from reffree.report.page_texts import page_texts
+    from reffree.report.study import render
+    from reffree.study.result import load_result
+
+    data = mutations.mutated_json(rng.choice(_results()), rng)
+    result = load_result(_written(folder, "r.json", data))
+    for format in ("table", "json", "csv", "md", "latex"):
+        render(result, format, width=rng.choice((None, 40)))
+    for table in result.tables:
+        page_table(table)
+    page_corpora(result.corpora)
+    page_settings(result.settings)
+    page_texts(result.texts)
+    for chart in charts_of(result):
+        json.dumps(packed(chart.rows), allow_nan=False)
+        chart.body.to_dict()
+        chart.drawn({choice.field: choice.values[0] for choice in chart.choices})
+
+
+def study(rng: Random, folder: Path) -> None:
+    """Read a damaged study file."""
+    from reffree.study.config import load_config
+
+    if rng.random() < 0.6:
+        tree = mutations.mutate_tree(STUDY, rng)
+        text = yaml.dump(tree, sort_keys=False)
+        if rng.random() < 0.5:
+            lines = text.splitlines()
+            at = rng.randrange(len(lines))
+            lines[at] = lines[at].partition(":")[0] + ": " + rng.choice(YAML + mutations.NUMBERS)
+            text = "\n".join(lines)
+        data = text.encode(errors="surrogatepass")
+    else:
+        data = mutations.mutate_bytes(yaml.safe_dump(STUDY).encode(), rng)
+    config = load_config(_written(folder, "s.yaml", data))
+    again = _written(folder, "again.yaml", yaml.safe_dump(config.to_dict()).encode())
+    assert load_config(again) == config
+    for step in config.steps:
+        (folder / f"{step.name}.json").touch()
+    (folder / config.name).mkdir()
+    assert (folder / config.name).resolve().parent == folder.resolve()
+
+
+def _names(registry: Any) -> tuple[list[str], Callable[[str], list[str]]]:
+    from reffree.naming import _options
+
+    return list(registry), lambda name: list(_options(registry[name]))
+
+
+def metric(rng: Random, folder: Path) -> None:
+    """Score with a metric of odd options."""
+    from reffree.reference.metrics import GOLD_METRICS
+    from reffree.scoring.metrics import METRICS
+
+    registry = rng.choice((METRICS, GOLD_METRICS))
+    text = mutations.named_text(*_names(registry), rng)
+    if text.startswith("sed"):  # its word vectors come from an encoder
+        return
+    table = reffree.score(
+        _corpus(), metrics=[text], embeddings=list(_vectors().values()), device="cpu"
+    )
+    json.dumps(table.to_dict(), allow_nan=False)
+
+
+def method(rng: Random, folder: Path) -> None:
+    """Segment with a method of odd options."""
+    from reffree.segmenters.registry import SEGMENTERS
+
+    text = mutations.named_text(*_names(SEGMENTERS), rng)
+    reffree.segment(_corpus(), text, embeddings=list(_vectors().values()), device="cpu")
+
+
+def perturbation(rng: Random, folder: Path) -> None:
+    """Perturb gold by odd amounts."""
+    from reffree.perturbation.corpus import perturb
+    from reffree.perturbation.kinds import PERTURBATIONS, parse_perturbation
+
+    text = mutations.named_text(*_names(PERTURBATIONS), rng)
+    if rng.random() < 0.4:
+        text = f"{rng.choice(list(PERTURBATIONS))}:{mutations.option_value(rng)}"
+    perturb(_corpus(), parse_perturbation(text))
+
+
+def chunker(rng: Random, folder: Path) -> None:
+    """Name a chunker with odd options."""
+    from reffree.chunkers.registry import CHUNKERS, find_chunker
+
+    find_chunker(mutations.named_text(*_names(CHUNKERS), rng))
+
+
+@cache
+def _flags(command: str) -> list[str]:
+    """Return the options of a command that take a value."""
+    import importlib
+
+    parameters = importlib.import_module(COMMANDS[command][0]).command.params
+    taking = [p for p in parameters if p.param_type_name == "option" and not p.is_flag]
+    return [each.opts[0] for each in taking if each.name not in ("memory_limit", "ray_address")]
+
+
+def command(rng: Random, folder: Path) -> None:
+    """Run a command with odd values of its options."""
+    save(_corpus(), folder / "c.jsonl")
+    np.savez(folder / "v.npz", **_vectors())
+    name = rng.choice(("score", "compare", "segment", "perturb", "agreement", "report", "convert"))
+    base = {
+        "score": ["c.jsonl", "-m", "arp_pair", "-m", "pk", "--embeddings", "v.npz"],
+        "compare": ["c.jsonl", "-m", "pk", "-m", "arp_pair", "--embeddings", "v.npz"],
+        "segment": ["c.jsonl", "--method", "even:k=2"],
+        "perturb": ["c.jsonl", "--perturbation", "removal:1"],
+        "agreement": ["c.jsonl"],
+        "report": ["c.jsonl"],
+        "convert": ["c.jsonl", "-"],
+    }[name]
+    flags = [f for f in _flags(name) if f not in ("--encoder", "--null", "--engine", "--device")]
+    given = [part for _ in range(2) for part in (rng.choice(flags), mutations.option_value(rng))]
+    args = [name, *base, *given[: rng.choice((2, 2, 4))]]
+    code, _, err = run_main(
+        [each.replace("\0", "").replace("\ud800", "\udcff") for each in args], folder
+    )
+    assert code in (0, 1, 2), (args, code, err)
+    assert code == 0 or "rror: " in err, (args, err)
+    assert "Traceback" not in err, (args, err)
+
+
+ERRORS = ("strict", "backslashreplace")  # of standard output and standard error, as Python has them
+
+
+def run_main(args: list[str], folder: Path) -> tuple[int, str, str]:
+    """Run the command in this process: its exit code, and what it wrote."""
+    streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", errors) for errors in ERRORS]
+    with _replaced(folder, *streams):
+        try:
+            main(args)
+            code = 0
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+    texts = []
+    for stream in streams:
+        stream.flush()
+        texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+    return code, texts[0], texts[1]
+
+
+@contextmanager
+def _replaced(folder: Path, out: io.TextIOWrapper, err: io.TextIOWrapper):
+    import contextlib
+
+    kept = sys.stdin, sys.stdout, sys.stderr
+    sys.stdin, sys.stdout, sys.stderr = io.TextIOWrapper(io.BytesIO(b""), "utf-8"), out, err
+    try:
+        with contextlib.chdir(folder):
+            yield
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = kept
+
+
+DOORS: dict[str, Door] = {
+    **{f"corpus-{format}": partial(corpus, format) for format in FORMATS},
+    "system": system,
+    "vectors-npz": partial(vectors, "npz"),
+    "vectors-npy": partial(vectors, "npy"),
+    **({"parquet": parquet} if find_spec("pyarrow") else {}),
+    "results": results,
+    "study": study,
+    "metric": metric,
+    "method": method,
+    "perturbation": perturbation,
+    "chunker": chunker,
+    "command": command,
+}
