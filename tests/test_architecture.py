@@ -16,7 +16,7 @@ PACKAGE = Path(reffree.__file__).parent
 ROOMS = {
     "errors": set(),
     "folders": set(),
-    "compiling": {"folders"},
+    "compiling": set(),
     "atomic": {"errors"},
     "segmentation": {"errors"},
     "masses": {"errors", "segmentation"},
