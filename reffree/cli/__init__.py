@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import click
 
+from reffree.cli.interrupts import INTERRUPTED, MESSAGE, Interrupts
 from reffree.errors import OptionError, ReffreeError, UnknownNameError
 
 COMMANDS = {
@@ -31,7 +33,6 @@ COMMANDS = {
     "models": ("reffree.cli.models", "List encoders: size, licence, speed, what is here."),
     "cache": ("reffree.cli.cache", "List, check, carry and remove cached embeddings."),
 }
-INTERRUPTED = 130
 
 
 class LazyGroup(click.Group):
@@ -69,9 +70,13 @@ def cli() -> None:
 
 
 def main(args: Sequence[str] | None = None) -> Any:  # noqa: ANN401  (click's own signature)
-    """Run the command line: exit 0 ok, 1 failure, 2 usage, 130 interrupted."""
+    """Run the command line: exit 0 ok, 1 failure, 2 usage, 130 interrupted.
+
+    Without ``args`` it is that of the process, which belongs to the command and ends with it.
+    """
     try:
-        return cli.main(args=None if args is None else list(args), standalone_mode=False)
+        with Interrupts() if args is None else nullcontext():
+            return cli.main(args=None if args is None else list(args), standalone_mode=False)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:
@@ -80,10 +85,10 @@ def main(args: Sequence[str] | None = None) -> Any:  # noqa: ANN401  (click's ow
     except ReffreeError as error:
         click.echo(f"reffree: error: {error}", err=True)
         sys.exit(2 if isinstance(error, (OptionError, UnknownNameError)) else 1)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo(
-            "reffree: interrupted; run it again to go on from what the cache holds.", err=True
-        )
+    except (click.Abort, KeyboardInterrupt) as stop:
+        if isinstance(stop.__cause__, EOFError):  # click takes one for Ctrl-D at a prompt
+            raise stop.__cause__ from None
+        click.echo(MESSAGE, err=True)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has gone; leave quietly, also when Python flushes at exit.
