@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reffree.errors import InputError, Place, counted, shorten
 from reffree.segmentation import Segmentation
+from reffree.visible import visible
 
 GOLD = "gold"
 
@@ -201,7 +201,5 @@ def check_system_name(name: object, place: Place) -> str:
 
 
 def is_name(value: object) -> bool:
-    """Whether a value can stand in a table: text, and nothing that moves the cursor."""
-    if not isinstance(value, str) or not value.strip():
-        return False
-    return not any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in value)
+    """Whether a value can stand in a table: text, and nothing that steers a terminal."""
+    return isinstance(value, str) and bool(value.strip()) and visible(value) == value

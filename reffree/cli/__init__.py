@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from reffree.cli.interrupts import INTERRUPTED, MESSAGE, Interrupts
+from reffree.cli.telling import tell, tell_usage, told_notes
 from reffree.errors import OptionError, ReffreeError, UnknownNameError
 
 COMMANDS = {
@@ -75,20 +76,20 @@ def main(args: Sequence[str] | None = None) -> Any:  # noqa: ANN401  (click's ow
     Without ``args`` it is that of the process, which belongs to the command and ends with it.
     """
     try:
-        with Interrupts() if args is None else nullcontext():
+        with Interrupts() if args is None else nullcontext(), told_notes():
             return cli.main(args=None if args is None else list(args), standalone_mode=False)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:
-        error.show()
+        tell_usage(error)
         sys.exit(error.exit_code)
     except ReffreeError as error:
-        click.echo(f"reffree: error: {error}", err=True)
+        tell(f"reffree: error: {error}", err=True)
         sys.exit(2 if isinstance(error, (OptionError, UnknownNameError)) else 1)
     except (click.Abort, KeyboardInterrupt) as stop:
         if isinstance(stop.__cause__, EOFError):  # click takes one for Ctrl-D at a prompt
             raise stop.__cause__ from None
-        click.echo(MESSAGE, err=True)
+        tell(MESSAGE, err=True)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has gone; leave quietly, also when Python flushes at exit.

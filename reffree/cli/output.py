@@ -12,6 +12,7 @@ from typing import cast
 import click
 
 from reffree.atomic import check_writable, write_file
+from reffree.cli.telling import tell
 from reffree.errors import InputError, Place
 from reffree.report.score import OutputFormat
 
@@ -73,7 +74,7 @@ def spare_inputs(flag: str, path: Path, inputs: Iterable[str]) -> None:
 def tell_notes(notes: Iterable[str]) -> None:
     """Say on standard error what the user should know of a result."""
     for note in notes:
-        click.echo(f"reffree: note: {note}", err=True)
+        tell(f"reffree: note: {note}", err=True)
 
 
 def _to_stdout(text: str) -> None:

@@ -13,6 +13,7 @@ from reffree.cli.file_options import corpora_argument, format_option, reading_op
 from reffree.cli.inputs import read_corpus
 from reffree.cli.output import tell_notes
 from reffree.cli.scoring_options import metric_option, unsegmented_option, vector_options
+from reffree.cli.telling import tell
 
 if TYPE_CHECKING:
     from reffree.perturbation.edits import Edits
@@ -175,7 +176,7 @@ def _perturb(perturbations: tuple[str, ...], source: str, given: StudyOptions) -
         lines.append(f"{system.name}: {done or 'nothing done'}{rest}")
     tell_notes((*corpus.notes, *save(made, output)))
     for line in lines:
-        click.echo(line, err=True)
+        tell(line, err=True)
 
 
 def _listed(edits: Edits, words: tuple[str, str, str]) -> str:
