@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reffree.errors import InputError, Place, counted, shorten
+from reffree.limits import check_limit
 from reffree.segmentation import Segmentation
 from reffree.visible import visible
 
@@ -168,6 +169,8 @@ def _check_units(units: object, place: Place) -> tuple[str, ...]:
                 remedy="replace the lone surrogate",
                 place=place,
             )
+    longest = max(map(len, units), default=0)
+    check_limit("unit_characters", longest, f"a unit of {longest:,} characters", place)
     return tuple(units)
 
 
