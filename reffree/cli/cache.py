@@ -113,12 +113,12 @@ def remove_files(
     else:
         chosen = [*(paths if everything else []), *([] if only_graphs else old_files(folder))]
     told = []
-    if not only_graphs:
-        freed = remove(chosen)
-        told.append(f"{counted(len(chosen), 'cache file')}, {_megabytes(freed)}")
     if everything or only_graphs:
         n, freed = remove_graphs(folder)
         told.append(f"{counted(n, 'graph')}, {_megabytes(freed)}")
+    if not only_graphs:
+        freed = remove(chosen)
+        told.insert(0, f"{counted(len(chosen), 'cache file')}, {_megabytes(freed)}")
     tell(f"removed {'; '.join(told)}")
 
 
