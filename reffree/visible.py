@@ -22,15 +22,21 @@ def visible(text: str) -> str:
     return STEERING.sub(lambda found: _spelt(found.group()), text)
 
 
-def visible_json(text: str) -> str:
+def visible_json(text: str, *, halves: bool = True) -> str:
     r"""Spell the same characters in JSON; what it says stays the same, and so do its lines.
+
+    Without ``halves``, halves of characters stay, for whoever writes the text to refuse.
 
     >>> visible_json('{\n"id": "a\u202eb"}')
     '{\n"id": "a\\u202eb"}'
     """
-    return STEERING.sub(
-        lambda found: "\n" if found.group() == "\n" else f"\\u{ord(found.group()):04x}", text
-    )
+
+    def spelt(found: re.Match[str]) -> str:
+        character = found.group()
+        stays = character == "\n" or (character >= "\ud800" and not halves)
+        return character if stays else f"\\u{ord(character):04x}"
+
+    return STEERING.sub(spelt, text)
 
 
 def _spelt(character: str) -> str:

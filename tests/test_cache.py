@@ -366,7 +366,8 @@ from pathlib import Path
 from reffree.encoders.sharding import fill
 from reffree.encoders.ranks import Alone
 from reffree.errors import CacheError
-from tests.test_cache import SPEC, TEXTS, CachedEncoder, EmbeddingCache, HashEncoder, cache_path
+from tests.test_cache import SPEC, TEXTS, HashEncoder
+from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path, remove
 if os.geteuid() == 0:
     os.setuid(65534)  # root may write anywhere
 path = cache_path(Path(sys.argv[1]), SPEC)
@@ -378,10 +379,11 @@ with EmbeddingCache(path, SPEC) as cache:
     print(sum(len(part.positions) for part in encoder.stream(texts)), len(encoder.inner.seen))
     print(sum(len(part.positions) for part in encoder.stream(["new"])), len(encoder.inner.seen))
     print(fill(encoder, texts, Alone()).cached)
-    try:
-        fill(encoder, ["newer"], Alone())
-    except CacheError as error:
-        print(error)
+    for refused in (lambda: fill(encoder, ["newer"], Alone()), lambda: remove([path])):
+        try:
+            refused()
+        except CacheError as error:
+            print(error)
 """
 
 
@@ -412,6 +414,7 @@ def test_a_filled_cache_can_be_read_where_nothing_can_be_written(pytestconfig):
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines()[:4] == ["20 20", "20 0", "1 1", "20"]
         assert "found a read-only cache that lacks 1 text" in done.stdout
+        assert "Permission denied; expected a folder that can be written" in done.stdout
         assert done.stderr.count("note") == 1
         assert "is read-only: what is encoded now is not kept" in done.stderr
         assert path.read_bytes() == before

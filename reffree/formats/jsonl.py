@@ -159,7 +159,7 @@ def write(corpus: Corpus) -> Iterator[str]:
 def dumps(value: object, place: Place) -> str:
     """Write JSON on one line, as UTF-8 and without NaN."""
     try:
-        return visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False))
+        return visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False), halves=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(
             f"a value that JSON cannot hold ({error})",

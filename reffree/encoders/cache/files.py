@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from reffree.encoders.base import EncoderSpec
-from reffree.encoders.cache.sentences import refuse_link
+from reffree.encoders.cache.sentences import refuse_link, sentences
 from reffree.errors import OptionError, UnknownNameError
 from reffree.folders import cache_folder
 
@@ -69,9 +69,8 @@ def remove(paths: Iterable[Path]) -> int:
         refuse_link(folder)
     for path in paths:
         for part in (Path(f"{path}{log}") for log in LOGS):
-            if part.is_symlink():
-                part.unlink()
-            elif part.is_file():
-                freed += part.stat().st_size
-                part.unlink()
+            with sentences(path):
+                if part.is_symlink() or part.is_file():
+                    freed += part.lstat().st_size
+                    part.unlink()
     return freed
