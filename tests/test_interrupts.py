@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -72,12 +73,21 @@ main()
 """A command in whose compiled code, in this thread or another, time stands still."""
 
 
-def interrupt(script, *arguments, env):
+@pytest.fixture
+def interrupt(environment, tmp_path):
+    """Run a script as ``python -m`` does, which ends otherwise than other scripts do."""
+    return partial(run_interrupted, folder=tmp_path, environment=environment)
+
+
+def run_interrupted(script, *arguments, folder, environment):
+    (folder / "script.py").write_text(script)
+    homes = {"XDG_CACHE_HOME": str(folder), "XDG_STATE_HOME": str(folder)}
     done = subprocess.run(
-        [sys.executable, "-c", script, *map(str, arguments)],
+        [sys.executable, "-m", "script", *map(str, arguments)],
         capture_output=True,
         text=True,
-        env=env,
+        cwd=folder,
+        env={**environment, **homes},
         timeout=300,
         check=False,
     )
@@ -88,25 +98,25 @@ def interrupt(script, *arguments, env):
 
 
 @pytest.mark.parametrize(
-    ("function", "file"),
+    ("function", "file", "method"),
     [
-        ("get_command", "cli/__init__.py"),
-        ("<module>", "numba/__init__.py"),
-        ("_raw_object_cache_notify", "llvmlite/binding/executionengine.py"),
-        ("write_file", "reffree/atomic.py"),
+        ("get_command", "cli/__init__.py", "all"),
+        ("<module>", "<string>", "all"),
+        ("<module>", "numba/__init__.py", "texttiling"),
+        ("_raw_object_cache_notify", "llvmlite/binding/executionengine.py", "texttiling"),
+        ("write_file", "reffree/atomic.py", "all"),
     ],
 )
-def test_an_interrupt_at_any_moment(function, file, environment, write_corpus, tmp_path):
+def test_an_interrupt_at_any_moment(function, file, method, interrupt, write_corpus, tmp_path):
     units = [f"The {i} of the {i // 3}." for i in range(12)]
     corpus = write_corpus([{"id": "a", "units": units}])
-    homes = {"XDG_CACHE_HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
-    command = ["segment", corpus, "--method", "texttiling", "-o", tmp_path / "out.jsonl"]
-    said = interrupt(AT_A_CALL, function, file, *command, env={**environment, **homes})
+    command = ["segment", corpus, "--method", method, "-o", tmp_path / "out.jsonl"]
+    said = interrupt(AT_A_CALL, function, file, *command)
     assert said == "reached\n"
     if (tmp_path / "out.jsonl").exists():
         assert json.loads((tmp_path / "out.jsonl").read_text())["systems"]
 
 
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
-def test_compiled_code_does_not_keep_the_command_from_ending(where, environment):
-    interrupt(WITHOUT_END, where, env=environment)
+def test_compiled_code_does_not_keep_the_command_from_ending(where, interrupt):
+    interrupt(WITHOUT_END, where)

@@ -2,18 +2,21 @@
 
 Python tells the main thread with a `KeyboardInterrupt`. That is not enough: one that is raised
 where C code calls Python, as the compiler does, is printed and lost; it waits for as long as
-compiled code runs; and the interpreter does not end before other threads have.
+compiled code runs; the interpreter does not end before other threads have; and it kills itself
+in place of the exit code if the interrupt met it in code made from a string.
 """
 
 from __future__ import annotations
 
 import _thread
+import atexit
 import os
 import signal
 import socket
 import sys
 import threading
 import time
+from contextlib import suppress
 from types import FrameType, TracebackType
 
 STUCK_SECONDS = 5.0
@@ -43,6 +46,7 @@ class Interrupts:
         """Listen, unless whoever started the process wants Ctrl-C ignored."""
         if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             return
+        atexit.register(self._leave)  # before all others, so that it is the last to be called
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
         signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
@@ -71,6 +75,14 @@ class Interrupts:
             threading.Timer(AGAIN_SECONDS, _thread.interrupt_main).start()
         else:
             self._report(unraisable)
+
+    def _leave(self) -> None:
+        """End an interrupted process here and now, all that others had to do at its end done."""
+        if self._is_heard.is_set():
+            for stream in filter(None, (sys.stdout, sys.stderr)):
+                with suppress(OSError, ValueError):  # closed, or nobody reads it any more
+                    stream.flush()
+            os._exit(INTERRUPTED)
 
     def _watch(self) -> None:
         """End the process if it does not end by itself; other signals than SIGINT are not ours."""
