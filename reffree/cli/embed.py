@@ -20,7 +20,7 @@ from reffree.cli.inputs import Encoded, Reading, read_corpus
 from reffree.cli.interrupts import INTERRUPTED
 from reffree.cli.output import tell_notes
 from reffree.cli.progress import progress
-from reffree.cli.telling import tell, tell_json
+from reffree.cli.telling import tell, tell_json, told_notes
 from reffree.encoders.options import EncoderOptions
 from reffree.errors import EncoderError, OptionError, counted
 
@@ -100,6 +100,11 @@ def command(
 
 def embed_as_rank(request: Request) -> None:
     """Do one rank's share; the first speaks for all."""
+    with told_notes():  # the process may be one that the command has started
+        _embed_as_rank(request)
+
+
+def _embed_as_rank(request: Request) -> None:
     from reffree.encoders.ranks import RankError, Ranks
 
     try:

@@ -38,8 +38,11 @@ class _Notes(logging.Handler):
 
 @contextmanager
 def told_notes() -> Iterator[None]:
-    """Meanwhile, what the rooms below log is said on standard error."""
+    """Meanwhile, what the rooms below log is said on standard error, once."""
     logger, notes = logging.getLogger("reffree"), _Notes(logging.WARNING)
+    if any(isinstance(handler, _Notes) for handler in logger.handlers):
+        yield
+        return
     logger.addHandler(notes)
     try:
         yield
