@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 
+from reffree.cli import main
 from reffree.cli.interrupts import MESSAGE
 
 AT_A_CALL = """
@@ -120,3 +121,14 @@ def test_an_interrupt_at_any_moment(function, file, method, interrupt, write_cor
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
 def test_compiled_code_does_not_keep_the_command_from_ending(where, interrupt):
     interrupt(WITHOUT_END, where)
+
+
+def test_an_end_of_file_is_no_interrupt(monkeypatch):
+    """Click takes it for one; it is a mistake of ours, and must be seen."""
+
+    def command(ctx):
+        raise EOFError("a file cut short")
+
+    monkeypatch.setattr("reffree.cli.cli.invoke", command)
+    with pytest.raises(EOFError, match="a file cut short"):
+        main(["models"])
