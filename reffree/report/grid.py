@@ -28,7 +28,7 @@ MARKDOWN_SPECIAL = {
 }
 
 FORMULA = tuple("=+-@＝＋－＠")
-"""So begins what spreadsheets compute; as text it gets an apostrophe, which they do not show."""
+"""So begins what spreadsheets compute; a text that does gets an apostrophe in front."""
 
 
 @dataclass(frozen=True, slots=True)
