@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reffree.errors import InputError, Place, counted, shorten
+from reffree.limits import check_limit
 from reffree.segmentation import Segmentation
+from reffree.visible import visible
 
 GOLD = "gold"
 
@@ -168,6 +169,8 @@ def _check_units(units: object, place: Place) -> tuple[str, ...]:
                 remedy="replace the lone surrogate",
                 place=place,
             )
+    longest = max(map(len, units), default=0)
+    check_limit("unit_characters", longest, f"a unit of {longest:,} characters", place)
     return tuple(units)
 
 
@@ -201,7 +204,5 @@ def check_system_name(name: object, place: Place) -> str:
 
 
 def is_name(value: object) -> bool:
-    """Whether a value can stand in a table: text, and nothing that moves the cursor."""
-    if not isinstance(value, str) or not value.strip():
-        return False
-    return not any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in value)
+    """Whether a value can stand in a table: text, and nothing that steers a terminal."""
+    return isinstance(value, str) and bool(value.strip()) and visible(value) == value

@@ -30,11 +30,16 @@ def together(calls: Sequence[Callable[[], object]], *, threads: int = 2) -> None
     """
     here = calls if threads == 1 else calls[:1]
     elsewhere = [_workers().submit(call) for call in calls[len(here) :]]
+    is_interrupted = False
     try:
         for call in here:
             call()
+    except KeyboardInterrupt:
+        is_interrupted = True  # whoever pressed Ctrl-C does not wait for the others
+        raise
     finally:
-        wait(elsewhere)
+        if not is_interrupted:
+            wait(elsewhere)
     for made in elsewhere:
         made.result()
 

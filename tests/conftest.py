@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from reffree.folders import cache_folder
-
 # A slow machine is no failure, and a run that fails fails again; --hypothesis-profile=explore looks
 # at other examples every time.
 STEADY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -24,8 +22,6 @@ settings.load_profile("steady")
 
 # Several libraries here bring threads of their own; on two cores those that spin starve the others.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-# Tests have cache folders of their own, and all of them the same machine code.
-os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder() / "compiled"))
 # The hub's library reads this when it is first imported.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 

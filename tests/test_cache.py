@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -321,6 +323,102 @@ def test_remove_takes_the_logs_too(tmp_path):
     assert cache_files(tmp_path) == [path]
     assert remove([path]) >= size
     assert list(path.parent.iterdir()) == []
+
+
+def test_nothing_is_deleted_through_a_link(tmp_path, run):
+    others = tmp_path / "others"
+    for name in ("graphs", "budgets", "embeddings", "embeddings/v2"):
+        cache = tmp_path / name.replace("/", "-")
+        (cache / name).parent.mkdir(parents=True)
+        shutil.rmtree(others, ignore_errors=True)
+        (others / "onnx-00").mkdir(parents=True)
+        mine = [others / "onnx-00" / "a", others / "00-cpu.json", others / "my.sqlite"]
+        mine += [others / "v1" / "my.sqlite", others / "v2" / "my.sqlite"]
+        for file in mine:
+            file.parent.mkdir(exist_ok=True)
+            file.write_text("mine")
+        (cache / name).symlink_to(others)
+        done = run("cache", "rm", "--all", "--cache-dir", str(cache))
+        assert done.returncode == 1
+        assert f"{cache / name}: found a link to another folder" in done.stderr
+        assert all(file.read_text() == "mine" for file in mine)
+
+
+def test_of_a_link_in_the_cache_the_link_is_deleted(tmp_path, run):
+    others, path = tmp_path / "others", filled(tmp_path)
+    others.mkdir()
+    path.rename(others / "my.sqlite")
+    path.symlink_to(others / "my.sqlite")
+    Path(f"{path}-wal").symlink_to(others / "none")
+    (others / "a").write_text("mine")
+    (tmp_path / "graphs").mkdir()
+    (tmp_path / "graphs" / "onnx-00").symlink_to(others)
+    done = run("cache", "rm", "--all", "--cache-dir", str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(file.name for file in others.iterdir()) == ["a", "my.sqlite"]
+    assert not (tmp_path / "graphs").exists()
+    assert list(path.parent.iterdir()) == []
+
+
+READING = """
+import os, sys
+from pathlib import Path
+from reffree.encoders.sharding import fill
+from reffree.encoders.ranks import Alone
+from reffree.errors import CacheError
+from tests.test_cache import SPEC, TEXTS, HashEncoder
+from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path, remove
+if os.geteuid() == 0:
+    os.setuid(65534)  # root may write anywhere
+path = cache_path(Path(sys.argv[1]), SPEC)
+assert not os.access(path.parent, os.W_OK)
+with EmbeddingCache(path, SPEC) as cache:
+    print(len(list(cache.verify())), cache.info().rows)
+    encoder = CachedEncoder(HashEncoder(), cache)
+    texts = TEXTS[:20]
+    print(sum(len(part.positions) for part in encoder.stream(texts)), len(encoder.inner.seen))
+    print(sum(len(part.positions) for part in encoder.stream(["new"])), len(encoder.inner.seen))
+    print(fill(encoder, texts, Alone()).cached)
+    for refused in (lambda: fill(encoder, ["newer"], Alone()), lambda: remove([path])):
+        try:
+            refused()
+        except CacheError as error:
+            print(error)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders have no such rights here")
+def test_a_filled_cache_can_be_read_where_nothing_can_be_written(pytestconfig):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path = filled(folder)
+        before = path.read_bytes()
+        assert [file.name for file in path.parent.iterdir()] == [path.name]
+        folders = [folder, path.parent.parent, path.parent]
+        for each in folders:
+            each.chmod(0o555)
+        path.chmod(0o444)
+        try:
+            done = subprocess.run(
+                [sys.executable, "-c", READING, name],
+                capture_output=True,
+                text=True,
+                cwd=pytestconfig.rootpath,
+                env={**os.environ, "PYTHONPATH": str(pytestconfig.rootpath)},
+                timeout=240,
+                check=False,
+            )
+        finally:
+            for each in folders:
+                each.chmod(0o755)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines()[:4] == ["20 20", "20 0", "1 1", "20"]
+        assert "found a read-only cache that lacks 1 text" in done.stdout
+        assert "Permission denied; expected a folder that can be written" in done.stdout
+        assert done.stderr.count("note") == 1
+        assert "is read-only: what is encoded now is not kept" in done.stderr
+        assert path.read_bytes() == before
+        assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 def test_no_pickle_in_what_reads_or_writes_vectors():

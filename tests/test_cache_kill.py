@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -180,9 +181,12 @@ def file_limit_scene(folder):
 def read_only_scene(folder):
     filled(folder)
     subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+    encoder, inner = open_cached(folder)
+    got, _ = collect(encoder, TEXTS[:40])
+    assert_array_equal(got, expected(TEXTS[:40]))
     with pytest.raises(CacheError) as caught:
-        collect(open_cached(folder)[0], TEXTS[:40])
-    return {"sentence": str(caught.value)}
+        open_cached(folder, spec=replace(SPEC, revision="r2"))
+    return {"encoded": sorted(inner.seen), "sentence": str(caught.value)}
 
 
 def play(pytestconfig, *scene, mounted=None):
@@ -251,8 +255,9 @@ def test_a_file_that_may_not_grow_gives_a_sentence(tmp_path, pytestconfig):
     assert found["right"] == found["acknowledged"] > 0
 
 
-def test_a_read_only_folder_gives_a_sentence(mountable, pytestconfig):
+def test_a_read_only_folder_is_read(mountable, pytestconfig):
     found = play(pytestconfig, "read_only", mountable, mounted="2m")
+    assert found["encoded"] == sorted(TEXTS[20:40])
     assert re.search(r"(read-only|cannot be opened).*choose another", found["sentence"])
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import click
 
 from reffree.atomic import lost_output
+from reffree.cli.interrupts import INTERRUPTED, MESSAGE, Interrupts
+from reffree.cli.telling import tell, tell_usage, told_notes
 from reffree.errors import OptionError, ReffreeError, UnknownNameError
 
 COMMANDS = {
@@ -32,7 +35,6 @@ COMMANDS = {
     "models": ("reffree.cli.models", "List encoders: size, licence, speed, what is here."),
     "cache": ("reffree.cli.cache", "List, check, carry and remove cached embeddings."),
 }
-INTERRUPTED = 130
 
 
 class LazyGroup(click.Group):
@@ -70,21 +72,25 @@ def cli() -> None:
 
 
 def main(args: Sequence[str] | None = None) -> Any:  # noqa: ANN401  (click's own signature)
-    """Run the command line: exit 0 ok, 1 failure, 2 usage, 130 interrupted."""
+    """Run the command line: exit 0 ok, 1 failure, 2 usage, 130 interrupted.
+
+    Without ``args`` it is that of the process, which belongs to the command and ends with it.
+    """
     try:
-        return cli.main(args=None if args is None else list(args), standalone_mode=False)
+        with Interrupts() if args is None else nullcontext(), told_notes():
+            return cli.main(args=None if args is None else list(args), standalone_mode=False)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:
-        error.show()
+        tell_usage(error)
         sys.exit(error.exit_code)
     except ReffreeError as error:
-        click.echo(f"reffree: error: {error}", err=True)
+        tell(f"reffree: error: {error}", err=True)
         sys.exit(2 if isinstance(error, (OptionError, UnknownNameError)) else 1)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo(
-            "reffree: interrupted; run it again to go on from what the cache holds.", err=True
-        )
+    except (click.Abort, KeyboardInterrupt) as stop:
+        if isinstance(stop.__cause__, EOFError):  # click takes one for Ctrl-D at a prompt
+            raise stop.__cause__ from None
+        tell(MESSAGE, err=True)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has gone; leave quietly, also when Python flushes at exit.
@@ -93,7 +99,7 @@ def main(args: Sequence[str] | None = None) -> Any:  # noqa: ANN401  (click's ow
     except OSError as error:
         if not _is_of_stdout(error):
             raise
-        click.echo(f"reffree: error: {lost_output(error)}", err=True)
+        tell(f"reffree: error: {lost_output(error)}", err=True)
         sys.exit(1)
 
 

@@ -11,6 +11,7 @@ import click
 from reffree.cli.cache_verify import verify_files
 from reffree.cli.encoding_options import cache_dir_option
 from reffree.cli.output import tell_notes
+from reffree.cli.telling import tell
 from reffree.errors import CacheError, counted
 
 if TYPE_CHECKING:
@@ -58,21 +59,21 @@ def list_files(cache_dir: Path | None) -> None:
             with EmbeddingCache(path) as cache:
                 info = cache.info()
         except CacheError as error:
-            click.echo(f"{path.stem}  {error}")
+            tell(f"{path.stem}  {error}")
             continue
         size += info.size
-        click.echo(
+        tell(
             f"{path.stem}  {info.encoder}@{info.revision}  {info.rows:,} vectors of "
             f"{info.dimension or 0}  {_megabytes(info.size)}"
         )
     exported = graphs(folder)
     for graph in exported:
-        click.echo(f"{graph.path.name}  {graph.encoder}  graph  {_megabytes(graph.size)}")
+        tell(f"{graph.path.name}  {graph.encoder}  graph  {_megabytes(graph.size)}")
     told = f"{counted(len(paths), 'cache file')}, {_megabytes(size)}"
     if exported:
         total = sum(graph.size for graph in exported)
         told += f", and {counted(len(exported), 'graph')}, {_megabytes(total)}"
-    click.echo(f"{told}, in {folder}", err=True)
+    tell(f"{told}, in {folder}", err=True)
     if old := old_files(folder):
         size = sum(path.stat().st_size for path in old)
         others = f"{counted(len(old), 'file')} of other versions of reffree, {_megabytes(size)}"
@@ -112,13 +113,13 @@ def remove_files(
     else:
         chosen = [*(paths if everything else []), *([] if only_graphs else old_files(folder))]
     told = []
-    if not only_graphs:
-        freed = remove(chosen)
-        told.append(f"{counted(len(chosen), 'cache file')}, {_megabytes(freed)}")
     if everything or only_graphs:
         n, freed = remove_graphs(folder)
         told.append(f"{counted(n, 'graph')}, {_megabytes(freed)}")
-    click.echo(f"removed {'; '.join(told)}")
+    if not only_graphs:
+        freed = remove(chosen)
+        told.insert(0, f"{counted(len(chosen), 'cache file')}, {_megabytes(freed)}")
+    tell(f"removed {'; '.join(told)}")
 
 
 @command.command(name="evict")
@@ -132,7 +133,7 @@ def evict_rows(cache_limit: int | None, cache_dir: Path | None) -> None:
     if cache_limit is None:
         raise click.UsageError("say how much may stay: --cache-limit SIZE, such as 2G.")
     done = evict(cache_files(cache_dir or default_folder()), cache_limit)
-    click.echo(
+    tell(
         f"evicted {counted(done.rows, 'vector')}: {_megabytes(done.before)} before, "
         f"{_megabytes(done.after)} now"
     )
@@ -165,7 +166,7 @@ def export_rows(name: str, output: Path, cache_dir: Path | None) -> None:
     (path,) = choose_files([name], cache_files(cache_dir or default_folder()))
     with EmbeddingCache(path) as cache:
         rows, damaged = export_file(cache, output)
-    click.echo(f"{path.stem}  {counted(rows, 'vector')} written to {output}")
+    tell(f"{path.stem}  {counted(rows, 'vector')} written to {output}")
     if damaged:
         tell_notes([f"{counted(damaged, 'row')} failing the checksum left out"])
 
@@ -214,7 +215,7 @@ def _tell_added(results: Sequence[Added]) -> None:
             )
             if n
         ]
-        click.echo(
+        tell(
             f"{added.path.stem}  {added.new:,} new, {added.present:,} already here"
             f"{''.join(refused)}"
         )

@@ -11,6 +11,7 @@ import click
 from reffree.cli.encoding_options import check_encoding, encoding_options
 from reffree.cli.progress import progress
 from reffree.cli.scoring_options import seed_option
+from reffree.cli.telling import tell
 from reffree.errors import CacheError, counted
 
 if TYPE_CHECKING:
@@ -80,9 +81,9 @@ def _verify_checksums(names: Sequence[str], cache_dir: Path | str | None) -> Non
                         advance(1)
         except CacheError as error:
             damaged += 1
-            click.echo(f"{path.stem}  DAMAGED  {error}")
+            tell(f"{path.stem}  DAMAGED  {error}")
         else:
-            click.echo(f"{path.stem}  ok  {rows:,} vectors")
+            tell(f"{path.stem}  ok  {rows:,} vectors")
     if damaged:
         raise CacheError(
             f"found {counted(damaged, 'damaged cache file')}; remove with reffree cache rm"
@@ -120,4 +121,4 @@ def _verify_sample(n: int, corpora: tuple[str, ...], seed: int, encoding: Encodi
             f"differ from what the encoder gives now, {measured}; expected the same; remove them "
             f"with reffree cache rm {name}"
         )
-    click.echo(f"{name}  ok  {counted(result.compared, 'vector')} encoded again, {measured}")
+    tell(f"{name}  ok  {counted(result.compared, 'vector')} encoded again, {measured}")

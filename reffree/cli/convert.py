@@ -8,6 +8,7 @@ import click
 
 from reffree.cli.file_options import reading_options
 from reffree.cli.output import tell_notes
+from reffree.cli.telling import tell
 from reffree.errors import counted
 from reffree.formats import FORMATS
 
@@ -43,6 +44,6 @@ def command(
     corpus = load(source, format=input_format, text=text, convention=convention)
     left_out = save(corpus, target, format=target_format)
     tell_notes((*corpus.notes, *left_out))
-    click.echo(
+    tell(
         f"{target}: {counted(len(corpus), 'document')}, {counted(corpus.n_units, 'unit')}", err=True
     )

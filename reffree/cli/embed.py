@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -13,14 +12,15 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from reffree.cli import INTERRUPTED
 from reffree.cli.cache import limit_option
 from reffree.cli.encoding_options import check_encoding, encoding_of, encoding_options
 from reffree.cli.engine import check_engine, engine_options
 from reffree.cli.file_options import corpora_argument, reading_options
 from reffree.cli.inputs import Encoded, Reading, read_corpus
+from reffree.cli.interrupts import INTERRUPTED
 from reffree.cli.output import tell_notes
 from reffree.cli.progress import progress
+from reffree.cli.telling import tell, tell_json, told_notes
 from reffree.encoders.options import EncoderOptions
 from reffree.errors import EncoderError, OptionError, counted
 
@@ -100,13 +100,18 @@ def command(
 
 def embed_as_rank(request: Request) -> None:
     """Do one rank's share; the first speaks for all."""
+    with told_notes():  # the process may be one that the command has started
+        _embed_as_rank(request)
+
+
+def _embed_as_rank(request: Request) -> None:
     from reffree.encoders.ranks import RankError, Ranks
 
     try:
         ranks = Ranks()
     except EncoderError as error:
         if os.environ.get("RANK", "0") == "0":
-            click.echo(f"reffree: error: {error}", err=True)
+            tell(f"reffree: error: {error}", err=True)
         sys.exit(1)
     if ranks.rank > 0:
         logging.getLogger("reffree").setLevel(logging.ERROR)
@@ -114,7 +119,7 @@ def embed_as_rank(request: Request) -> None:
         _embed(request, ranks)
     except RankError as error:
         if ranks.rank == 0:
-            click.echo(f"reffree: error: {error}", err=True)
+            tell(f"reffree: error: {error}", err=True)
         with suppress(RankError):
             ranks.leave()
         sys.exit(1)
@@ -228,7 +233,7 @@ def _report(
         )
     tell_notes(notes)
     rate = f" in {seconds:.1f} s ({speed:,.0f} a second)" if speed else ""
-    click.echo(
+    tell(
         f"{counted(len(texts), 'distinct text')}: {filled.cached:,} cached before, {encoded:,} "
         f"encoded{rate} on {', '.join(devices)}; in {encoder.cache.path}",
         err=True,
@@ -253,4 +258,4 @@ def _report(
                 for device, n in zip(devices, filled.encoded, strict=True)
             ],
         }
-        click.echo(json.dumps(report, indent=2))
+        tell_json(report)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,8 +48,9 @@ def command(output_format: str | None, output: Path | None) -> None:
 
     listed = catalogue()
     if out.format == "json":
-        text = json.dumps([model.to_dict() for model in listed], indent=2, ensure_ascii=False)
-        out.write(f"{text}\n")
+        from reffree.report.grid import json_text
+
+        out.write(json_text([model.to_dict() for model in listed]))
         return
     out.write(_table(listed, color=out.color, width=out.width))
 

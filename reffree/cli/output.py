@@ -12,6 +12,7 @@ from typing import cast
 import click
 
 from reffree.atomic import check_stdout, check_writable, write_file, write_stdout
+from reffree.cli.telling import tell
 from reffree.report.score import OutputFormat
 
 ENDINGS: dict[str, OutputFormat] = {
@@ -81,4 +82,4 @@ def _is_same(path: Path, other: Path) -> bool:
 def tell_notes(notes: Iterable[str]) -> None:
     """Say on standard error what the user should know of a result."""
     for note in notes:
-        click.echo(f"reffree: note: {note}", err=True)
+        tell(f"reffree: note: {note}", err=True)

@@ -15,6 +15,7 @@ from reffree.cli.inputs import read_corpus
 from reffree.cli.options import whole
 from reffree.cli.output import tell_notes
 from reffree.cli.scoring_options import metric_option, unsegmented_option, vector_options
+from reffree.cli.telling import tell
 
 if TYPE_CHECKING:
     from reffree.perturbation.edits import Edits
@@ -177,7 +178,7 @@ def _perturb(perturbations: tuple[str, ...], source: str, given: StudyOptions) -
         lines.append(f"{system.name}: {done or 'nothing done'}{rest}")
     tell_notes((*corpus.notes, *save(made, output)))
     for line in lines:
-        click.echo(line, err=True)
+        tell(line, err=True)
 
 
 def _listed(edits: Edits, words: tuple[str, str, str]) -> str:

@@ -10,6 +10,7 @@ import click
 from reffree.atomic import make_folder, write_file
 from reffree.cli.file_options import format_option, output_option, table_option
 from reffree.cli.output import Output
+from reffree.cli.telling import tell
 from reffree.errors import InputError, counted
 from reffree.report.score import OUTPUT_FORMATS
 
@@ -114,7 +115,7 @@ def _write_charts(
     for name, content in draw_files(charts_of(result), format, picks):
         write_file(folder / name, [content])
         n += 1
-    click.echo(f"{folder}: {counted(n, 'chart')}", err=True)
+    tell(f"{folder}: {counted(n, 'chart')}", err=True)
 
 
 def _without_extra(error: ModuleNotFoundError) -> Exception:

@@ -10,6 +10,7 @@ import click
 from reffree.cli.inputs import split_system
 from reffree.cli.output import tell_notes
 from reffree.cli.progress import progress
+from reffree.cli.telling import tell
 
 if TYPE_CHECKING:
     from reffree.study.run import Finished
@@ -51,12 +52,12 @@ def command(config: Path, corpora: tuple[str, ...], output: Path | None, fresh: 
 
     timed = Timed(progress)
 
-    def tell(finished: Finished) -> None:
+    def tell_step(finished: Finished) -> None:
         """Write the tables and the page of a step, and say what it found."""
         _write_beside(finished)
         state = timed.told() if finished.is_new else "already there"
-        click.echo(f"{finished.path}: {state}", err=True)
-        click.echo(" ".join(finished.result.answer))
+        tell(f"{finished.path}: {state}", err=True)
+        tell(" ".join(finished.result.answer))
         tell_notes(finished.result.notes)
 
     run_config(
@@ -65,9 +66,9 @@ def command(config: Path, corpora: tuple[str, ...], output: Path | None, fresh: 
         fresh=fresh,
         progress=timed,
         write=lambda result: render(result, "json"),
-        on_step=tell,
+        on_step=tell_step,
     )
-    click.echo(f"results in {folder}", err=True)
+    tell(f"results in {folder}", err=True)
 
 
 def _write_beside(finished: Finished) -> None:

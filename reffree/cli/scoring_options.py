@@ -9,6 +9,7 @@ import click
 from reffree.bounds import MOST_SEED, check_whole, parse_bytes
 from reffree.cli.options import Decorator, together
 from reffree.errors import shorten
+from reffree.limits import check_limit
 
 
 def metric_option(text: str) -> Decorator:
@@ -59,11 +60,18 @@ average_option = click.option(
     help="Gold-based metrics over documents: the mean of values, or the value of pooled counts.",
 )
 
+
+def _draws(ctx: click.Context, param: click.Parameter, draws: int | None) -> int | None:
+    check_limit("null_draws", draws or 0, f"--null {draws}")
+    return draws
+
+
 result_options = together(
     average_option,
     click.option(
         "--null",
         type=click.IntRange(min=1),
+        callback=_draws,
         metavar="N",
         help="Hold every score against N random orders of the same segment lengths: z and p.",
     ),

@@ -13,6 +13,7 @@ from reffree.cli.inputs import Encoded, read_corpus, read_vectors
 from reffree.cli.output import tell_notes
 from reffree.cli.progress import progress
 from reffree.cli.scoring_options import embeddings_option, seed_option
+from reffree.cli.telling import tell
 from reffree.errors import counted
 
 
@@ -67,7 +68,7 @@ def command(
     for name, segmentations in made.hypotheses.items():
         if name not in known:
             n_segments = sum(map(len, segmentations))
-            click.echo(
+            tell(
                 f"{name}: {counted(n_segments, 'segment')} in {counted(len(made), 'document')}",
                 err=True,
             )

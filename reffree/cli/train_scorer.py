@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
-from reffree.cli import INTERRUPTED
 from reffree.cli.encoding_options import check_encoding, encoding_of, encoding_options
 from reffree.cli.file_options import corpora_argument, reading_options
 from reffree.cli.inputs import Encoded, read_corpus
+from reffree.cli.interrupts import INTERRUPTED
 from reffree.cli.output import tell_notes
 from reffree.cli.progress import progress
 from reffree.cli.scoring_options import seed_option
+from reffree.cli.telling import tell
 from reffree.errors import counted
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def _train(corpus: Corpus, settings: Training, encoding: Encoding) -> Checkpoint
 
 def _tell_epoch(epoch: Epoch) -> None:
     bor = "-" if epoch.bor is None else f"{epoch.bor:.2f}"
-    click.echo(
+    tell(
         f"{epoch.stage} {epoch.epoch}: training loss {epoch.training_loss:.4f}; held out: log loss "
         f"{epoch.log_loss:.4f}, F1 {epoch.f1:.3f}, BOR {bor}, negative control "
         f"{epoch.negative_control:.3f}",
@@ -152,7 +153,7 @@ def _tell(checkpoint: Checkpoint, output: Path, notes: tuple[str, ...]) -> None:
     tell_notes(notes)
     if told.is_interrupted:
         tell_notes(["interrupted; the best state so far is kept"])
-    click.echo(
+    tell(
         f"{output}: trained on {counted(told.counts['training_documents'], 'document')}, "
         f"{told.counts['held_out_documents']} held out; temperature {told.temperature:.3f}, "
         f"held-out log loss {told.log_loss:.4f}, best held-out threshold {told.threshold:.2f}; "

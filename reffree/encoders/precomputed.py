@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import lzma
+import math
 import struct
 import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 import numpy as np
+from numpy.lib.format import read_array_header_1_0, read_array_header_2_0, read_magic
 from numpy.typing import ArrayLike, NDArray
 
 from reffree.corpus import Corpus, Document
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.embed import Embeddings
 from reffree.errors import InputError, Place
+from reffree.limits import check_limit
 
 BROKEN = (
     *(ValueError, EOFError, MemoryError, NotImplementedError, OverflowError, TypeError, KeyError),
@@ -25,6 +29,8 @@ BROKEN = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
 )
 """What numpy and zipfile raise on damaged files: a header is Python's syntax, a zip may be any."""
+
+MAGIC = b"\x93NUMPY"
 
 
 def from_arrays(
@@ -86,6 +92,7 @@ def from_file(corpus: Corpus, path: Path) -> Embeddings:
     """Read ``.npz`` (one array per document id) or ``.npy`` (all units stacked in corpus order)."""
     place = Place(file=str(path))
     try:
+        _check_one(path, place)
         with path.open("rb") as handle:  # numpy leaves a damaged file open
             loaded = np.load(handle, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
@@ -108,6 +115,7 @@ def from_file(corpus: Corpus, path: Path) -> Embeddings:
                             remedy="save them with numpy.savez(file, **{id: array})",
                             place=place,
                         )
+                    _check_archive(loaded.zip, corpus, place)
                     arrays = [loaded[doc.id] for doc in corpus.documents]
     except OSError as error:
         raise InputError(
@@ -124,6 +132,41 @@ def from_file(corpus: Corpus, path: Path) -> Embeddings:
             place=place,
         ) from None
     return from_arrays(corpus, arrays, file=str(path))
+
+
+def _check_one(path: Path, place: Place) -> None:
+    """Refuse an array that is larger than its file or than the limits, before it is read."""
+    with path.open("rb") as file:
+        if file.read(len(MAGIC)) == MAGIC:
+            file.seek(0)
+            _check_sizes([_sizes(file, path.stat().st_size)], place)
+
+
+def _check_archive(archive: zipfile.ZipFile, corpus: Corpus, place: Place) -> None:
+    """Refuse arrays that unpack to more than they may, before any is unpacked."""
+    names, found = set(archive.namelist()), []
+    for document in corpus.documents:
+        info = archive.getinfo(document.id if document.id in names else f"{document.id}.npy")
+        with archive.open(info) as file:
+            found.append(_sizes(file, info.file_size))
+    _check_sizes(found, place)
+
+
+def _sizes(file: IO[bytes], size: int) -> tuple[int, int]:
+    """Return the numbers in a row and the bytes of an array from its header."""
+    version = read_magic(file)
+    read = read_array_header_1_0 if version == (1, 0) else read_array_header_2_0
+    shape, _, dtype = read(file)
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if n_bytes > size:
+        raise ValueError("a header that promises more than there is")
+    return (shape[1] if len(shape) > 1 else 1), n_bytes
+
+
+def _check_sizes(found: Sequence[tuple[int, int]], place: Place) -> None:
+    dimension, n_bytes = max(d for d, _ in found), sum(n for _, n in found)
+    check_limit("dimension", dimension, f"vectors of {dimension:,} numbers", place)
+    check_limit("embedding_bytes", n_bytes, f"{n_bytes:,} bytes of vectors", place)
 
 
 def _split(stacked: NDArray[np.generic], corpus: Corpus, place: Place) -> list[NDArray[np.generic]]:

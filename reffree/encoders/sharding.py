@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from reffree.encoders.cache import CachedEncoder
 from reffree.encoders.ranks import Alone
-from reffree.errors import EncoderError
+from reffree.errors import CacheError, EncoderError, counted
 
 Advance = Callable[[int], None]
 
@@ -57,7 +57,7 @@ def fill(
             done.
     """
     ranks.run(lambda: _check_same(encoder, texts, ranks))
-    found = ranks.run(lambda: encoder.missing(texts) if ranks.rank == 0 else [])
+    found = ranks.run(lambda: _missing(encoder, texts) if ranks.rank == 0 else [])
     missing = ranks.share(found)
     mine = [texts[i] for i in split_by_length(texts, missing, ranks.size)[ranks.rank]]
 
@@ -72,6 +72,18 @@ def fill(
         encoded=ranks.gather(encoder.n_encoded),
         evicted=sum(ranks.gather(encoder.n_evicted)),
     )
+
+
+def _missing(encoder: CachedEncoder, texts: Sequence[str]) -> list[int]:
+    """Return the texts to encode; refuse a cache that would not keep them."""
+    missing = encoder.missing(texts)
+    if missing and encoder.cache.is_read_only:
+        raise CacheError(
+            f"{encoder.cache.path}: found a read-only cache that lacks "
+            f"{counted(len(missing), 'text')}; expected one that can be filled; free the rights, "
+            "or choose another --cache-dir"
+        )
+    return missing
 
 
 def _check_same(encoder: CachedEncoder, texts: Sequence[str], ranks: Alone) -> None:

@@ -17,6 +17,7 @@ from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, Place, shorten
 from reffree.formats.source import Source
 from reffree.formats.strict_json import as_object, field, listed, nearest
+from reffree.visible import visible_json
 
 GOLDS = "golds"
 KEYS = ("id", "units", "gold", "systems", "speakers", "meta", GOLDS)
@@ -158,7 +159,7 @@ def write(corpus: Corpus) -> Iterator[str]:
 def dumps(value: object, place: Place) -> str:
     """Write JSON on one line, as UTF-8 and without NaN."""
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False), halves=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(
             f"a value that JSON cannot hold ({error})",

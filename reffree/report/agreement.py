@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 
 from reffree.errors import counted
-from reffree.report.grid import Cell, Grid, to_csv
+from reffree.report.grid import Cell, Grid, json_text, latex_page, markdown_page, to_csv
 from reffree.report.score import OutputFormat
 from reffree.report.terminal import render_terminal
 from reffree.study.agreement import CorpusAgreement
@@ -15,7 +14,7 @@ from reffree.study.agreement import CorpusAgreement
 def render(result: CorpusAgreement, format: OutputFormat, *, color: bool, width: int | None) -> str:
     """Write an agreement as text; ``color`` and ``width`` matter to the terminal format only."""
     if format == "json":
-        return json.dumps(result.to_dict(), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+        return json_text(result.to_dict())
     if format == "csv":
         values = {**asdict(result.agreement), "signature": result.signature}
         return to_csv(list(values), [list(values.values())])
@@ -37,12 +36,12 @@ def render(result: CorpusAgreement, format: OutputFormat, *, color: bool, width:
         f"{found.mean_similarity:.3f}."
     )
     remarks = [size, *([f"Undefined: {found.undefined}."] if found.undefined else [])]
-    remarks += [*result.notes, result.signature]
+    remarks += result.notes
     if format == "table":
-        return render_terminal([grid], remarks, color=color, width=width)
+        return render_terminal([grid], [*remarks, result.signature], color=color, width=width)
     if format == "md":
-        return grid.to_markdown() + "\n" + "\n\n".join(remarks) + "\n"
-    return "".join(f"% {line}\n" for line in remarks) + grid.to_latex()
+        return markdown_page([grid], remarks, result.signature)
+    return latex_page([grid], [*remarks, result.signature])
 
 
 def _number(value: float | None) -> Cell:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from reffree.report.grid import Cell, Grid, to_csv
+from reffree.report.grid import Cell, Grid, json_text, latex_page, markdown_page, to_csv
 from reffree.report.score import OutputFormat
 from reffree.report.terminal import render_terminal
 from reffree.study.bootstrap import MIN_DOCUMENTS
@@ -24,8 +23,7 @@ CSV_HEADER = (
 def render(comparison: Comparison, format: OutputFormat, *, color: bool, width: int | None) -> str:
     """Write a comparison as text; ``color`` and ``width`` matter to the terminal format only."""
     if format == "json":
-        result = comparison.to_dict()
-        return json.dumps(result, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+        return json_text(comparison.to_dict())
     if format == "csv":
         return to_csv(CSV_HEADER, list(_csv_rows(comparison)))
     grids = [
@@ -38,10 +36,8 @@ def render(comparison: Comparison, format: OutputFormat, *, color: bool, width: 
         remarks = [*remarks, comparison.signature]
         return render_terminal(grids, remarks, color=color, width=width)
     if format == "md":
-        below = "\n\n".join([*remarks, f"`{comparison.signature}`"])
-        return "\n".join(grid.to_markdown() for grid in grids) + f"\n{below}\n"
-    comments = "".join(f"% {line}\n" for line in [comparison.signature, *remarks])
-    return comments + "\n".join(grid.to_latex() for grid in grids)
+        return markdown_page(grids, remarks, comparison.signature)
+    return latex_page(grids, [comparison.signature, *remarks])
 
 
 def ranking_grid(name: str, metric: MetricComparison) -> Grid:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from reffree.report.grid import Cell, Grid
 from reffree.report.terminal import console
 from reffree.study.table import DocumentScores, ScoreTable, rounded
+from reffree.visible import visible
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -55,12 +56,13 @@ def _drawn(row: DocumentScores, metric: str) -> Iterator[Text]:
     explanation = (row.explanations or {})[metric]
     value = row.metrics[metric].value
     shown = "undefined" if value is None else f"{value:.3f}"
-    yield Text(f"{row.id} · {row.system} · {metric} {shown}", style="bold")
+    title = f"{row.id} · {row.system} · {metric} {shown}"
+    yield Text(visible(title), style="bold")
     effects = {effect.at: effect for effect in explanation.boundaries}
     for i, unit in enumerate(row.units):
         if i in effects:
             yield _boundary(effects[i])
-        yield Text(f"{i + 1:5}  {' '.join(unit.split())}")
+        yield Text(f"{i + 1:5}  {visible(' '.join(unit.split()))}")
     yield Text(f"       {_addition(explanation.addition)}\n", style="italic")
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Literal, get_args
 
 from reffree.errors import counted
 from reffree.report import explain
-from reffree.report.grid import Cell, Grid, to_csv
+from reffree.report.grid import Cell, Grid, json_text, latex_page, markdown_page, to_csv
 from reffree.report.terminal import render_terminal
 from reffree.study.table import CorpusScore, NullTest, PartScore, ScoreTable, rounded
 
@@ -24,7 +23,7 @@ CSV_HEADER = (
 def render(table: ScoreTable, format: OutputFormat, *, color: bool, width: int | None) -> str:
     """Write a score table as text; ``color`` and ``width`` matter to the terminal format only."""
     if format == "json":
-        return json.dumps(table.to_dict(), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+        return json_text(table.to_dict())
     is_explained = any(row.explanations is not None for row in table.documents or ())
     if format == "csv":
         if is_explained:
@@ -40,14 +39,11 @@ def render(table: ScoreTable, format: OutputFormat, *, color: bool, width: int |
         grids.append(documents_grid(table))
     if format == "table":
         return render_terminal(grids, _remarks(table), color=color, width=width)
-    if format == "md":
-        legend = _legend(table).replace("* marks", "bold marks").replace("Under", "Beside")
-        remarks = "\n\n".join([legend, *_counts(table), *table.notes, f"`{table.signature}`"])
-        return "\n".join(grid.to_markdown() for grid in grids) + f"\n{remarks}\n"
     legend = _legend(table).replace("* marks", "bold marks").replace("Under", "Beside")
-    lines = [legend, *_counts(table), *table.notes, table.signature]
-    comments = "".join(f"% {line}\n" for line in lines)
-    return comments + "\n".join(grid.to_latex() for grid in grids)
+    remarks = [legend, *_counts(table), *table.notes]
+    if format == "md":
+        return markdown_page(grids, remarks, table.signature)
+    return latex_page(grids, [*remarks, table.signature])
 
 
 def systems_grid(table: ScoreTable) -> Grid:

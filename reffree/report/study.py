@@ -6,9 +6,10 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reffree.report.grid import Cell, Grid, to_csv
+from reffree.report.grid import Cell, Grid, latex_page, markdown_page, to_csv
 from reffree.report.score import OutputFormat
 from reffree.report.terminal import render_terminal
+from reffree.visible import visible_json
 
 if TYPE_CHECKING:
     from reffree.study.result import Field, StudyResult, Table, Value
@@ -35,10 +36,8 @@ def render(
     if format == "table":
         return render_terminal(grids, [*remarks, result.signature], color=color, width=width)
     if format == "md":
-        below = "\n\n".join([*remarks, f"`{result.signature}`"])
-        return "\n".join(grid.to_markdown() for grid in grids) + f"\n{below}\n"
-    comments = "".join(f"% {line}\n" for line in [result.signature, *remarks])
-    return comments + "\n".join(grid.to_latex() for grid in grids)
+        return markdown_page(grids, remarks, result.signature)
+    return latex_page(grids, [result.signature, *remarks])
 
 
 def grid_of(table: Table) -> Grid:
@@ -92,7 +91,7 @@ def _json(result: StudyResult) -> str:
         tables.append(f'{dump(table)[:-1]}, "rows": [\n  {rows}\n ]}}')
     fields = [f"{dump(key)}: {dump(value)}" for key, value in data.items()]
     joined = ",\n ".join(tables)
-    return "{" + ",\n".join([*fields, f'"tables": [\n {joined}\n]']) + "}\n"
+    return visible_json("{" + ",\n".join([*fields, f'"tables": [\n {joined}\n]']) + "}\n")
 
 
 def _csv(result: StudyResult, name: str | None) -> str:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from reffree.report.grid import Cell, Grid
+from reffree.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,7 +49,7 @@ def render_terminal(
     wide, drawn = console(color=color, width=None)
     for grid in grids:
         if grid.title:
-            wide.print(Text(f"\n{grid.title}", style="bold"))
+            wide.print(Text(f"\n{visible(grid.title)}", style="bold"))
         for part in _fitting(grid, wide, width):
             wide.print(_table(part, gap=2))
     screen, out = console(color=color, width=width)
@@ -58,7 +59,7 @@ def render_terminal(
     out.write("\n".join(kept) + "\n")
     for i, remark in enumerate(remarks):
         style = "dim" if i == len(remarks) - 1 else ""
-        screen.print(Text(remark, style=style), soft_wrap=width is None)
+        screen.print(Text(visible(remark), style=style), soft_wrap=width is None)
     return out.getvalue()
 
 
@@ -88,6 +89,7 @@ def _width(grid: Grid, wide: Console) -> int:
 
 def _heading(name: str) -> str:
     """A long name on two lines."""
+    name = visible(name)
     head, separator, tail = name.rpartition("_")
     return f"{head}{separator}\n{tail}" if head and len(name) > LONG_NAME else name
 
@@ -109,11 +111,12 @@ def _table(grid: Grid, *, gap: int) -> Table:
 def _cell(cell: Cell) -> Text:
     from rich.text import Text
 
-    text = Text(f"*{cell.text}" if cell.is_best else cell.text)
+    shown = visible(cell.text)
+    text = Text(f"*{shown}" if cell.is_best else shown)
     if cell.is_best:
         text.stylize("bold green")
     if cell.detail:
-        text.append(f"\n{_compact(cell.detail)}", style="dim")
+        text.append(f"\n{visible(_compact(cell.detail))}", style="dim")
     if cell.chance:
         text.append(f"\n{cell.chance}", style="dim")
     return text

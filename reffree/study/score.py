@@ -11,6 +11,7 @@ from reffree.encoders.embed import Embeddings, distinct_texts
 from reffree.encoders.open import open_encoder
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError, OptionError
+from reffree.limits import check_limit
 from reffree.scoring.engine import Unsegmented
 from reffree.study.aggregate import Gathered
 from reffree.study.blocks import BlockScores, Settings, block_vectors, cut, score_block
@@ -141,6 +142,7 @@ def check_request(survey: Survey, chosen: Chosen, settings: Settings) -> None:
             remedy='add "systems" to the corpus, or pass --system NAME=FILE',
             place=survey.first,
         )
+    check_limit("null_draws", settings.null, f"{settings.null:,} draws for --null")
     if (settings.null or settings.explain or settings.per_segment) and not chosen.reference_free:
         raise OptionError(
             f"only gold-based metrics ({', '.join(chosen.names)})",

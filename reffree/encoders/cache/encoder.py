@@ -83,6 +83,14 @@ class CachedEncoder:
             self._save(texts, pending)
 
     def _save(self, texts: list[str], pending: list[Encoded]) -> None:
+        if pending and self.cache.is_read_only:
+            if not self.n_encoded:
+                LOGGER.warning(
+                    "reffree: note: %s is read-only: what is encoded now is not kept",
+                    self.cache.path,
+                )
+            self.n_encoded += sum(len(encoded.positions) for encoded in pending)
+            pending.clear()
         if pending:
             positions = [i for encoded in pending for i in encoded.positions]
             self.cache.put(

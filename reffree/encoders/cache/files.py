@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from reffree.encoders.base import EncoderSpec
+from reffree.encoders.cache.sentences import refuse_link, sentences
 from reffree.errors import OptionError, UnknownNameError
 from reffree.folders import cache_folder
 
@@ -58,11 +59,18 @@ def choose_files(names: Iterable[str], paths: Sequence[Path]) -> list[Path]:
 
 
 def remove(paths: Iterable[Path]) -> int:
-    """Delete cache files with their logs; returns the bytes freed."""
+    """Delete cache files with their logs; returns the bytes freed.
+
+    Where one of them is a link, the link goes and what it leads to stays.
+    """
     freed = 0
+    paths = list(paths)
+    for folder in {above for path in paths for above in (path.parent, path.parent.parent)}:
+        refuse_link(folder)
     for path in paths:
         for part in (Path(f"{path}{log}") for log in LOGS):
-            if part.is_file():
-                freed += part.stat().st_size
-                part.unlink()
+            with sentences(path):
+                if part.is_symlink() or part.is_file():
+                    freed += part.lstat().st_size
+                    part.unlink()
     return freed

@@ -8,7 +8,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from reffree.encoders.cache.sentences import sentences
+from reffree.encoders.cache.sentences import refuse_link, sentences
 from reffree.encoders.options import BACKENDS
 from reffree.encoders.remembered import BUDGETS, recall
 
@@ -65,14 +65,20 @@ def digest_of(graph: Path) -> str:
 
 
 def remove_graphs(folder: Path) -> tuple[int, int]:
-    """Delete all graphs and facts; they are made again when needed. Returns graphs and bytes."""
+    """Delete all graphs and facts; they are made again when needed. Returns graphs and bytes.
+
+    Where one of them is a link, the link goes and what it leads to stays.
+    """
+    for name in _OURS:
+        refuse_link(folder / name)
     n, freed = len(graphs(folder)), 0
     for name, ours in _OURS.items():
         with sentences(folder / name):
             for path in (folder / name).glob("*"):
                 if ours.fullmatch(path.name):
-                    freed += size_of(path)
-                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+                    is_link = path.is_symlink()
+                    freed += 0 if is_link else size_of(path)
+                    shutil.rmtree(path) if path.is_dir() and not is_link else path.unlink()
             if (folder / name).is_dir() and not any((folder / name).iterdir()):
                 (folder / name).rmdir()
     return n, freed

@@ -31,6 +31,15 @@ def rebuild(path: Path, found: str) -> CacheError:
     )
 
 
+def refuse_link(folder: Path) -> None:
+    """Refuse to delete in a folder that is somewhere else, where other things may be, too."""
+    if folder.is_symlink():
+        raise CacheError(
+            f"{folder}: found a link to another folder; expected a folder of the cache itself; "
+            "remove the link, or name the cache that it leads to with --cache-dir"
+        )
+
+
 @contextmanager
 def sentences(path: Path) -> Iterator[None]:
     """Turn errors of SQLite and of the file system into a `CacheError`."""

@@ -8,6 +8,7 @@ systems); a process that is killed loses at most the rows of its last, unfinishe
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -56,7 +57,10 @@ class EmbeddingCache:
     """One encoder's vectors on disk."""
 
     def __init__(self, path: Path, spec: EncoderSpec | None = None) -> None:
-        """Open or create the file for ``spec``; without one, open an existing file as it is."""
+        """Open or create the file for ``spec``; without one, open an existing file as it is.
+
+        Where nothing can be written, what is there is read all the same.
+        """
         self.path = path
         self.damaged: set[bytes] = set()  # keys of rows met that fail their checksum
         self._damaged_ids: set[int] = set()
@@ -66,7 +70,13 @@ class EmbeddingCache:
                 path.parent.mkdir(parents=True, exist_ok=True)
             elif not path.is_file():
                 raise CacheError(f"{path}: found no such cache file; see reffree cache ls")
-            self._db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+            self.is_read_only = path.is_file() and not _takes_writing(path)
+            self._db = sqlite3.connect(
+                _read_only_address(path) if self.is_read_only else path,
+                timeout=BUSY_SECONDS,
+                isolation_level=None,
+                uri=self.is_read_only,
+            )
             try:
                 self._open(spec)
             except BaseException:
@@ -229,7 +239,7 @@ class EmbeddingCache:
     def mark_used(self) -> None:
         """Note what was read since the file was opened, for eviction (see `recency`)."""
         blocks = self._recency.unmarked(self._used_blocks)
-        if blocks:
+        if blocks and not self.is_read_only:
             with sentences(self.path), self._transaction():
                 self._recency.mark(blocks, added=False)
 
@@ -308,3 +318,22 @@ class EmbeddingCache:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _takes_writing(path: Path) -> bool:
+    """Whether a file and the logs beside it can be written; SQLite needs both."""
+    is_effective = os.access in os.supports_effective_ids
+    return all(
+        os.access(place, os.W_OK, effective_ids=is_effective) for place in (path, path.parent)
+    )
+
+
+def _read_only_address(path: Path) -> str:
+    """Name a file for reading alone.
+
+    A file without a log is whole, and SQLite then makes none to read it. Whoever can write there
+    may do so meanwhile: a row that changes under us fails its checksum.
+    """
+    logs = [Path(f"{path}{log}") for log in LOGS[1:]]
+    has_log = any(log.is_file() and log.stat().st_size for log in logs)
+    return f"{path.absolute().as_uri()}?mode=ro{'' if has_log else '&immutable=1'}"
