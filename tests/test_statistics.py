@@ -8,7 +8,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
@@ -38,6 +38,7 @@ from reffree.study.statistics.scores import MeanOverDocuments, PooledOverDocumen
 from reffree.study.statistics.williams import williams
 from reffree.study.statistics.within import TieCalibratedAccuracy, WithinCorrelation
 from tests.oracles import statistics as oracle
+from tests.properties import examples
 
 NAN = float("nan")
 SCIPY = {
@@ -87,7 +88,7 @@ def test_coefficients_equal_scipy_with_ties(coefficient, n_systems):
 
 @pytest.mark.parametrize("coefficient", COEFFICIENTS)
 @given(pairs_of_losses())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_coefficients_equal_their_definitions(coefficient, pair):
     x, y = pair
     found = correlation(x.T, y.T, coefficient)
@@ -217,7 +218,7 @@ def test_bad_input_gets_one_sentence(make, message):
 
 
 @given(pairs_of_losses(st.one_of(few_values, st.just(NAN)), systems=(2, 4), documents=(1, 5)))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_permutation_p_equals_enumeration(pair):
     x, _ = pair
     flips = sign_flips(x.shape[1], np.random.default_rng(0))
@@ -275,7 +276,7 @@ def flipped_by_convolution(gaps, step=1e-3):
 
 @pytest.mark.parametrize("coefficient", COEFFICIENTS)
 @given(pairs_of_losses(st.one_of(few_values, st.just(NAN)), systems=(1, 6)))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_within_correlation_equals_its_definition(coefficient, pair):
     found = WithinCorrelation(*pair, coefficient)
     value, n_defined = oracle.within_documents(*map(as_lists, pair), coefficient)
@@ -284,7 +285,7 @@ def test_within_correlation_equals_its_definition(coefficient, pair):
 
 
 @given(pairs_of_losses(st.one_of(few_values, st.just(NAN)), systems=(1, 6)))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_tie_calibrated_accuracy_equals_its_definition(pair):
     found = TieCalibratedAccuracy(*pair)
     value, epsilon = oracle.tie_calibrated_accuracy(*map(as_lists, pair))
@@ -435,7 +436,6 @@ def test_williams_knows_what_is_undefined(arguments, reason):
 
 
 @given(st.lists(st.one_of(st.just(None), st.floats(0, 1)), max_size=12))
-@settings(deadline=None)
 def test_benjamini_hochberg_equals_its_definition(p_values):
     found = benjamini_hochberg(p_values)
     defined = [p for p in p_values if p is not None]
@@ -465,7 +465,6 @@ def test_intervals_of_known_resamples():
 
 
 @given(hnp.arrays(np.float64, 40, elements=st.floats(-1, 1)), st.floats(-1, 1))
-@settings(deadline=None)
 def test_p_is_small_where_the_interval_leaves_out_zero(resampled, value):
     for found in (
         percentile(resampled),
@@ -775,7 +774,7 @@ def test_unknown_names_are_refused(study):
         lambda shape: losses((3, *shape), st.one_of(few_values, st.floats(-1, 1), st.just(NAN)))
     )
 )
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_awkward_losses_give_numbers_or_reasons(values):
     study = MetaEvaluation(
         {n: MeanOverDocuments(v) for n, v in zip("xyz", values, strict=True)}, seed=0, resamples=15

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reffree.corpus import Corpus, Document
@@ -19,6 +19,7 @@ from reffree.study.result import StudyResult
 from reffree.study.rising import rising
 from reffree.study.statistics.scores import MeanOverDocuments
 from tests.oracles import reference_based, studies
+from tests.properties import examples
 
 FREE = ["arp_pair", "silhouette"]
 METRICS = [*FREE, "pk"]
@@ -345,7 +346,7 @@ def test_mixtures_have_shares_of_their_own():
     assert wanted["mixture"] == pytest.approx(np.arange(1, 11) / 10)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     golds=st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=1, max_size=4),
     kind=st.sampled_from(["removal", "insertion", "replacement", "transposition"]),

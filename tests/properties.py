@@ -1,0 +1,27 @@
+"""How many random examples a property test takes."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+USUAL = 100
+"""Examples of a property that does not say otherwise, in an ordinary run."""
+
+EXPLORED = 20
+"""How many times as many `--hypothesis-profile=explore` takes, of every property."""
+
+# A slow machine is no failure. Examples differ from run to run; one that fails is printed with the
+# line that repeats it.
+COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
+
+
+def register_profiles() -> None:
+    """Make both profiles known and load the ordinary one."""
+    settings.register_profile("usual", max_examples=USUAL, **COMMON)
+    settings.register_profile("explore", max_examples=USUAL * EXPLORED, **COMMON)
+    settings.load_profile("usual")
+
+
+def examples(number: int) -> settings:
+    """So many examples in an ordinary run; under another profile as many times more as it takes."""
+    return settings(max_examples=max(1, number * settings.default.max_examples // USUAL))
