@@ -83,10 +83,10 @@ class CorpusLevel:
             found, over = self._spa_interval(names, value, kept, resampled)
             return estimated(value, found, over, extent, is_difference=len(names) == 3)
         over = _difference(list(resampled), measure)
-        limit = len(names) - 1
+        limit = float(len(names) - 1)
         found = symmetric(value, over, (-limit, limit))
-        made = estimated(value, found, over, extent, is_difference=limit == 2)
-        if found is None or limit == 2:
+        made = estimated(value, found, over, extent, is_difference=len(names) == 3)
+        if found is None or len(names) == 3:
             return made
         noiseless, (low, high) = self._noiseless(names, measure, kept, resampled, over)
         if measure != "pearson":
