@@ -43,7 +43,7 @@ from reffree.study.diagnosis.returns import TIE, semantic_returns
 from reffree.study.result import StudyResult
 from tests.oracles import diagnosis as oracle
 from tests.oracles import reference_free
-from tests.properties import examples
+from tests.properties import examples, intervals_held
 
 
 @st.composite
@@ -304,6 +304,7 @@ def checks_of(result):
 def test_a_clear_corpus_is_told_to_be_one():
     result = diagnosed(*corpus_of(12, systems=("good", "poor")))
     assert result.answer[0].startswith("Use ")
+    assert intervals_held(result) > 20
     assert result.settings["sources"]["mine"]["name"] == "gold"
     checks = checks_of(result)
     assert checks["exact twins"]["value"] == 0

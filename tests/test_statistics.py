@@ -122,6 +122,32 @@ def test_a_system_left_out_is_left_out_of_the_ranks():
 # Scores ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-297, 1e-180, 1e-5, 1.0, 1e9, 1e300])
+def test_losses_of_any_size_are_rounded_to_twelve_digits(size):
+    losses = size * np.array([[1.0, 0.25, -0.5], [1.0, 0.3, 0.0]])
+    found = MeanOverDocuments(losses).values
+    assert_allclose(found, losses, rtol=0, atol=max(1e-11 * size, 5e-324))
+    assert found[0, 0] == found[1, 0] != 0
+    noisy = losses.copy()
+    noisy[0, 0] = np.nextafter(noisy[0, 0], np.inf) if size > 1e-300 else noisy[0, 0]
+    assert_array_equal(MeanOverDocuments(noisy).values, found)
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e-180, 1.0, 1e150])
+@pytest.mark.parametrize("coefficient", COEFFICIENTS)
+def test_the_size_of_losses_changes_no_correlation(coefficient, size):
+    rng = np.random.default_rng(21)
+    x, y = rng.normal(size=(2, 6, 1)) + rng.normal(size=(2, 6, 20))
+    metrics = {"x": MeanOverDocuments(size * x), "y": MeanOverDocuments(y)}
+    plain = {"x": MeanOverDocuments(x), "y": MeanOverDocuments(y)}
+    one, other = (
+        MetaEvaluation(m, seed=0, resamples=50).corpus("x", "y", coefficient)
+        for m in (metrics, plain)
+    )
+    for name in ("value", "ci", "noiseless", "noiseless_ci"):
+        assert getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-6), name
+
+
 def test_weighted_means_over_resampled_documents():
     rng = np.random.default_rng(0)
     values = np.where(rng.random((4, 6)) < 0.3, NAN, rng.normal(size=(4, 6)))

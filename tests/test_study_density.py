@@ -21,7 +21,7 @@ from reffree.study.gap_scores import gap_scores, parse_scored_method
 from reffree.study.plane import build_plane, regime
 from reffree.study.result import StudyResult
 from tests.oracles import reference_based, selection, studies
-from tests.properties import examples
+from tests.properties import examples, intervals_held
 
 GOLDS = [[6, 5, 7], [8, 6], [4, 9, 5, 6], [12], [7, 7], [5, 8, 6], [10, 4]]
 SWEEP = [0.2, 0.4, 0.6, 0.8]
@@ -68,6 +68,10 @@ def rows(result, table, **wanted):
         for row in result.table(table).records()
         if all(row[key] == value for key, value in wanted.items())
     ]
+
+
+def test_every_value_lies_in_its_interval(small):
+    assert intervals_held(small[2]) > 10
 
 
 def literal(corpus, vectors, tau):

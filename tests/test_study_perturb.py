@@ -19,7 +19,7 @@ from reffree.study.result import StudyResult
 from reffree.study.rising import rising
 from reffree.study.statistics.scores import MeanOverDocuments
 from tests.oracles import reference_based, studies
-from tests.properties import examples
+from tests.properties import examples, intervals_held
 
 FREE = ["arp_pair", "silhouette"]
 METRICS = [*FREE, "pk"]
@@ -54,6 +54,10 @@ def small():
         seed=5,
     )
     return corpus, vectors, result
+
+
+def test_every_value_lies_in_its_interval(small):
+    assert intervals_held(small[2]) >= 4
 
 
 def literal(corpus, vectors, kind, metric):
