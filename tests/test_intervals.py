@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -83,6 +83,19 @@ def test_differences_of_pairs(case, seed):
         assert (test.ci is None) == (test.documents < 5)
         if test.ci is not None:
             assert test.ci[0] <= test.difference <= test.ci[1]
+
+
+@pytest.mark.parametrize("n_documents", [5, 10, 11, 12])
+def test_systems_that_score_alike_everywhere(n_documents):
+    """All resampled values are equal but for rounding, which may leave out the estimate."""
+    values = np.repeat(np.linspace(0.01, 0.99, 30)[:, None], n_documents, axis=1)
+    pairs = list(combinations(range(30), 2))
+    for test in paired_tests(values, np.ones_like(values), pairs, np.random.default_rng(0)):
+        assert test.ci[0] <= test.difference <= test.ci[1]
+    bootstrap = DocumentBootstrap(n_documents, np.random.default_rng(0))
+    for row in values:
+        low, high = bootstrap.interval(mean := corpus_mean(row, np.ones_like(row)), row)
+        assert low <= mean <= high
 
 
 @given(st.integers(1, 60).flatmap(lambda n: hnp.arrays(np.float64, (n, 4), elements=awkward)))
