@@ -57,6 +57,8 @@ def test_character_spans_round_trip(segmentation, lengths):
     edges = [sum(lengths[:i]) for i in range(segmentation.n_units + 1)]
     units = list(pairwise(edges))
     chunks = segmentation.to_character_spans(units)
+    ends = [edges[boundary] for boundary in (0, *segmentation.boundaries, segmentation.n_units)]
+    assert list(chunks) == list(pairwise(ends))
     assert Segmentation.from_character_spans(chunks, units) == segmentation
 
 
