@@ -62,7 +62,7 @@ SLOWER = 4  # times as long as without a fault is too long, and some seconds for
 PATIENCE = 20.0
 
 
-def tests_of(module: str) -> list[str]:
+def files_for(module: str) -> list[str]:
     """The files pytest is given for a module."""
     beginning = max((key for key in TESTS if module.startswith(key)), key=len, default=None)
     if beginning is None:
@@ -165,7 +165,7 @@ def chosen(module: str, sample: int | None, seed: int) -> list[Mutant]:
 
 def examined(module: str, tree: Path, faults: list[Mutant]) -> list[dict[str, object]]:
     """What happens to each mutant of a module."""
-    tests, path = tests_of(module), tree / module
+    tests, path = files_for(module), tree / module
     text = path.read_text()
     compiled = "njit" not in text
     began = time.monotonic()
