@@ -177,11 +177,11 @@ def examined(module: str, tree: Path, faults: list[Mutant]) -> list[dict[str, ob
     for fault in faults:
         write_module(tree, path, fault.source())
         survived = passed(tree, tests, compiled, seconds)
-        end = judged.get(fault.name, "survived") if survived else "killed"
+        end = judged.get(fault.label, "survived") if survived else "killed"
         by = None if survived else first_failure(tree)
-        rows.append({"module": module, "line": fault.line, "mutant": fault.name, "end": end})
-        rows[-1]["by"] = by
-        click.echo(f"{module}:{fault.line}  {end if survived else by}  {fault.name}")
+        row = {"module": module, "line": fault.line, "mutant": fault.label, "end": end, "by": by}
+        rows.append(row)
+        click.echo(f"{module}:{fault.line}  {end if survived else by}  {fault.label}")
     write_module(tree, path, text)
     return rows
 
@@ -208,23 +208,31 @@ def modules_of(paths: list[str]) -> list[str]:
     return found
 
 
+def survivors_in(results: Path) -> set[tuple[str, str]]:
+    """The mutants that survived in an earlier run."""
+    rows = json.loads(results.read_text())
+    return {(row["module"], row["mutant"]) for row in rows if row["end"] == "survived"}
+
+
 def main() -> int:
     """Read the command line, examine the modules and print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("paths", nargs="+", help="modules or folders of reffree")
     parser.add_argument("--sample", type=int, help="at most so many mutants of a module")
     parser.add_argument("--seed", type=int, default=0, help="another sample (default: 0)")
-    parser.add_argument("--only", default="", help="only mutants whose line here contains this")
+    parser.add_argument("--again", type=Path, help="only the survivors of such a JSON")
     parser.add_argument("-o", "--output", type=Path, help="where to write every mutant, as JSON")
     options = parser.parse_args()
     for name in LIBRARIES:
         __import__(name)
     rows: list[dict[str, object]] = []
+    survivors = survivors_in(options.again) if options.again else set()
     with tempfile.TemporaryDirectory() as folder:
         tree = copied_tree(Path(folder))
         for module in modules_of(options.paths):
             faults = chosen(module, options.sample, options.seed)
-            faults = [fault for fault in faults if options.only in fault.name]
+            if options.again:
+                faults = [fault for fault in faults if (module, fault.label) in survivors]
             if faults:
                 rows += examined(module, tree, faults)
             if options.output:

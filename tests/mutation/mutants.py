@@ -47,6 +47,7 @@ class Site:
     index: int | None
     node: ast.AST
     function: str
+    statement: ast.AST
 
     def put(self, node: ast.AST) -> None:
         """Replace the node in its tree."""
@@ -56,7 +57,9 @@ class Site:
             getattr(self.holder, self.field)[self.index] = node
 
 
-def sites(node: ast.AST, function: str = "module") -> Iterator[Site]:
+def sites(
+    node: ast.AST, function: str = "module", statement: ast.AST | None = None
+) -> Iterator[Site]:
     """Every node of a tree that may be replaced, from the top down."""
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         function = node.name if function == "module" else f"{function}.{node.name}"
@@ -66,9 +69,11 @@ def sites(node: ast.AST, function: str = "module") -> Iterator[Site]:
         for index, child in enumerate(value if isinstance(value, list) else [value]):
             if not isinstance(child, ast.AST) or untouched(child):
                 continue
-            yield Site(node, field, index if isinstance(value, list) else None, child, function)
+            inner = child if isinstance(child, ast.stmt) or statement is None else statement
+            place = index if isinstance(value, list) else None
+            yield Site(node, field, place, child, function, inner)
             if not isinstance(child, ast.Raise):
-                yield from sites(child, function)
+                yield from sites(child, function, inner)
 
 
 def untouched(node: ast.AST) -> bool:
@@ -208,14 +213,34 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """The fault in one line, without its line number, which other changes move."""
+        """The function, what was there and what is there instead; not always unique."""
         return f"{self.site.function}: {first_line(self.site.node)} → {first_line(self.fault)}"
+
+    @property
+    def label(self) -> str:
+        """The function, and the whole statement as it is with the fault."""
+        self.put()
+        whole = self.fault if self.site.statement is self.site.node else self.site.statement
+        text = first_line(whole)
+        if isinstance(self.fault, ast.Pass):
+            text += f"  # {first_line(self.site.node)}"
+        self.take_out()
+        return f"{self.site.function}: {text}"
+
+    def put(self) -> None:
+        """Put the fault into the tree."""
+        self.site.put(ast.copy_location(self.fault, self.site.node))
+        ast.fix_missing_locations(self.tree)
+
+    def take_out(self) -> None:
+        """Bring the tree back to what it was."""
+        self.site.put(self.site.node)
 
     def source(self) -> str:
         """The whole module with the fault."""
-        self.site.put(ast.copy_location(self.fault, self.site.node))
-        text = ast.unparse(ast.fix_missing_locations(self.tree))
-        self.site.put(self.site.node)
+        self.put()
+        text = ast.unparse(self.tree)
+        self.take_out()
         return text
 
 

@@ -55,6 +55,16 @@ def test_every_mutant_is_another_program_and_leaves_no_trace():
     assert programs == [mutant.source() for mutant in mutants("m", SOURCE)]
 
 
+def test_the_label_shows_the_statement_with_the_fault():
+    labels = {mutant.label for mutant in mutants("m", SOURCE)}
+    assert {
+        "f: x += min(x, 6)",
+        "f: return g(x, x[2:-x])",
+        "f: if x <= 3 and (not few):",
+        "f: pass  # x += min(x, 5)",
+    } <= labels
+
+
 def test_a_sample_is_the_same_every_time_and_part_of_all():
     module = "reffree/masses.py"
     sample = [mutant.name for mutant in chosen(module, 7, 1)]
