@@ -405,6 +405,7 @@ def test_a_corpus_is_reproducible_and_documents_are_independent(perturbation):
     corpus = corpus_of(*GOLDS)
     whole = perturb(corpus, perturbation, seed=3)
     assert perturb(corpus, perturbation, seed=3) == whole
+    assert perturb(corpus, perturbation) == perturb(corpus, perturbation, seed=0, source="gold")
     for i, document in enumerate(corpus):
         alone = perturb(Corpus((document,)), perturbation, seed=3)
         assert alone.documents == whole.documents[i : i + 1]
