@@ -429,6 +429,7 @@ def test_seeds_kinds_sources_and_documents_have_random_numbers_of_their_own():
 def test_totals_are_over_the_corpus():
     corpus = corpus_of(*GOLDS)
     system = perturb_corpus(corpus, "removal", 3)
+    assert system == perturb_corpus(corpus, "removal", 3, seed=0, source="gold")
     assert system.name == "removal_3"
     assert [len(segmentation) for segmentation in system.segmentations] == [1, 1, 1, 2, 1, 1]
     assert system.done == Edits(removed=2 + 3 + 3 + 1)

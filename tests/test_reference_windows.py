@@ -34,6 +34,7 @@ from tests.oracles import reference_based as oracles
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import segeval
+    import segeval.ml  # which segeval would import when it is first used
     from nltk.metrics import segmentation as nltk_metrics
 
 METRICS = [Pk, WindowDiff, PkPrime, PrError, PrMiss, PrFalseAlarm]

@@ -170,6 +170,7 @@ def examined(module: str, tree: Path, faults: list[Mutant]) -> list[dict[str, ob
     compiled = "njit" not in text
     began = time.monotonic()
     if not passed(tree, tests, compiled, 900.0):
+        click.echo((tree / "log.txt").read_text(errors="replace"), err=True)
         raise SystemExit(f"{module}: {first_failure(tree)} fails without a fault.")
     seconds = PATIENCE + SLOWER * (time.monotonic() - began)
     rows: list[dict[str, object]] = []
