@@ -53,7 +53,7 @@ def mass_matrix(
     """
     if isinstance(hypotheses, np.ndarray):
         matrix = hypotheses
-        if matrix.ndim != 2 or matrix.dtype.kind not in "iu":
+        if matrix.ndim != 2 or not matrix.shape[1] or matrix.dtype.kind not in "iu":
             raise _refusal(
                 f"a matrix of shape {matrix.shape} and type {matrix.dtype}", n_units, name
             )

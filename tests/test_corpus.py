@@ -140,6 +140,19 @@ def test_hypotheses_have_gold_first_and_only_where_complete():
     assert not partly.has_gold
 
 
+def test_documents_have_positions_and_units_are_counted():
+    made = Corpus((Document.build("m", ["a", "", "b", " "]), document("n")))
+    assert [made[0].id, made[1].id, made[-1].id] == ["m", "n", "n"]
+    assert (made.n_units, made.n_dropped, made.n_without_text) == (6, 2, 2)
+
+
+def test_only_the_systems_named_stay():
+    both = corpus(gold=[1, 3], systems={"s": [4], "t": [2, 2]})
+    kept = both.only_systems(["t", "unknown"])
+    assert kept.hypotheses == {name: both.hypotheses[name] for name in ("gold", "t")}
+    assert list(both.hypotheses) == ["gold", "s", "t"]
+
+
 def test_with_system_adds_without_touching_the_corpus():
     before = corpus()
     after = before.with_system("s", {"m2": [1, 3], "m1": Segmentation((4,))})

@@ -406,6 +406,7 @@ def test_a_corpus_is_reproducible_and_documents_are_independent(perturbation):
     corpus = corpus_of(*GOLDS)
     whole = perturb(corpus, perturbation, seed=3)
     assert perturb(corpus, perturbation, seed=3) == whole
+    assert perturb(corpus, perturbation) == perturb(corpus, perturbation, seed=0, source="gold")
     for i, document in enumerate(corpus):
         alone = perturb(Corpus((document,)), perturbation, seed=3)
         assert alone.documents == whole.documents[i : i + 1]
@@ -429,6 +430,7 @@ def test_seeds_kinds_sources_and_documents_have_random_numbers_of_their_own():
 def test_totals_are_over_the_corpus():
     corpus = corpus_of(*GOLDS)
     system = perturb_corpus(corpus, "removal", 3)
+    assert system == perturb_corpus(corpus, "removal", 3, seed=0, source="gold")
     assert system.name == "removal_3"
     assert [len(segmentation) for segmentation in system.segmentations] == [1, 1, 1, 2, 1, 1]
     assert system.done == Edits(removed=2 + 3 + 3 + 1)

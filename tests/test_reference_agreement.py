@@ -227,6 +227,14 @@ def test_annotators_may_differ_between_documents():
     assert (got.n_documents, got.n_annotators, got.n_pairs, got.n_left_out) == (2, 3, 2, 0)
 
 
+def test_a_document_of_two_units_has_one_place():
+    """By hand: x and y placed 1 of 1, z 0 of 1; of three pairs one is sure to meet."""
+    got = measure({"d": {"x": (1, 1), "y": (1, 1), "z": (2,)}})
+    assert got.expected_pi == pytest.approx((2 / 3) ** 2)
+    assert got.expected_kappa == pytest.approx(1 / 3)
+    assert got.kappa == pytest.approx(0)
+
+
 def test_documents_of_one_annotator_are_left_out_and_counted():
     alone = measure({"ch1": GROUP_5["ch1"]})
     more = measure({"lonely": {"an1": (1,) * 30}, "empty": {}, "ch1": GROUP_5["ch1"]})

@@ -32,6 +32,7 @@ with warnings.catch_warnings():
     # segeval's docstrings have invalid escapes.
     warnings.simplefilter("ignore")
     import segeval
+    import segeval.ml  # which segeval would import when it is first used
     from nltk.metrics.segmentation import ghd as nltk_ghd
 
 NEAR_MISSES = {

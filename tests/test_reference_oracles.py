@@ -50,6 +50,7 @@ from tests.properties import examples
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # segeval compares with literals through "is"
     import segeval
+    import segeval.ml  # which segeval would import when it is first used
     from nltk.metrics import segmentation as nltk_segmentation
 
 REFERENCE = [2, 3, 5]

@@ -35,6 +35,7 @@ from tests.properties import examples
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import segeval
+    import segeval.ml  # which segeval would import when it is first used
     from nltk.metrics import segmentation as nltk_metrics
 
 METRICS = [Pk, WindowDiff, PkPrime, PrError, PrMiss, PrFalseAlarm]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,6 +58,8 @@ def test_character_spans_round_trip(segmentation, lengths):
     edges = [sum(lengths[:i]) for i in range(segmentation.n_units + 1)]
     units = list(pairwise(edges))
     chunks = segmentation.to_character_spans(units)
+    ends = [edges[boundary] for boundary in (0, *segmentation.boundaries, segmentation.n_units)]
+    assert list(chunks) == list(pairwise(ends))
     assert Segmentation.from_character_spans(chunks, units) == segmentation
 
 
@@ -88,6 +91,31 @@ def test_spans_snap_to_the_nearest_unit_and_merge_inside_one():
     units = [(0, 10), (10, 20), (20, 30)]
     chunks = [(0, 4), (4, 5), (5, 19), (19, 30)]
     assert Segmentation.from_character_spans(chunks, units).masses == (2, 1)
+
+
+def test_spans_before_the_first_chunk_belong_to_it():
+    units = [(0, 10), (10, 20), (20, 30)]
+    assert Segmentation.from_character_spans([(10, 20), (20, 30)], units).masses == (2, 1)
+    assert Segmentation.from_character_spans([(20, 30)], units).masses == (3,)
+
+
+def test_the_nearer_start_is_found_from_both_sides_and_the_earlier_of_equals():
+    units = [(0, 10), (10, 20), (20, 30)]
+    for start, masses in ((14, (1, 2)), (15, (1, 2)), (16, (2, 1)), (5, (3,)), (6, (1, 2))):
+        chunks = [(0, start), (start, 30)]
+        assert Segmentation.from_character_spans(chunks, units).masses == masses
+
+
+def test_masses_are_plain_numbers_whatever_sequence_they_come_in():
+    segmentation = Segmentation([np.int64(2), 3])
+    assert segmentation == Segmentation((2, 3))
+    assert hash(segmentation) == hash(Segmentation((2, 3)))
+    assert [type(mass) for mass in segmentation.masses] == [int, int]
+
+
+@pytest.mark.parametrize("text", ["", "0", "1"])
+def test_a_single_unit_has_nothing_to_settle(text):
+    assert Segmentation.from_string(text, 1).masses == (1,)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +150,10 @@ def test_masses_that_are_none(masses, sentence):
             "found the boundary 0; expected an index",
         ),
         (lambda: Segmentation.from_boundaries([5], 5), "found the boundary 5; expected an index"),
+        (
+            lambda: Segmentation.from_boundaries([2, 6], 5),
+            "found the boundary 6; expected an index",
+        ),
         (lambda: Segmentation.from_labels([0, 2]), "found the label 2; expected 0 or 1;"),
         (lambda: Segmentation.from_string("01x", 3), "found the string '01x'; expected only"),
         (

@@ -67,6 +67,15 @@ def test_gap_is_the_least_distance_allowed():
     assert select_above(scores, 0.5, 4).boundaries == (1,)
 
 
+def test_defaults_are_the_papers():
+    scores = np.random.default_rng(5).random(60) * 1.2 - 0.1
+    assert select_above(scores) == select_above(scores, 0.5, 3)
+    assert select_top(scores, 20) == select_top(scores, 20, 1)
+    assert select_share(scores, 0.4) == select_share(scores, 0.4, 1)
+    paper = AdaptiveThreshold(0.1, min_gap=3, window=50, step_size=0.2, threshold=0.5, lifetime=3)
+    assert AdaptiveThreshold(0.1) == paper
+
+
 @given(
     st.lists(SCORES, min_size=1, max_size=3),
     st.integers(1, 4),
