@@ -1,0 +1,434 @@
+"""The expected error of a segmentation without gold, written out literally.
+
+Every segmentation of the document is tried, so it has at most twelve steps. A *step* is ``b``
+consecutive units (one, unless the document has more than 1024 units; the last may be shorter); the
+tests may choose ``b`` to have several units per step in a short document. n counts units, m steps.
+
+A *table* maps a stretch of steps ``(start, stop)``, counted from 0, stop not included, to a number.
+A *posterior* maps step masses to their probability. *Nodes* are the assumed numbers of segments as
+``(K, weight, k)``, k the window in units; a *mixture* has ``(weight, k, posterior)`` for each node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from math import ceil, exp, inf, log, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tests.oracles import reference_based
+
+MOST_STEPS = 12
+"""Documents with more steps than this have too many segmentations to try them all."""
+
+Masses = tuple[int, ...]
+Table = dict[tuple[int, int], float]
+Posterior = dict[Masses, float]
+Node = tuple[float, float, int]
+Mixture = list[tuple[float, int, Posterior]]
+Metric = Callable[[Sequence[int], Sequence[int], int], float]
+
+
+# Segmentations and steps ----------------------------------------------------------------------
+
+
+@cache
+def every_segmentation(n: int) -> list[Masses]:
+    """The masses of all 2^(n - 1) segmentations."""
+    if n > MOST_STEPS:
+        raise ValueError(f"{n} steps have too many segmentations; at most {MOST_STEPS}")
+    return (
+        [()]
+        if n == 0
+        else [(first, *rest) for first in range(n, 0, -1) for rest in every_segmentation(n - first)]
+    )
+
+
+@cache
+def stretches(masses: Masses) -> list[tuple[int, int]]:
+    """Where each segment starts and stops."""
+    return [(sum(masses[:i]), sum(masses[: i + 1])) for i in range(len(masses))]
+
+
+def every_stretch(m: int) -> list[tuple[int, int]]:
+    return [(start, stop) for start in range(m) for stop in range(start + 1, m + 1)]
+
+
+def units_per_step(n: int) -> int:
+    return ceil(n / 1024)
+
+
+def steps_of(units: NDArray[np.float64], b: int | None) -> NDArray[np.float64]:
+    """The mean of every b unit vectors; the last step has what is left."""
+    b = units_per_step(len(units)) if b is None else b
+    return np.array([units[i : i + b].mean(axis=0) for i in range(0, len(units), b)])
+
+
+def unit_masses(masses: Masses, n: int, b: int) -> Masses:
+    """Step masses → unit masses of a document of n units."""
+    return tuple(min(stop * b, n) - start * b for start, stop in stretches(masses))
+
+
+# Evidence -------------------------------------------------------------------------------------
+
+
+def embedding_steps(embeddings: ArrayLike, b: int | None = None) -> NDArray[np.float64]:
+    """Step vectors of the source ``embedding``: means of unit vectors scaled to length 1."""
+    units = np.array(embeddings, dtype=np.float64)
+    for unit in units:
+        length = sqrt(float(unit @ unit))
+        if length > 0:
+            unit /= length
+    return steps_of(units, b)
+
+
+def word_steps(units: Sequence[Sequence[str]], b: int | None = None) -> NDArray[np.float64]:
+    """Step vectors of the source ``words`` from the terms of every unit.
+
+    A term counts log((n + 1) / df) however often it stands in the unit; a unit's vector is divided
+    by the square root of its length.
+    """
+    n = len(units)
+    vocabulary = sorted({term for unit in units for term in unit})
+    vectors = np.zeros((n, len(vocabulary)))
+    for column, term in enumerate(vocabulary):
+        holders = [i for i in range(n) if term in units[i]]
+        for i in holders:
+            vectors[i, column] = log((n + 1) / len(holders))
+    for vector in vectors:
+        length = sqrt(float(vector @ vector))
+        if length > 0:
+            vector /= sqrt(length)
+    return steps_of(vectors, b)
+
+
+def source_parameters(y: ArrayLike) -> tuple[float, float, float] | None:
+    """(v, D, T): variance, effective dimension, autocorrelation; None if the source says nothing.
+
+    ``y`` has one row per step.
+    """
+    y = np.array(y, dtype=np.float64)
+    m = len(y)
+    x = y - y.mean(axis=0)
+    n2 = sum(float(row @ row) for row in x)
+    v = n2 / m
+    if v <= 1e-12 * sum(float(row @ row) for row in y) / m:
+        return None
+    participation = n2**2 / sum(float(x[i] @ x[j]) ** 2 for i in range(m) for j in range(m))
+    dimension = 1 / max(1 / participation - 1 / m, 1 / 2000)
+    autocorrelation = 1.0
+    for lag in range(1, min(max(2, m // 4), m)):
+        products = [float(x[i] @ x[i + lag]) for i in range(m - lag)]
+        c = sum(products) / len(products) / v + 1 / m
+        if c <= 0:
+            break
+        autocorrelation += 2 * c
+    return v, dimension, autocorrelation
+
+
+def gain_table(y: ArrayLike) -> Table:
+    """The tempered log Bayes factor of a common mean for every stretch; 0 if nothing is said."""
+    y = np.array(y, dtype=np.float64)
+    parameters = source_parameters(y)
+    if parameters is None:
+        return flat_table(len(y))
+    v, dimension, autocorrelation = parameters
+    x = y - y.mean(axis=0)
+    gain = {}
+    for start, stop in every_stretch(len(y)):
+        length = stop - start
+        total = x[start:stop].sum(axis=0)
+        coherence = float(total @ total) / (length * v)
+        gain[start, stop] = (sqrt(dimension / 2) / autocorrelation) * (
+            length / (length + 2) * coherence - 2 / 3 * log(1 + length / 2)
+        )
+    return gain
+
+
+def evidence_table(y: ArrayLike) -> Table:
+    """Gain less the mean gain of the stretches of the same length."""
+    gain = gain_table(y)
+    evidence = {}
+    for start, stop in gain:
+        same_length = [value for (i, j), value in gain.items() if j - i == stop - start]
+        evidence[start, stop] = gain[start, stop] - sum(same_length) / len(same_length)
+    return evidence
+
+
+def scorer_table(probabilities: Sequence[float]) -> Table:
+    """logit(p) of the gap each stretch ends at, 0 at the document's end; one unit per step.
+
+    ``probabilities[g - 1]`` belongs to the gap in front of unit g.
+    """
+    m = len(probabilities) + 1
+    table = flat_table(m)
+    for start, stop in table:
+        if stop < m:
+            p = min(max(probabilities[stop - 1], 1e-6), 1 - 1e-6)
+            table[start, stop] = log(p / (1 - p))
+    return table
+
+
+def flat_table(m: int) -> Table:
+    """No evidence."""
+    return dict.fromkeys(every_stretch(m), 0.0)
+
+
+def added(m: int, tables: Sequence[Table]) -> Table:
+    """The evidence of several sources."""
+    return {stretch: sum(table[stretch] for table in tables) for stretch in every_stretch(m)}
+
+
+# Posterior for one number of segments ---------------------------------------------------------
+
+
+def bounded(K: float, m: int) -> float:
+    return max(1.02, min(K, m - 0.5))
+
+
+def log_weight(masses: Masses, table: Table) -> float:
+    """log of the product of L * exp(table) over the segments, without w."""
+    return sum(log(stop - start) + table[start, stop] for start, stop in stretches(masses))
+
+
+def at_weight(table: Table, m: int, log_w: float) -> tuple[float, Posterior]:
+    """log Z and the probability of every segmentation, at a given w."""
+    logs = {s: len(s) * log_w + log_weight(s, table) for s in every_segmentation(m)}
+    largest = max(logs.values())
+    log_z = largest + log(sum(exp(value - largest) for value in logs.values()))
+    return log_z, {masses: exp(value - log_z) for masses, value in logs.items()}
+
+
+def count_moments(posterior: Posterior) -> tuple[float, float]:
+    """Mean and variance of the number of segments."""
+    mean = sum(p * len(masses) for masses, p in posterior.items())
+    return mean, sum(p * (len(masses) - mean) ** 2 for masses, p in posterior.items())
+
+
+def solved_log_w(table: Table, m: int, K: float) -> float:
+    """The log w at which K segments are expected, by bisection; K is brought into its bounds."""
+    K = bounded(K, m)
+    if m < 2:
+        raise ValueError(f"{m} steps have one segment, whatever w is")
+    by_count: dict[int, float] = {}
+    for masses in every_segmentation(m):
+        by_count[len(masses)] = float(
+            np.logaddexp(by_count.get(len(masses), -inf), log_weight(masses, table))
+        )
+
+    def mean_count(log_w: float) -> float:
+        logs = {count: count * log_w + value for count, value in by_count.items()}
+        largest = max(logs.values())
+        weights = {count: exp(value - largest) for count, value in logs.items()}
+        return sum(count * p for count, p in weights.items()) / sum(weights.values())
+
+    low, high = -1.0, 1.0
+    while mean_count(low) > K:
+        low *= 2
+    while mean_count(high) < K:
+        high *= 2
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        if mean_count(middle) < K:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def posterior(evidence: Table, m: int, K: float) -> Posterior:
+    """P_K of every segmentation of m steps."""
+    return at_weight(evidence, m, solved_log_w(evidence, m, K))[1]
+
+
+def prior(m: int, K: float) -> Posterior:
+    """P_K without evidence."""
+    return posterior(flat_table(m), m, K)
+
+
+def gap_probabilities(probabilities: Posterior, n: int, b: int = 1) -> list[float]:
+    """Probability of a boundary in front of unit 1, ..., n - 1."""
+    gaps = [0.0] * (n - 1)
+    for masses, p in probabilities.items():
+        for boundary in reference_based.boundaries(unit_masses(masses, n, b)):
+            gaps[boundary - 1] += p
+    return gaps
+
+
+def same_segment(probabilities: Posterior, n: int, k: int, b: int = 1) -> list[float]:
+    """q: probability that units u and u + k share a segment, u = 0, ..., n - k - 1."""
+    labelled = [
+        (reference_based.labels(unit_masses(masses, n, b)), p)
+        for masses, p in probabilities.items()
+    ]
+    return [sum(p for labels, p in labelled if labels[u] == labels[u + k]) for u in range(n - k)]
+
+
+# How many segments ----------------------------------------------------------------------------
+
+
+def count_constant(table: Table, m: int, K: float) -> float:
+    """C(K) = log Z - K log w - log(max(var, 0.05)) / 2 at the w of K segments."""
+    log_w = solved_log_w(table, m, K)
+    log_z, probabilities = at_weight(table, m, log_w)
+    mean, variance = count_moments(probabilities)
+    return log_z - mean * log_w - log(max(variance, 0.05)) / 2
+
+
+def count_evidence(gain: Table, m: int, K: float) -> float:
+    """A(K): the log evidence of the gain for K segments."""
+    return count_constant(gain, m, K) - count_constant(flat_table(m), m, K)
+
+
+def nodes(
+    n: int,
+    m: int,
+    length: float | None = None,
+    A: Callable[[float], float] | None = None,
+) -> list[Node] | None:
+    """Seven (K, weight, k); the weights sum to 1, and are 0 where k >= n. None if all are.
+
+    ``A`` gives a K its log evidence (none: 0); it does not count if ``length`` is given.
+    """
+    logs = []
+    for z in (-1.8, -1.2, -0.6, 0.0, 0.6, 1.2, 1.8):
+        if length is None:
+            K = bounded(exp(0.66 + 0.40 * z) * n**0.25, m)
+        else:
+            K = bounded((1 + (n - 1) / length) * exp(0.2 * z), m)
+        k = max(2, round(n / K / 2))
+        if k >= n:
+            logs.append((K, -inf, k))
+        elif length is None and A is not None:
+            logs.append((K, -(z**2) / 2 + 0.4 * A(K), k))
+        else:
+            logs.append((K, -(z**2) / 2, k))
+    largest = max(value for _, value, _ in logs)
+    if largest == -inf:
+        return None
+    total = sum(exp(value - largest) for _, value, _ in logs)
+    return [(K, exp(value - largest) / total, k) for K, value, k in logs]
+
+
+def evidence_and_nodes(
+    embeddings: ArrayLike | None = None,
+    terms: Sequence[Sequence[str]] | None = None,
+    probabilities: Sequence[float] | None = None,
+    *,
+    n: int,
+    length: float | None = None,
+    b: int = 1,
+) -> tuple[Table, list[Node] | None]:
+    """All sources given, put together for a document of n units."""
+    m = ceil(n / b)
+    tables = []
+    A = None
+    if embeddings is not None:
+        steps = embedding_steps(embeddings, b)
+        gain = gain_table(steps)
+        tables.append(evidence_table(steps))
+
+        def A(K: float) -> float:
+            return count_evidence(gain, m, K)
+
+    if terms is not None:
+        tables.append(evidence_table(word_steps(terms, b)))
+    if probabilities is not None:
+        tables.append(scorer_table(probabilities))
+    return added(m, tables), nodes(n, m, length, A)
+
+
+def mixture(evidence: Table, m: int, counts: Sequence[Node]) -> Mixture:
+    """The posterior of every node that has a weight."""
+    return [(weight, k, posterior(evidence, m, K)) for K, weight, k in counts if weight > 0]
+
+
+# Scores ---------------------------------------------------------------------------------------
+
+
+METRICS: dict[str, Metric] = {
+    "pk": lambda h, s, k: float(reference_based.pk(h, s, k)),
+    "windowdiff": lambda h, s, k: float(reference_based.windowdiff(h, s, k)),
+    "boundary_similarity": lambda h, s, k: float(reference_based.boundary_similarity(h, s)),
+    "w_f1": lambda h, s, k: float(reference_based.w_f1(h, s)),
+}
+"""Gold-based metrics of (hypothesis, segmentation as gold, window)."""
+
+
+def expected_pk(hypothesis: Sequence[int], mixed: Mixture, b: int = 1) -> float:
+    """From the probabilities that two units share a segment; ``hypothesis`` has unit masses."""
+    n = sum(hypothesis)
+    tables = [(weight, k, same_segment(p, n, k, b)) for weight, k, p in mixed]
+    return pk_from_same_segment(hypothesis, tables)
+
+
+def pk_from_same_segment(
+    hypothesis: Sequence[int], tables: Sequence[tuple[float, int, list[float]]]
+) -> float:
+    """Expected Pk from (weight, k, q of every window) of the nodes."""
+    labels = reference_based.labels(hypothesis)
+    total = 0.0
+    for weight, k, q in tables:
+        wrong = [1 - q[u] if labels[u] == labels[u + k] else q[u] for u in range(len(labels) - k)]
+        total += weight * sum(wrong) / len(wrong)
+    return total
+
+
+def metric_outcomes(
+    metric: Metric, hypothesis: Sequence[int], mixed: Mixture, b: int = 1
+) -> list[tuple[float, float]]:
+    """(probability, value) of every node and segmentation."""
+    n = sum(hypothesis)
+    return [
+        (weight * p, metric(hypothesis, unit_masses(masses, n, b), k))
+        for weight, k, probabilities in mixed
+        for masses, p in probabilities.items()
+    ]
+
+
+def expected_metric(metric: Metric, hypothesis: Sequence[int], mixed: Mixture, b: int = 1) -> float:
+    """Exact expectation of ``metric`` with the segmentations as gold."""
+    return sum(p * value for p, value in metric_outcomes(metric, hypothesis, mixed, b))
+
+
+def spread(metric: Metric, hypothesis: Sequence[int], mixed: Mixture, b: int = 1) -> float:
+    """Exact standard deviation of ``metric`` with the segmentations as gold."""
+    outcomes = metric_outcomes(metric, hypothesis, mixed, b)
+    mean = sum(p * value for p, value in outcomes)
+    return sqrt(sum(p * (value - mean) ** 2 for p, value in outcomes))
+
+
+def boundary_probabilities(mixed: Mixture, n: int, b: int = 1) -> list[float]:
+    """Probability of a boundary in front of unit 1, ..., n - 1 over all nodes."""
+    by_node = [(weight, gap_probabilities(p, n, b)) for weight, _, p in mixed]
+    return [sum(weight * p[gap] for weight, p in by_node) for gap in range(n - 1)]
+
+
+def information(evidence: Table, m: int, counts: Sequence[Node]) -> float:
+    """KL of posterior and prior in nats per expected boundary, averaged over the nodes."""
+    total = 0.0
+    for K, weight, _ in counts:
+        if weight > 0:
+            before = prior(m, K)
+            after = posterior(evidence, m, K)
+            kl = sum(p * log(p / before[masses]) for masses, p in after.items() if p > 0)
+            total += weight * kl / (K - 1)
+    return total
+
+
+def best_segmentation(mixed: Mixture, n: int, b: int = 1) -> tuple[Masses, float]:
+    """Unit masses with the least expected Pk, and that; one of them if several have it.
+
+    Only what has its boundaries between steps is tried.
+    """
+    tables = [(weight, k, same_segment(p, n, k, b)) for weight, k, p in mixed]
+    values = {
+        masses: pk_from_same_segment(masses, tables)
+        for masses in (unit_masses(s, n, b) for s in every_segmentation(ceil(n / b)))
+    }
+    best = min(values, key=lambda masses: values[masses])
+    return best, values[best]
