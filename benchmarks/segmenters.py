@@ -29,7 +29,8 @@ from reffree.segmenters.base import Inputs, Segmenter
 from reffree.segmenters.c99 import C99
 from reffree.segmenters.textseg import TextSeg
 from reffree.segmenters.texttiling import TextTiling
-from reffree.segmenters.words import STOP_WORDS, terms_of
+from reffree.segmenters.words import terms_of
+from reffree.words import STOP_WORDS
 
 RESULTS = Path(__file__).parent / "results" / "segmenters.json"
 METHODS: dict[str, Segmenter] = {

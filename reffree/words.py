@@ -45,6 +45,7 @@ STOP_WORDS: dict[Language, tuple[str, ...]] = {
 WORD = re.compile(r"[^\W_]+")
 NO_TERM = -1
 
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Terms:
     """The terms of one document in order; units and blocks of them are slices."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from reffree.masses import MadeMasses, Masses
 from reffree.scoring.engine import Unsegmented, score_documents
+from reffree.scoring.evidence import Reading
 from reffree.scoring.metrics import Metric, spelling
 from reffree.segmentation import Segmentation
 
@@ -64,6 +65,7 @@ def explain_document(
     device: torch.device | None = None,
     memory: int | None = None,
     name: str = "0",
+    reading: Reading | None = None,
 ) -> list[dict[str, Explanation]]:
     """Explain every hypothesis of one document under every metric.
 
@@ -78,6 +80,7 @@ def explain_document(
         device=device,
         memory=memory,
         names=[name],
+        readings=None if reading is None else [reading],
     )
     explanations: list[dict[str, Explanation]] = [{} for _ in hypotheses]
     for metric in metrics:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import numpy as np
 import psutil
@@ -25,10 +25,20 @@ from torch import Tensor
 from reffree.errors import OptionError
 from reffree.masses import Hypotheses, MadeMasses, Masses, hypothesis_width, mass_matrix
 from reffree.scoring.batches import similar_documents, stack_hypotheses
+from reffree.scoring.evidence import Reading
+from reffree.scoring.expected import Expected, PosteriorCache
 from reffree.scoring.inputs import check_finite, check_matrix
 from reffree.scoring.layout import Layout
-from reffree.scoring.metrics import COMPILED, WITHOUT_SEARCH, Metric, parse_metrics, spelling
+from reffree.scoring.metrics import (
+    COMPILED,
+    WITHOUT_SEARCH,
+    Metric,
+    PairMetric,
+    parse_metrics,
+    spelling,
+)
 from reffree.scoring.pairs import TABLE_ELEMENTS, Units
+from reffree.scoring.posterior import PosteriorFacts
 from reffree.scoring.result import MetricScores
 from reffree.scoring.sag import Sag
 from reffree.scoring.search import COMPILED_DEVICES
@@ -36,6 +46,7 @@ from reffree.scoring.search import COMPILED_DEVICES
 if TYPE_CHECKING:
     from reffree.scoring.inputs import Array
 
+Floats = NDArray[np.float64]
 Unsegmented = Literal["neutral", "skip", "worst"]
 Progress = Callable[[int], None]
 
@@ -67,6 +78,17 @@ class RawScores:
     weights: list[Tensor]  # (hypotheses,) what the document counts for in the corpus mean
     left_out: list[Tensor]  # (hypotheses,) infinite parts that were left out
     segments: list[Tensor]  # (hypotheses, segments) NaN in the padding; empty unless asked for
+    spread: list[Tensor]  # (hypotheses,) of expected errors over draws; empty unless asked for
+    facts: list[PosteriorFacts | None]  # of the posterior behind expected errors
+
+    @classmethod
+    def empty(cls, n_documents: int) -> RawScores:
+        """Make room for documents' scores."""
+
+        def nothing() -> list[Tensor]:
+            return [torch.empty(0)] * n_documents
+
+        return cls(nothing(), nothing(), nothing(), nothing(), nothing(), [None] * n_documents)
 
 
 def score_document(
@@ -121,12 +143,17 @@ def score_documents(
     *,
     unsegmented: Unsegmented = "neutral",
     keep_segments: bool = False,
+    keep_spread: bool = False,
     device: torch.device | None = None,
     names: Sequence[str] | None = None,
+    readings: Sequence[Reading] | None = None,
     memory: int | None = None,
     progress: Progress = lambda done: None,
 ) -> dict[str, RawScores]:
     """Score every hypothesis of every document; ``progress`` is told how many were just done.
+
+    ``readings`` are the documents' texts and what trained scorers say of them, for expected errors;
+    ``keep_spread`` asks for how far these are unsure.
 
     Documents on CPUs go through the compiled loop, one at a time; those on other devices through
     torch, in batches of documents of similar length.
@@ -147,24 +174,15 @@ def score_documents(
     documents = [check_matrix(x, name) for x, name in zip(embeddings, labels, strict=True)]
     task = _Task(documents, hypotheses, labels, unsegmented, keep_segments, device, memory)
     named = {spelling(metric): metric for metric in metrics}
-    nothing = torch.empty(0)
-    results = {name: RawScores(*([nothing] * len(documents) for _ in range(4))) for name in named}
-    on_cpu = [i for i in range(len(documents)) if task.device_of(i).type in COMPILED_DEVICES]
-    compiled = {name: m for name, m in named.items() if name in COMPILED or isinstance(m, Sag)}
-    for i in on_cpu if compiled else []:
-        task.run_compiled(i, compiled, results, progress)
-    other = [metric for name, metric in named.items() if name not in compiled]
-    elsewhere = sorted(set(range(len(documents))).difference(on_cpu))
-    alone = [[i] for i in on_cpu] if other else []
-    for batch in [*alone, *similar_documents(documents, elsewhere)]:
-        is_first = batch[0] not in on_cpu or not compiled
-        for i in batch if is_first else []:
-            check_finite(documents[i], labels[i])  # the compiled loop looks for itself
-        wanted = metrics if batch[0] not in on_cpu else other
-        counts = [len(hypotheses[i]) for i in batch]
-        pieces = task.run_torch(batch, wanted, progress if is_first else _silent)
-        for name, parts in pieces.items():
-            _file(results[name], batch, counts, parts, keep_segments=keep_segments)
+    results = {name: RawScores.empty(len(documents)) for name in named}
+    expected = {name: m for name, m in named.items() if isinstance(m, Expected)}
+    others = {name: cast("PairMetric", m) for name, m in named.items() if name not in expected}
+    for i in range(len(documents)) if expected else []:
+        told = _silent if others else progress
+        reading = Reading() if readings is None else readings[i]
+        task.run_expected(i, reading, expected, results, told, keep_spread=keep_spread)
+    if others:
+        task.run_pairs(others, results, progress)
     return results
 
 
@@ -192,10 +210,71 @@ class _Task:
         part = self.hypotheses[i][start:stop]
         return mass_matrix(part, len(self.documents[i]), self.names[i], first=start)
 
+    def run_pairs(
+        self, metrics: dict[str, PairMetric], results: dict[str, RawScores], progress: Progress
+    ) -> None:
+        """Score all documents by metrics made of pair sums."""
+        documents = self.documents
+        on_cpu = [i for i in range(len(documents)) if self.device_of(i).type in COMPILED_DEVICES]
+        compiled = {
+            name: m for name, m in metrics.items() if name in COMPILED or isinstance(m, Sag)
+        }
+        for i in on_cpu if compiled else []:
+            self.run_compiled(i, compiled, results, progress)
+        other = [metric for name, metric in metrics.items() if name not in compiled]
+        elsewhere = sorted(set(range(len(documents))).difference(on_cpu))
+        alone = [[i] for i in on_cpu] if other else []
+        for batch in [*alone, *similar_documents(documents, elsewhere)]:
+            is_first = batch[0] not in on_cpu or not compiled
+            for i in batch if is_first else []:
+                check_finite(documents[i], self.names[i])  # the compiled loop looks for itself
+            wanted = list(metrics.values()) if batch[0] not in on_cpu else other
+            counts = [len(self.hypotheses[i]) for i in batch]
+            pieces = self.run_torch(batch, wanted, progress if is_first else _silent)
+            for name, parts in pieces.items():
+                _file(results[name], batch, counts, parts, keep_segments=self.keep_segments)
+
+    def run_expected(
+        self,
+        i: int,
+        reading: Reading,
+        metrics: dict[str, Expected],
+        results: dict[str, RawScores],
+        progress: Progress,
+        *,
+        keep_spread: bool,
+    ) -> None:
+        """Score one document by expected errors, on the CPU."""
+        document = self.documents[i]
+        check_finite(document, self.names[i])
+        posteriors = PosteriorCache(lambda: document.detach().double().cpu().numpy(), reading)
+        step = self._step(i)
+        starts = range(0, max(1, len(self.hypotheses[i])), step)
+        parts: dict[str, list[tuple[Floats, Floats]]] = {name: [] for name in metrics}
+        for start in starts:
+            masses = self.masses(i, start, start + step)
+            for name, metric in metrics.items():
+                posterior = posteriors.get(metric)
+                spread = metric.spread(posterior, masses) if keep_spread else np.empty(0)
+                parts[name].append((metric.scores(posterior, masses), spread))
+            progress(len(masses))
+        device = self.device_of(i)
+        for name, metric in metrics.items():
+            result = results[name]
+            raw, spread = (np.concatenate(part) for part in zip(*parts[name], strict=True))
+            result.documents[i] = torch.from_numpy(raw).to(device)
+            result.spread[i] = torch.from_numpy(spread).to(device)
+            result.weights[i] = torch.ones_like(result.documents[i])
+            result.left_out[i] = torch.zeros_like(result.documents[i])
+            result.facts[i] = posteriors.get(metric).facts
+            if self.keep_segments:
+                width = hypothesis_width(self.hypotheses[i])
+                result.segments[i] = torch.full((len(raw), width), torch.nan, dtype=torch.float64)
+
     def run_compiled(
         self,
         i: int,
-        metrics: dict[str, Metric],
+        metrics: dict[str, PairMetric],
         results: dict[str, RawScores],
         progress: Progress,
     ) -> None:
@@ -240,7 +319,7 @@ class _Task:
         return max(1, min(COMPILED_HYPOTHESES, self.memory // (4 * MASS_BYTES * width)))
 
     def run_torch(
-        self, batch: list[int], metrics: Sequence[Metric], progress: Progress
+        self, batch: list[int], metrics: Sequence[PairMetric], progress: Progress
     ) -> dict[str, list[MetricScores]]:
         device = self.device_of(batch[0])
         table_elements = min(TABLE_ELEMENTS, max(1, self.memory // 256))

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from reffree.naming import parse_named, spelling_of
 from reffree.scoring.arp import ArpCos, ArpPair, ArpStd
+from reffree.scoring.expected import EXPECTED, Expected
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
 from reffree.scoring.result import MetricScores, Orientation
@@ -19,7 +20,7 @@ from reffree.scoring.silhouette import Silhouette
 
 
 class Metric(Protocol):
-    """A metric: which pair sums it needs, and how they become scores."""
+    """A metric with its options."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
@@ -38,6 +39,12 @@ class Metric(Protocol):
         """Why a document with a boundary may have no score."""
         ...
 
+    def __hash__(self) -> int: ...
+
+
+class PairMetric(Metric, Protocol):
+    """A metric made of pair sums: which it needs, and how they become scores."""
+
     @property
     def requests(self) -> tuple[Request, ...]:
         """Pair sums needed."""
@@ -47,14 +54,13 @@ class Metric(Protocol):
         """Raw scores of every hypothesis in the layout."""
         ...
 
-    def __hash__(self) -> int: ...
 
-
-METRICS: dict[str, type[ArpStd | ArpCos | ArpPair | Silhouette | SegReFree | Sag]] = {
-    metric.name: metric for metric in (ArpStd, ArpCos, ArpPair, Silhouette, SegReFree, Sag)
+METRICS: dict[str, type[Expected | ArpStd | ArpCos | ArpPair | Silhouette | SegReFree | Sag]] = {
+    metric.name: metric
+    for metric in (*EXPECTED, ArpStd, ArpCos, ArpPair, Silhouette, SegReFree, Sag)
 }
-DEFAULT = tuple(METRICS)
-"""Scored unless others are asked for."""
+DEFAULT = ("expected_pk", "arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree")
+"""Scored unless others are asked for: the one to judge by, and the published ones."""
 
 WITHOUT_SEARCH = ("arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree")
 """What one more hypothesis of a document costs next to nothing for; ``sag`` searches it first."""
@@ -78,14 +84,14 @@ def parse_metric(text: str) -> Metric:
 
 
 def parse_metrics(names: Iterable[str] | None, seed: int = 0) -> tuple[Metric, ...]:
-    """Read several, each once; None and ``all`` mean every one there is.
+    """Read several, each once; None means the default ones, ``all`` every one there is.
 
     ``seed`` is for those that draw at random.
     """
     given = [names] if isinstance(names, str) else [*DEFAULT] if names is None else [*names]
     every = [one for name in given for one in (METRICS if name == "all" else [name])]
     parsed = [parse_metric(name) for name in every]
-    parsed = [replace(m, seed=seed) if isinstance(m, Sag) else m for m in parsed]
+    parsed = [replace(m, seed=seed) if isinstance(m, (Sag, Expected)) else m for m in parsed]
     return tuple({spelling(metric): metric for metric in parsed}.values())
 
 

@@ -20,8 +20,8 @@ corpora, with their standard deviation of 0.40 in the logarithm; the gain of the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,8 +66,7 @@ FEWEST = 1.02
 """The least number of segments that is considered: almost surely one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """The distribution over segmentations at one assumed number of segments."""
 
     segments: float  # expected
@@ -77,6 +76,13 @@ class Node:
     shared: Floats  # (n - window,) probability that units u and u + window share a segment
     information: float  # nats gained over the prior, in all
     log_weight: float
+
+
+class PosteriorFacts(NamedTuple):
+    """What a score that rests on a posterior is to be read with."""
+
+    information: float  # nats that the document adds to the prior, per expected boundary
+    segments: float  # assumed
 
 
 class Posterior:
@@ -147,6 +153,11 @@ class Posterior:
         return np.array([node.weight for node in self.nodes])
 
     @property
+    def facts(self) -> PosteriorFacts | None:
+        """What to read its scores with; None where it is not defined."""
+        return PosteriorFacts(self.information, self.segments) if self.is_defined else None
+
+    @property
     def segments(self) -> float:
         """Assumed number of segments: its mean in the logarithm."""
         logs = np.log([node.segments for node in self.nodes])
@@ -155,9 +166,7 @@ class Posterior:
     @property
     def information(self) -> float:
         """Nats that the document adds to the prior, per expected boundary."""
-        return float(
-            sum(n.weight * n.information / max(n.segments - 1, 1e-9) for n in self.nodes)
-        )
+        return float(sum(n.weight * n.information / max(n.segments - 1, 1e-9) for n in self.nodes))
 
     @cached_property
     def boundaries(self) -> Floats:
@@ -169,9 +178,9 @@ class Posterior:
 
     def expected_pk(self, masses: Masses) -> Floats:
         """Expected Pk of every hypothesis, (h, s) masses padded with zeros."""
-        return expected_disagreement(
-            np.ascontiguousarray(masses, dtype=np.int64), *self._window_sums
-        )
+        rows = np.ascontiguousarray(masses, dtype=np.int64)
+        scores: Floats = expected_disagreement(rows, *self._window_sums)
+        return scores
 
     def best(self) -> Integers:
         """Masses of the segmentation with the least expected Pk."""
@@ -210,16 +219,16 @@ class Posterior:
         n, m = self.n_units, len(self.edges) - 1
         if m < 2:
             return []
-        centre, spread = INTERCEPT + SLOPE * math.log(n), SPREAD
+        centre, spread = math.exp(INTERCEPT + SLOPE * math.log(n)), SPREAD
         if length is not None:
-            centre, spread = math.log(1 + (n - 1) / length), SPREAD_OF_LENGTH
+            centre, spread = 1 + (n - 1) / length, SPREAD_OF_LENGTH
         made: list[Node] = []
         scores: list[float] = []
         guess = prior_guess = gain_guess = 0.0
         none = np.empty((m, 0))
         sums = np.empty(m + 1)
         for z in NODES:
-            segments = min(max(math.exp(centre + spread * z), FEWEST), max(FEWEST, m - 0.5))
+            segments = min(max(centre * math.exp(spread * z), FEWEST), max(FEWEST, m - 0.5))
             window = max(2, round(n / segments / 2))
             if window >= n:
                 continue
@@ -237,7 +246,7 @@ class Posterior:
             scores.append(score)
         weights = np.exp(np.array(scores) - max(scores, default=0.0))
         weights /= weights.sum() if len(made) else 1.0
-        return [_weighted(node, float(w)) for node, w in zip(made, weights, strict=True)]
+        return [node._replace(weight=float(w)) for node, w in zip(made, weights, strict=True)]
 
     def _node(
         self,
@@ -275,15 +284,3 @@ def _log_share(found: tuple[float, float, float], log_weight: float) -> float:
     """Log of the sum over segmentations of just the expected number of segments (saddle point)."""
     total, mean, variance = found
     return total - mean * log_weight - 0.5 * math.log(max(variance, 0.05))
-
-
-def _weighted(node: Node, weight: float) -> Node:
-    return Node(
-        node.segments,
-        weight,
-        node.window,
-        node.boundaries,
-        node.shared,
-        node.information,
-        node.log_weight,
-    )

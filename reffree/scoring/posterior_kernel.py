@@ -5,6 +5,9 @@ about the stretch of ``L`` steps that ends with step ``j``; cells with ``L > j +
 Everything runs in one thread, in one order.
 """
 
+# Compiled functions take their types from their arguments.
+# mypy: disable-error-code="no-untyped-def"
+
 from __future__ import annotations
 
 import math
@@ -166,7 +169,8 @@ def segment_sums(table, evidence, log_weight, before, after, lags):
     """Sum over segments what they are likely to be.
 
     Args:
-        table: what segments weigh, and ``evidence``, of which the expected sum is wanted.
+        table: what segments weigh.
+        evidence: a table of which the expected sum is wanted.
         log_weight: of a segment, as of `forward`.
         before: sums of `forward`.
         after: sums of `backward`.

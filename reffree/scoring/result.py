@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
+
+Direction = Literal["lower", "higher", "toward_1"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +19,16 @@ class Orientation:
     slope: float
     neutral: float | None
     worst: float
+    in_own_unit: bool = False  # whether tables show the raw score rather than the loss
+    direction: Direction = "lower"  # which way what tables show is better
 
     def loss(self, raw: float) -> float:
         """Lower is better: ``offset + slope · raw``."""
         return self.offset + self.slope * raw
+
+    def shown(self, raw: float) -> float:
+        """Return what tables show: the loss, or the score in its own unit."""
+        return raw if self.in_own_unit else self.loss(raw)
 
 
 SIMILARITY = Orientation(offset=0.5, slope=-0.5, neutral=0.0, worst=-1.0)

@@ -15,13 +15,12 @@ from reffree.segmenters.base import Inputs
 from reffree.segmenters.c99_kernel import TIED, divide, rank_sums
 from reffree.segmenters.words import (
     BoundaryCount,
-    Language,
-    Terms,
     check_count,
     check_language,
     terms_of,
     wanted_boundaries,
 )
+from reffree.words import Language, Terms
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 import psutil
@@ -21,9 +21,10 @@ from reffree.masses import Masses, masses_from_gaps
 from reffree.scoring.arp import Arp
 from reffree.scoring.compiled import CompiledDocument
 from reffree.scoring.engine import HYPOTHESIS_ELEMENTS
+from reffree.scoring.expected import Expected
 from reffree.scoring.inputs import check_embeddings
 from reffree.scoring.layout import Layout
-from reffree.scoring.metrics import COMPILED, Metric, parse_metric, parse_metrics, spelling
+from reffree.scoring.metrics import COMPILED, PairMetric, parse_metric, parse_metrics, spelling
 from reffree.scoring.pairs import TABLE_ELEMENTS, Units
 from reffree.scoring.sag import Sag
 from reffree.segmentation import Segmentation
@@ -59,12 +60,17 @@ class Greedy:
     def __post_init__(self) -> None:
         """Refuse unknown metrics and numbers of boundaries that are none."""
         check_wanted(self.k, self.name)
-        parse_metric(self.metric)
+        if isinstance(parse_metric(self.metric), Expected):
+            raise InputError(
+                f"metric = {self.metric}",
+                expected="a metric without a posterior",
+                remedy="take the method posterior, whose segmentations have the least expected Pk",
+            )
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document on its own."""
         wanted = boundaries_wanted(self.k, inputs, self.name)
-        (metric,) = parse_metrics([self.metric], inputs.seed)
+        metric = cast("PairMetric", parse_metrics([self.metric], inputs.seed)[0])
         found = []
         for vectors, k in zip(vectors_of(inputs, self.name), wanted, strict=True):
             losses = _Losses(vectors, metric)
@@ -129,7 +135,7 @@ class Optimal:
 class _Losses:
     """Losses of many segmentations of one document; its tables are made once."""
 
-    def __init__(self, vectors: NDArray[np.generic], metric: Metric) -> None:
+    def __init__(self, vectors: NDArray[np.generic], metric: PairMetric) -> None:
         self._metric = metric
         self._document = check_embeddings(vectors, "0")
         is_compiled = spelling(metric) in COMPILED

@@ -10,13 +10,12 @@ from reffree.segmenters.base import Inputs
 from reffree.segmenters.textseg_kernel import cheapest_path, cheapest_path_of
 from reffree.segmenters.words import (
     BoundaryCount,
-    Language,
-    Terms,
     check_count,
     check_language,
     terms_of,
     wanted_boundaries,
 )
+from reffree.words import Language, Terms
 
 
 @dataclass(frozen=True, slots=True)

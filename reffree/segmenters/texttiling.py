@@ -15,14 +15,13 @@ from reffree.segmenters.base import Inputs
 from reffree.segmenters.texttiling_kernel import block_similarities
 from reffree.segmenters.words import (
     BoundaryCount,
-    Language,
-    Terms,
     check_count,
     check_language,
     terms_of,
     wanted_boundaries,
 )
 from reffree.selection import MIN_GAP, select_above, select_top
+from reffree.words import Language, Terms
 
 Floats = NDArray[np.float64]
 

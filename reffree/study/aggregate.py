@@ -109,7 +109,13 @@ class Gathered:
                 left_out = sum(block.free[name].left_out for block in self._blocks)
                 tests = [nulls.get((system, name)) for system in systems]
                 metric = self.chosen.reference_free[name]
-                columns[name] = _FreeColumn(metric, *free[name], np.asarray(left_out), tests)
+                spread, facts = (
+                    np.concatenate([getattr(block.free[name], part) for block in self._blocks])
+                    for part in ("spread", "facts")
+                )
+                columns[name] = _FreeColumn(
+                    metric, *free[name], np.asarray(left_out), spread, facts, tests
+                )
             else:
                 columns[name] = self._gold(name)
         return columns
@@ -139,6 +145,8 @@ class _FreeColumn:
     raw: Floats  # (documents, systems)
     weights: Floats  # (documents, systems)
     left_out: Floats  # (systems,)
+    spread: Floats  # (documents, systems)
+    facts: Floats  # (documents, 2)
     nulls: list[NullTest | None]
 
     @property
@@ -151,7 +159,20 @@ class _FreeColumn:
         """Weighted mean over documents."""
         weights = filled_weights(self.weights[:, s])
         left_out = int(self.left_out[s])
-        return mean_loss(self.metric, self.raw[:, s], weights, left_out, self.nulls[s], bootstrap)
+        null = self.nulls[s]
+        posterior = self._posterior(s)
+        return mean_loss(self.metric, self.raw[:, s], weights, left_out, null, bootstrap, posterior)
+
+    def _posterior(self, s: int) -> dict[str, float]:
+        """Mean over documents of what an expected error is to be read with."""
+        known = ~np.isnan(self.facts[:, 0])
+        if not known.any():
+            return {}
+        return {
+            "spread": float(self.spread[known, s].mean()),
+            "information": float(self.facts[known, 0].mean()),
+            "assumed_segments": float(np.exp(np.log(self.facts[known, 1]).mean())),
+        }
 
 
 def _joined(one: Embeddings | None, other: Embeddings) -> Embeddings:

@@ -6,6 +6,7 @@ them adds the same numbers in the same order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -70,6 +71,8 @@ class FreeScores:
     raw: Floats  # (documents, systems) NaN where undefined
     weights: Floats  # (documents, systems)
     left_out: Floats  # (systems,)
+    spread: Floats  # (documents, systems) of expected errors; NaN without
+    facts: Floats  # (documents, 2) information and assumed segments behind them; NaN without
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,4 +193,8 @@ def _without_gold(chosen: Chosen) -> Chosen:
 
 def _free(column: ReferenceFree) -> FreeScores:
     left_out = stacked(column.raw.left_out).sum(0)
-    return FreeScores(*values_and_own_weights(column.raw), left_out)
+    values, weights = values_and_own_weights(column.raw)
+    none = (math.nan, math.nan)
+    spread = [np.full(values.shape[1], math.nan) if not len(x) else x for x in column.raw.spread]
+    facts = np.array([none if each is None else each for each in column.raw.facts])
+    return FreeScores(values, weights, left_out, np.stack(spread), facts)

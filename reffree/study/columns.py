@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 import numpy as np
@@ -80,7 +82,18 @@ class ReferenceFree:
             if per_segment
             else None,
             null=self.nulls.documents.get((d, system, self.name)),
+            **self._posterior(d, s),
         )
+
+    def _posterior(self, d: int, s: int) -> dict[str, float]:
+        """What an expected error is to be read with."""
+        facts = self.raw.facts[d]
+        if facts is None:
+            return {}
+        known = {"information": facts.information, "assumed_segments": facts.segments}
+        if len(self.raw.spread[d]):
+            known["spread"] = float(self.raw.spread[d][s])
+        return known
 
     def _system(self, s: int) -> str:
         return list(self.hypotheses)[s]
@@ -88,7 +101,7 @@ class ReferenceFree:
     def _part(self, raw: float) -> PartScore:
         if np.isnan(raw):
             return PartScore(None, None)
-        return PartScore(self.metric.orientation.loss(raw), raw)
+        return PartScore(self.metric.orientation.shown(raw), raw)
 
     def _reason(self, segmentation: Segmentation) -> str:
         if len(segmentation) == 1:
@@ -103,15 +116,16 @@ def mean_loss(
     left_out: int,
     null: NullTest | None,
     bootstrap: DocumentBootstrap,
+    posterior: Mapping[str, float] = MappingProxyType({}),
 ) -> CorpusScore:
-    """Weighted mean over documents of one system's raw scores, as a loss."""
+    """Weighted mean over documents of one system's raw scores, as tables show it."""
     mean = corpus_mean(raw, weights)
-    loss = metric.orientation.loss
+    shown = metric.orientation.shown
     interval = bootstrap.interval(mean, raw, weights)
-    low, high = sorted(map(loss, interval)) if interval else (0.0, 0.0)
+    low, high = sorted(map(shown, interval)) if interval else (0.0, 0.0)
     defined = int((~np.isnan(raw)).sum())
     return CorpusScore(
-        value=None if mean is None else loss(mean),
+        value=None if mean is None else shown(mean),
         raw=mean,
         ci=(low, high) if interval else None,
         ci_reason=None if interval else TOO_FEW,
@@ -119,6 +133,8 @@ def mean_loss(
         undefined=len(raw) - defined,
         left_out=left_out,
         null=null,
+        direction=metric.orientation.direction,
+        **posterior,
     )
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from reffree.masses import Masses, stack_masses
 from reffree.scoring.engine import RawScores, Unsegmented, score_documents
+from reffree.scoring.evidence import Reading
 from reffree.scoring.metrics import Metric, spelling
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
@@ -83,6 +84,7 @@ def against_null(
     device: torch.device,
     memory: int | None,
     progress: Callable[[int], None],
+    readings: Sequence[Reading] | None = None,
 ) -> NullTests:
     """Draw ``draws`` arrangements of every hypothesis, score them and compare."""
     systems = list(hypotheses)
@@ -106,6 +108,7 @@ def against_null(
             unsegmented=unsegmented,
             device=device,
             names=[ids[d] for d in group],
+            readings=None if readings is None else [readings[d] for d in group],
             memory=memory,
             progress=progress,
         )

@@ -11,6 +11,7 @@ from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings
 from reffree.scoring.attribution import explain_document
 from reffree.scoring.engine import Unsegmented, score_documents
+from reffree.scoring.evidence import Reading
 from reffree.scoring.metrics import Metric
 from reffree.segmentation import Segmentation
 from reffree.study.columns import ReferenceFree
@@ -31,6 +32,7 @@ class ReferenceFreeTask:
     device: torch.device
     memory: int | None
     progress: Progress
+    readings: Sequence[Reading]
 
     @property
     def ids(self) -> list[str]:
@@ -50,6 +52,8 @@ class ReferenceFreeTask:
                 unsegmented=self.unsegmented,
                 device=self.device,
                 names=self.ids,
+                readings=self.readings,
+                keep_spread=True,
                 memory=self.memory,
                 progress=advance,
             )
@@ -68,6 +72,7 @@ class ReferenceFreeTask:
                     device=self.device,
                     memory=self.memory,
                     progress=advance,
+                    readings=self.readings,
                 )
         return {
             name: ReferenceFree(name, metric, self.hypotheses, raw[name], nulls, self.unsegmented)
@@ -88,6 +93,7 @@ class ReferenceFreeTask:
                     device=self.device,
                     memory=self.memory,
                     name=document.id,
+                    reading=self.readings[d],
                 )
                 for explanation in explanations:
                     row = next(by_document)

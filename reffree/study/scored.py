@@ -17,6 +17,7 @@ from reffree.study.columns import Average, Column, GoldBased, ReferenceFree
 from reffree.study.gold import score_against_gold
 from reffree.study.metrics import Chosen
 from reffree.study.progress import Progress
+from reffree.study.readings import readings
 from reffree.study.reference_free import ReferenceFreeTask
 from reffree.study.statistics.scores import MeanOverDocuments, MetricScores, PooledOverDocuments
 from reffree.study.table import Direction
@@ -86,6 +87,7 @@ def score_columns(
             scoring_device(choose_device(options.device)),
             memory,
             progress,
+            readings(corpus, embedded, chosen.reference_free.values()),
         )
         columns.update(task.columns(keep_segments=keep_segments, null=null, seed=seed))
     ordered = {name: columns[name] for name in chosen.names}

@@ -62,6 +62,13 @@ class NullTest:
         }
 
 
+def _posterior_facts(score: CorpusScore | PartScore) -> dict[str, float | None]:
+    """What an expected error is to be read with; nothing for other metrics."""
+    names = ("spread", "information", "assumed_segments")
+    found = {name: rounded(getattr(score, name)) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 @dataclass(frozen=True, slots=True)
 class CorpusScore:
     """One metric of one system over the corpus."""
@@ -75,6 +82,9 @@ class CorpusScore:
     left_out: int  # infinite parts left out of documents' scores
     null: NullTest | None = None
     direction: Direction = "lower"
+    spread: float | None = None  # of an expected error over draws, mean over documents
+    information: float | None = None  # nats per boundary behind an expected error, likewise
+    assumed_segments: float | None = None  # of a document
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; reasons and counts only where there is something to say."""
@@ -92,7 +102,7 @@ class CorpusScore:
             result["left_out"] = self.left_out
         if self.null is not None:
             result["null"] = self.null.to_dict()
-        return result
+        return result | _posterior_facts(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +115,9 @@ class PartScore:
     weight: float | None = None  # in the corpus mean, where documents do not count equally
     segments: tuple[PartScore, ...] | None = None
     null: NullTest | None = None
+    spread: float | None = None  # of an expected error over draws
+    information: float | None = None  # nats per boundary behind it
+    assumed_segments: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -119,7 +132,7 @@ class PartScore:
             result["segments"] = [
                 {"value": rounded(s.value), "raw": rounded(s.raw)} for s in self.segments
             ]
-        return result
+        return result | _posterior_facts(self)
 
 
 @dataclass(frozen=True, slots=True)

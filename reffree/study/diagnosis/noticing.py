@@ -25,6 +25,7 @@ from reffree.corpus import Corpus
 from reffree.perturbation.corpus import perturb
 from reffree.perturbation.kinds import parse_perturbation
 from reffree.scoring.engine import RawScores, Unsegmented, score_documents
+from reffree.scoring.evidence import Reading
 from reffree.scoring.metrics import Metric, spelling
 from reffree.scoring.sag import Sag
 from reffree.seeds import rng_for
@@ -168,6 +169,7 @@ def notice(
         documents: Sequence[NDArray[np.generic]],
         rows: Sequence[tuple[Segmentation, ...]],
         scored: Mapping[str, Metric],
+        texts: Sequence[Sequence[str]],
     ) -> dict[str, tuple[Floats, Floats]]:
         scores = score_documents(
             documents,
@@ -176,17 +178,23 @@ def notice(
             unsegmented=UNSEGMENTED,
             device=device,
             names=ids,
+            readings=[Reading(units) for units in texts],
             memory=memory,
             progress=progress,
         )
         return {name: _losses(scores[spelling(m)], m) for name, m in scored.items()}
 
-    found = losses(vectors, hypotheses, metrics)
+    texts = [document.units for document in corpus]
+    found = losses(vectors, hypotheses, metrics, texts)
     on_rings = []
     for i in range(seeds):
         rings = [turned(x, id, seed * seeds + i) for x, id in zip(vectors, ids, strict=True)]
         rows = [(row[0], *row[1 + i :: seeds]) for row in hypotheses]
-        on_rings.append(losses(rings, rows, _for_rings(metrics, seeds)))
+        turned_texts = [
+            [units[at] for at in turned(np.arange(len(units)), id, seed * seeds + i)]
+            for units, id in zip(texts, ids, strict=True)
+        ]
+        on_rings.append(losses(rings, rows, _for_rings(metrics, seeds), turned_texts))
     is_changed = np.array([[h != row[0] for h in row[1:]] for row in hypotheses])
     return {
         name: _noticing(
