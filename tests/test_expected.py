@@ -30,7 +30,7 @@ from tests.oracles import expected as oracle
 from tests.properties import examples
 
 METRICS = (ExpectedPk, ExpectedWindowDiff, ExpectedBoundarySimilarity, ExpectedWF1)
-NOUNS = "garden tax boat violin engine recipe".split()
+NOUNS = ["garden", "tax", "boat", "violin", "engine", "recipe"]
 
 
 @st.composite
@@ -58,9 +58,7 @@ def enumerated(x, units, length, evidence):
     """The oracle's evidence and nodes for what `Posterior.of` is given."""
     lexicon = Lexicon("english")
     numbers = lexicon.terms(units)
-    terms = [
-        numbers.ids[a:b].tolist() for a, b in itertools.pairwise(numbers.edges.tolist())
-    ]
+    terms = [numbers.ids[a:b].tolist() for a, b in itertools.pairwise(numbers.edges.tolist())]
     return oracle.evidence_and_nodes(
         np.asarray(x, dtype=np.float64) if evidence in ("all", "embedding") else None,
         terms if evidence in ("all", "words") else None,
@@ -70,7 +68,11 @@ def enumerated(x, units, length, evidence):
 
 
 @examples(60)
-@given(documents(), st.sampled_from([None, 1.0, 2.5, 40.0]), st.sampled_from(["all", "embedding", "words"]))
+@given(
+    documents(),
+    st.sampled_from([None, 1.0, 2.5, 40.0]),
+    st.sampled_from(["all", "embedding", "words"]),
+)
 def test_posterior_is_that_of_enumeration(document, length, evidence):
     x, units = document
     n = len(x)
@@ -88,7 +90,9 @@ def test_posterior_is_that_of_enumeration(document, length, evidence):
     chosen = [every[i] for i in rng.choice(len(every), min(8, len(every)), replace=False)]
     found = posterior.expected_pk(mass_matrix(chosen, n, "x"))
     assert_allclose(found, [oracle.expected_pk(h, mixed) for h in chosen], rtol=1e-6, atol=1e-8)
-    assert_allclose(posterior.information, oracle.information(table, n, nodes), rtol=1e-5, atol=1e-7)
+    assert_allclose(
+        posterior.information, oracle.information(table, n, nodes), rtol=1e-5, atol=1e-7
+    )
     best = posterior.best()
     least = oracle.best_segmentation(mixed, n)[1]
     assert_allclose(oracle.expected_pk(tuple(best.tolist()), mixed), least, rtol=1e-6, atol=1e-8)
@@ -136,10 +140,8 @@ def test_steps_of_several_units(monkeypatch, size):
     rng = np.random.default_rng(size)
     x = rng.standard_normal((n, 4))
     posterior = Posterior.of(x, Reading())
-    table = oracle.evidence_table(oracle.embedding_steps(x, b))
-    gain = oracle.gain_table(oracle.embedding_steps(x, b))
+    table, nodes = oracle.evidence_and_nodes(x, n=n, b=b)
     m = -(-n // b)
-    nodes = oracle.nodes(n, m, None, lambda k: oracle.count_evidence(gain, m, k))
     mixed = oracle.mixture(table, m, nodes)
     assert_allclose(posterior.boundaries, oracle.boundary_probabilities(mixed, n, b), atol=1e-8)
     hypotheses = [(n,), (3, 8), (1,) * n, (5, 1, 5)]
@@ -179,7 +181,7 @@ def test_topics_are_found():
     gold, even, random = score_document(
         x, [[12] * 5, [10] * 6, [5, 20, 9, 14, 12]], ["expected_pk"]
     )["expected_pk"].tolist()
-    assert gold < even < random
+    assert gold < 0.5 * min(even, random)
 
 
 @pytest.mark.parametrize("n", [1, 2])
