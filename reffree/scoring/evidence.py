@@ -21,8 +21,8 @@ many. Sources add up.
 
 Everything is estimated from the document, without gold, but the third and with it the 2 in
 ``L + 2``. Tried were a fifth, a third and a half, by the probability they give to gold: on each of
-five corpora (Wiki-50, TIAGE, Choi, QMSum, stories) the other four choose the third or are
-indifferent. What was tried and left out: means of speakers taken away (QMSum: gold becomes less
+five corpora (Wiki-50, TIAGE, Choi, QMSum, stories) the other four choose the third, for QMSum the
+half. What was tried and left out: means of speakers taken away (QMSum: gold becomes less
 probable), directions weighed by their autocorrelation (they are those of local coherence), vectors
 not scaled to length 1.
 """
