@@ -55,8 +55,12 @@ FEW_MASSES = 1 << 19
 """Masses that are laid out without asking how much memory there is (16 MiB)."""
 
 TOLERANCE = 1e-9
-"""Raw scores of one hypothesis on two machines or devices differ by no more, relative to 1 and to
-the score; see `score_document` for vectors where no bound holds."""
+"""Raw scores on two processors or devices differ by less, relative to 1 plus their size.
+
+Measured on random corpora: 4e-14 between processors; 2.4e-10 between the compiled loop and torch,
+where SegReFree divides by the distance of centroids that are nearly equal. What lies next to a
+threshold (units or centroids that are equal but for rounding) may fall on either side of it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
