@@ -107,8 +107,8 @@ run_options = together(
         "--memory",
         callback=_bytes,
         metavar="SIZE",
-        help="What scoring's tables and hypotheses may take, such as 2G or 500M, beside the "
-        "program, its encoder and the vectors. Changes time, but no score.  "
+        help="What scoring's tables may take, such as 2G or 500M, beside the program, its encoder, "
+        "the vectors and the hypotheses. Changes time, but no score.  "
         "[default: a quarter of what is free]",
     ),
     seed_option,

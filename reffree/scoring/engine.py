@@ -137,9 +137,9 @@ def score_documents(
 
     ``memory`` is in bytes, a quarter of what is free by default, and covers what scoring makes and
     throws away: tables of pairs and hypotheses laid out. It does not cover the program itself, the
-    embeddings given and one document's copy of them in float64, nor the scores. A document's share
-    is never below some 200 bytes per unit, and ``sag`` holds up to 64 MiB per thread beside it.
-    Less memory takes more time and changes no score.
+    embeddings and hypotheses given, one document's vectors in float64, nor the scores. A document
+    takes at least some 200 bytes per unit, and ``sag`` 64 MiB per thread beside that. On CPUs less
+    memory takes more time and changes no score.
     """
     if unsegmented not in get_args(Unsegmented):
         raise OptionError(
@@ -153,22 +153,19 @@ def score_documents(
     named = {spelling(metric): metric for metric in metrics}
     nothing = torch.empty(0)
     results = {name: RawScores(*([nothing] * len(documents) for _ in range(4))) for name in named}
-    on_cpu = [i for i in range(len(documents)) if task.device_of(i).type in COMPILED_DEVICES]
     compiled = {name: m for name, m in named.items() if name in COMPILED or isinstance(m, Sag)}
-    for i in on_cpu if compiled else []:
-        task.run_compiled(i, compiled, results, progress)
     other = [metric for name, metric in named.items() if name not in compiled]
-    elsewhere = sorted(set(range(len(documents))).difference(on_cpu))
-    alone = [[i] for i in on_cpu] if other else []
-    for batch in [*alone, *similar_documents(documents, elsewhere)]:
-        is_first = batch[0] not in on_cpu or not compiled
-        for i in batch if is_first else []:
-            check_finite(documents[i], labels[i])  # the compiled loop looks for itself
-        wanted = metrics if batch[0] not in on_cpu else other
-        counts = [len(hypotheses[i]) for i in batch]
-        pieces = task.run_torch(batch, wanted, progress if is_first else _silent)
-        for name, parts in pieces.items():
-            _file(results[name], batch, counts, parts, keep_segments=keep_segments)
+    elsewhere = []
+    for i in range(len(documents)):
+        if task.device_of(i).type not in COMPILED_DEVICES:
+            elsewhere.append(i)
+            continue
+        if compiled:
+            task.run_compiled(i, compiled, results, progress)
+        if other:
+            task.run_torch([i], other, results, _silent if compiled else progress)
+    for batch in similar_documents(documents, elsewhere):
+        task.run_torch(batch, metrics, results, progress)
     return results
 
 
@@ -244,8 +241,15 @@ class _Task:
         return max(1, min(COMPILED_HYPOTHESES, self.memory // (4 * MASS_BYTES * width)))
 
     def run_torch(
-        self, batch: list[int], metrics: Sequence[Metric], progress: Progress
-    ) -> dict[str, list[MetricScores]]:
+        self,
+        batch: list[int],
+        metrics: Sequence[Metric],
+        results: dict[str, RawScores],
+        progress: Progress,
+    ) -> None:
+        """Score some documents together by torch."""
+        for i in batch:
+            check_finite(self.documents[i], self.names[i])
         device = self.device_of(batch[0])
         table_elements = min(TABLE_ELEMENTS, max(1, self.memory // 256))
         units = Units([self.documents[i] for i in batch], device, table_elements)
@@ -262,7 +266,9 @@ class _Task:
                 settled = _settle_unsegmented(scores, is_single, metric, self.unsegmented)
                 parts[spelling(metric)].append(settled)
             progress(len(slots))
-        return parts
+        counts = [len(self.hypotheses[i]) for i in batch]
+        for name, pieces in parts.items():
+            _file(results[name], batch, counts, pieces, keep_segments=self.keep_segments)
 
     def _chunks(self, batch: list[int], step: int) -> Iterator[tuple[NDArray[np.int64], Masses]]:
         """At most ``step`` hypotheses at a time, in the order of documents and hypotheses."""
