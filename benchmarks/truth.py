@@ -2,8 +2,8 @@
 
 Corpora are files of the user's own, each with ``gold`` or several annotators' ``golds``; none comes
 with reffree. Those with gold and few systems get the pool of ``reffree correlate``; those with
-systems of their own are judged on these. Writes ``benchmarks/results/truth.json`` and a chart beside
-it; ``--table`` prints that file as markdown.
+systems of their own are judged on these. Writes ``benchmarks/results/truth.json`` and a chart
+beside it; ``--table`` prints that file as markdown.
 
     python benchmarks/truth.py wiki50.jsonl choi.jsonl qmsum.jsonl --encoder wordllama
     python benchmarks/truth.py --table
@@ -200,7 +200,7 @@ def draw(results: dict[str, Any]) -> None:
         if r["gold"] == "pk" and r["measure"] == "pearson" and r["metric"] != "random_score"
     ]
     order = list(dict.fromkeys(r["metric"] for r in rows))
-    base = alt.Chart(alt.Data(values=rows))
+    base = alt.Chart(alt.Data(values=rows))  # type: ignore[no-untyped-call]
     dots = base.mark_point(filled=True, size=60).encode(
         x=alt.X("value:Q", title="Pearson with Pk", scale=alt.Scale(domain=[-1, 1])),
         y=alt.Y("metric:N", sort=order, title=None),
