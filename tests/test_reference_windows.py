@@ -311,7 +311,9 @@ def test_inputs_stay_as_they_are():
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_a_window_holds_something(metric):
-    with pytest.raises(InputError, match="found k = 0; expected a whole number, 1 or more; leave it out"):
+    with pytest.raises(
+        InputError, match="found k = 0; expected a whole number, 1 or more; leave it out"
+    ):
         metric(k=0)
 
 
