@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from reffree.cli.options import Decorator, together
-from reffree.limits import check_limit
+from reffree.limits import LIMITS, VARIABLE, check_limit
 
 
 def metric_option(text: str) -> Decorator:
@@ -72,7 +72,8 @@ result_options = together(
         type=click.IntRange(min=1),
         callback=_draws,
         metavar="N",
-        help="Hold every score against N random orders of the same segment lengths: z and p.",
+        help="Hold every score against N random orders of the same segment lengths: z and p. At "
+        f"most {LIMITS['null_draws']:,}; {VARIABLE}=null_draws=N allows more.",
     ),
     click.option(
         "--explain",
