@@ -9,7 +9,7 @@ import click
 from reffree.bounds import MOST_SEED, check_whole, parse_bytes
 from reffree.cli.options import Decorator, together
 from reffree.errors import shorten
-from reffree.limits import check_limit
+from reffree.limits import LIMITS, VARIABLE, check_limit
 
 
 def metric_option(text: str) -> Decorator:
@@ -73,7 +73,8 @@ result_options = together(
         type=click.IntRange(min=1),
         callback=_draws,
         metavar="N",
-        help="Hold every score against N random orders of the same segment lengths: z and p.",
+        help="Hold every score against N random orders of the same segment lengths: z and p. At "
+        f"most {LIMITS['null_draws']:,}; {VARIABLE}=null_draws=N allows more.",
     ),
     click.option(
         "--explain",
