@@ -34,7 +34,8 @@ from tests.oracles import reference_based as oracles
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import segeval
-    import segeval.ml  # which segeval would import when it is first used
+    import segeval.data  # segeval would import these when they are first used
+    import segeval.ml
     from nltk.metrics import segmentation as nltk_metrics
 
 METRICS = [Pk, WindowDiff, PkPrime, PrError, PrMiss, PrFalseAlarm]
