@@ -727,6 +727,22 @@ def test_undefined_documents_and_resamples_are_counted(study):
     assert found.undefined_resamples > 20
 
 
+def test_soft_pairwise_accuracy_has_an_interval_inside_its_range():
+    rng = np.random.default_rng(1)
+    quality = np.arange(5.0)[:, None]
+    x, y = (side * quality + rng.normal(size=(5, 12)) for side in (1, -1))
+    metrics = {"x": x, "y": y, "z": -y}
+    study = MetaEvaluation(
+        {name: MeanOverDocuments(v) for name, v in metrics.items()}, seed=0, resamples=200
+    )
+    low, high = study.corpus("x", "y", "spa").ci
+    assert 0 <= low < 0.1 > high
+    low, high = study.corpus("x", "z", "spa").ci
+    assert 0.9 < low < high <= 1
+    low, high = study.corpus_difference("x", "z", "y", "spa").ci
+    assert low < 0 < high
+
+
 def test_systems_without_a_common_document_have_no_soft_pairwise_accuracy():
     values = np.random.default_rng(0).normal(size=(4, 20))
     values[0, :10] = values[1, 10:] = NAN
