@@ -16,6 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reffree.errors import InputError, OptionError, UnknownNameError
 from reffree.study.statistics.coefficients import COEFFICIENTS, correlation
 from reffree.study.statistics.curves import band, min_max, monotonicity
+from reffree.study.statistics.estimate import Extent, estimated, undefined, without_interval
 from reffree.study.statistics.evaluation import (
     CORPUS_MEASURES,
     DOCUMENT_MEASURES,
@@ -37,6 +38,7 @@ from reffree.study.statistics.permutation import permutation_test
 from reffree.study.statistics.scores import MeanOverDocuments, PooledOverDocuments
 from reffree.study.statistics.williams import williams
 from reffree.study.statistics.within import TieCalibratedAccuracy, WithinCorrelation
+from reffree.study.table import DECIMALS
 from tests.oracles import statistics as oracle
 
 NAN = float("nan")
@@ -749,6 +751,26 @@ def test_systems_without_a_common_document_have_no_soft_pairwise_accuracy():
     study = MetaEvaluation({"a": MeanOverDocuments(values)}, seed=0, resamples=20)
     assert study.corpus("a", "a", "spa").reason == "two systems have no document in common"
     assert study.corpus("a", "a", "kendall").value == 1
+
+
+def test_output_is_rounded_and_undefined_resamples_are_those_there_were():
+    extent = Extent(systems=5, documents=7, undefined=2)
+    resampled = np.array([NAN, 0.5, 0.25, NAN])
+    interval = Interval(-1 / 3, 2 / 3, 1 / 7)
+    found = estimated(1 / 3, interval, resampled, extent, is_difference=True, epsilon=1 / 9)
+    numbers = {"value": 1 / 3, "ci": [-1 / 3, 2 / 3], "p": 1 / 7, "epsilon": 1 / 9}
+    rounded = {k: np.round(v, DECIMALS).tolist() for k, v in numbers.items()}
+    counts = {"systems": 5, "documents": 7, "undefined": 2, "undefined_resamples": 2}
+    reasons = {"reason": None, "ci_reason": None}
+    assert found.to_dict() == rounded | counts | reasons
+    none = {"ci": None, "ci_reason": "why"} | counts | {"undefined_resamples": 0}
+    assert undefined("why", extent).to_dict() == none | {"value": None, "reason": "why"}
+    plain = without_interval(1 / 3, "why", extent).to_dict()
+    assert plain == none | {"value": round(1 / 3, DECIMALS), "reason": None}
+    beside = estimated(1 / 3, interval, resampled, extent, is_difference=False)
+    assert (beside.p, beside.epsilon) == (None, None)
+    lost = estimated(1 / 3, None, resampled, extent, is_difference=True)
+    assert (lost.ci, lost.p, lost.ci_reason[:12]) == (None, None, "undefined in")
 
 
 def test_output_has_no_nan_and_keeps_what_is_there(study):
