@@ -126,7 +126,7 @@ def shares(n: int = 500, d: int = 384, count: int = 1000) -> dict[str, float]:
     vectors, threads = document.vectors, torch.get_num_threads()
 
     def make_tables() -> None:
-        made = kernels.build_tables(vectors, 0.0, band, document.length, threads)
+        made = kernels.build_tables(vectors, band, threads)
         give_back(made.memory)
 
     steps: dict[str, Callable[[], object]] = {

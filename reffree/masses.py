@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence, Sized
 from functools import lru_cache
 from itertools import chain
 
@@ -17,6 +18,29 @@ Masses = NDArray[np.int64]
 """(hypotheses, segments): masses, padded with zeros at the end of each row."""
 
 Hypotheses = Sequence[Segmentation | Sequence[int]] | Masses
+
+
+class MadeMasses(ABC):
+    """Very many hypotheses of a document, rows of masses that are made when they are needed."""
+
+    n_segments: int  # of the longest
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __getitem__(self, rows: slice) -> Masses: ...
+
+
+def hypothesis_width(hypotheses: Hypotheses | MadeMasses) -> int:
+    """Segments of the longest hypothesis, as far as they have lengths."""
+    if isinstance(hypotheses, MadeMasses):
+        return hypotheses.n_segments
+    if isinstance(hypotheses, np.ndarray):
+        return hypotheses.shape[-1] if hypotheses.ndim else 1
+    if not all(issubclass(kind, Sized) for kind in {type(h) for h in hypotheses}):
+        return 1  # `mass_matrix` refuses them
+    return max(map(len, hypotheses), default=1)
 
 
 def mass_matrix(

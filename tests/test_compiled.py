@@ -14,11 +14,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reffree.errors import InputError
 from reffree.masses import mass_matrix
 from reffree.parallel import together
+from reffree.scoring import compiled
 from reffree.scoring.compiled import CompiledDocument
-from reffree.scoring.engine import COMPILED_FROM, score_document, score_documents
+from reffree.scoring.engine import TOLERANCE, score_document, score_documents
 from reffree.scoring.metrics import COMPILED, parse_metrics
+from reffree.scoring.sweep import Rows, sweep_tables
 from reffree.scoring.tables import Band, build_tables
-from tests.test_scoring import documents, hypotheses, oracle, random_masses
+from tests.test_scoring import by_torch, documents, hypotheses, oracle, random_masses
 
 
 def run_compiled(embeddings, masses):
@@ -26,7 +28,7 @@ def run_compiled(embeddings, masses):
     document = CompiledDocument(x)
     matrix = mass_matrix(masses, len(x), "d")
     assert document.prepare(matrix, memory=lambda: 1 << 30)
-    return document.score(matrix, threads=2)
+    return document.score(matrix, threads=2).raw
 
 
 @given(st.data())
@@ -34,7 +36,7 @@ def run_compiled(embeddings, masses):
 def test_scores_equal_the_definition(data):
     embeddings = data.draw(documents())
     masses = data.draw(hypotheses(len(embeddings)))
-    scores, _ = run_compiled(embeddings, masses)
+    scores = run_compiled(embeddings, masses)
     for column, name in enumerate(COMPILED):
         for row, m in enumerate(masses):
             expected = oracle(embeddings, m, name)
@@ -51,14 +53,15 @@ def test_both_paths_agree_on_a_real_size():
     x[50:60] = x[49]
     x[100] = 0
     masses = [random_masses(rng, 300, int(k)) for k in rng.integers(2, 120, size=400)]
-    assert len(masses) * 300 >= COMPILED_FROM
-    many = score_documents([x], [masses], parse_metrics(list(COMPILED)))
-    # The compiled loop keeps no segments, so asking for them takes the other path.
-    torch_path = score_documents([x], [masses], parse_metrics(list(COMPILED)), keep_segments=True)
-    for name in COMPILED:
-        ours, theirs = many[name].documents[0], torch_path[name].documents[0]
-        assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10, err_msg=name)
-        assert_array_equal(many[name].left_out[0], torch_path[name].left_out[0])
+    metrics = parse_metrics([*COMPILED, "sag:shuffles=8"])
+    many = score_documents([x], [masses], metrics, keep_segments=True)
+    with by_torch():
+        torch_path = score_documents([x], [masses], metrics, keep_segments=True)
+    for name, ours in many.items():
+        theirs = torch_path[name]
+        for field in ("documents", "weights", "left_out", "segments"):
+            ours_, theirs_ = getattr(ours, field)[0], getattr(theirs, field)[0]
+            assert_allclose(ours_, theirs_, rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
 
 
 def test_policies_and_duplicates():
@@ -112,8 +115,7 @@ def test_a_score_is_the_same_to_the_last_bit_in_any_company(n):
     for name, values in in_company.items():
         assert_array_equal(values, other_threads[name])
     for i in range(0, 600, 60):
-        some = [masses[i]] * (1 + COMPILED_FROM // n)
-        for name, values in score_document(x, some).items():
+        for name, values in score_document(x, [masses[i]]).items():
             assert values[0] == in_company[name][i], name
 
 
@@ -123,11 +125,11 @@ def test_tables_of_one_document_are_safe_from_the_next():
     kept, gone, last = (CompiledDocument(torch.from_numpy(rng.normal(size=(60, 3)))) for _ in "abc")
     for document in (kept, gone):
         document.prepare(matrix, lambda: 1 << 30)
-    before, _ = kept.score(matrix, 1)
+    before = kept.score(matrix, 1).raw
     gone.discard()
     last.prepare(matrix, lambda: 1 << 30)  # in the memory of the one that is gone
     last.score(matrix, 1)
-    assert_array_equal(kept.score(matrix, 1)[0], before)
+    assert_array_equal(kept.score(matrix, 1).raw, before)
     with pytest.raises(RuntimeError, match="prepare"):
         gone.score(matrix, 1)
 
@@ -138,7 +140,7 @@ def test_spreads_are_the_dispersions_of_all_spans():
     edges = np.arange(10)
     everything = Band(np.zeros_like(edges), np.full_like(edges, 9), edges * 9, 90)
     document = CompiledDocument(torch.from_numpy(x))
-    spread = build_tables(document.vectors, 0.0, everything).spread.reshape(10, 9, 3)
+    spread = build_tables(document.vectors, everything).spread.reshape(10, 9, 3)
     for start in range(9):
         for stop in range(start + 2, 10):
             part = x[start:stop]
@@ -157,17 +159,17 @@ def test_spreads_are_the_dispersions_of_all_spans():
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 def test_what_is_not_finite_is_refused(bad, dtype):
-    x = np.ones((COMPILED_FROM, 3), dtype=dtype)
+    x = np.ones((40, 3), dtype=dtype)
     x[6, 2] = bad
     with pytest.raises(InputError, match="NaN or infinity in the vector of unit 7"):
-        score_document(x, [[COMPILED_FROM // 2] * 2])
+        score_document(x, [[20, 20]])
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e300])
 def test_scores_do_not_depend_on_scale(scale):
     rng = np.random.default_rng(8)
-    x = rng.uniform(-1, 1, size=(COMPILED_FROM, 5))
-    masses = [random_masses(rng, COMPILED_FROM, 20)]
+    x = rng.uniform(-1, 1, size=(400, 5))
+    masses = [random_masses(rng, 400, 20)]
     expected = score_document(x, masses)
     for name, values in score_document(x * scale, masses).items():
         assert_allclose(values, expected[name], rtol=1e-12, err_msg=name)
@@ -197,11 +199,32 @@ def test_a_call_that_fails_elsewhere_fails_here():
     assert done == [1]
 
 
-def test_a_small_budget_changes_nothing():
+@pytest.mark.parametrize("memory", [1, 8 << 20])
+def test_a_small_budget_changes_nothing(memory, monkeypatch):
+    monkeypatch.setattr(compiled, "SMALL", 0)
     rng = np.random.default_rng(4)
     x = rng.normal(size=(500, 8))
-    masses = [random_masses(rng, 500, int(k)) for k in rng.integers(2, 90, size=100)]
-    plenty = score_document(x, masses)
-    # Too little for the compiled tables: torch, in small blocks of rows and hypotheses.
-    for name, values in score_document(x, masses, memory=8 << 20).items():
-        assert_allclose(values, plenty[name], rtol=1e-10, atol=1e-10, err_msg=name)
+    x[70:90] = x[70]
+    x[200] = 0
+    masses = [random_masses(rng, 500, int(k)) for k in rng.integers(1, 90, size=100)]
+    masses += [[250, 250], [1] * 500, [499, 1], [1, 499], [400, 1, 99]]
+    plenty = score_document(x, masses, memory=1 << 40)
+    # Too little for the tables: groups of hypotheses, or each alone, from some of their rows.
+    for name, values in score_document(x, masses, memory=memory).items():
+        assert values.numpy().tobytes() == plenty[name].numpy().tobytes(), name
+
+
+def test_rows_stay_within_the_budget(monkeypatch):
+    made = []
+
+    def watched(vectors, masses, threads):
+        made.append(Rows.of(masses, len(vectors)).bytes)
+        return sweep_tables(vectors, masses, threads)
+
+    monkeypatch.setattr(compiled, "SMALL", 0)
+    monkeypatch.setattr(compiled, "sweep_tables", watched)
+    rng = np.random.default_rng(5)
+    masses = [random_masses(rng, 3000, int(k)) for k in rng.integers(2, 9, size=20)]
+    score_document(rng.normal(size=(3000, 2)), masses, memory=10 << 20)
+    assert 1 < len(made) < 20
+    assert max(made) <= 5 << 20

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import mpmath
 import numpy as np
 import pytest
@@ -11,13 +13,14 @@ from numpy.testing import assert_allclose
 from reffree.scoring.engine import score_document, score_documents
 from reffree.scoring.metrics import COMPILED, WITHOUT_SEARCH, parse_metrics
 from tests.test_compiled import run_compiled
+from tests.test_scoring import by_torch
 
 mpmath.mp.dps = 60
 
 
 def torch_scores(x, masses):
-    """Keeping segments takes the torch path."""
-    raw = score_documents([x], [masses], parse_metrics(list(COMPILED)), keep_segments=True)
+    with by_torch():
+        raw = score_documents([x], [masses], parse_metrics(list(COMPILED)))
     return {name: scores.documents[0] for name, scores in raw.items()}
 
 
@@ -93,13 +96,15 @@ def of_all_lengths(rng, n=600, d=6):
     return rng.normal(size=(n, d)) * 10 ** np.linspace(-6, 6, n)[:, None]
 
 
+@pytest.mark.parametrize("path", [nullcontext, by_torch])
 @pytest.mark.parametrize("make", [nearly_identical, of_all_lengths])
-def test_hard_documents_against_sixty_digits(make):
+def test_hard_documents_against_sixty_digits(make, path):
     rng = np.random.default_rng(0)
     x = make(rng)
     m = 5
     masses = [m] * (len(x) // m)
-    raw = score_documents([x], [[masses]], parse_metrics(WITHOUT_SEARCH), keep_segments=True)
+    with path():
+        raw = score_documents([x], [[masses]], parse_metrics(WITHOUT_SEARCH), keep_segments=True)
     for s in (1, 2, len(masses) // 2, len(masses) - 2):
         expected = {
             **{f"arp_{kind}": exact_arp(x, m, s, kind) for kind in ("std", "cos", "pair")},
@@ -120,7 +125,7 @@ def of_wild_lengths(rng, n=600, d=6):
 def test_the_compiled_loop_is_as_exact(make):
     x = torch.as_tensor(make(np.random.default_rng(1), n=300))
     masses = [[5] * 60, [7, 3] * 30, [1, 4] * 60]
-    scores, _ = run_compiled(x, masses)
+    scores = run_compiled(x, masses)
     expected = torch_scores(x, masses)
     for column, name in enumerate(COMPILED):
         assert_allclose(scores[:, column], expected[name], rtol=1e-7, atol=1e-7, err_msg=name)
@@ -158,7 +163,7 @@ def test_parallel_vectors_have_no_angle():
     scores = score_document(x, [[4, 8], [6, 6], [1] * 12])
     assert scores["arp_cos"].tolist() == scores["arp_pair"].tolist() == [0, 0, 0]
     assert all(scores["arp_std"] != 0)
-    compiled, _ = run_compiled(x, [[4, 8], [1] * 12])
+    compiled = run_compiled(x, [[4, 8], [1] * 12])
     assert_allclose(compiled[:, 2:4], 0, atol=0)
 
 
@@ -185,3 +190,19 @@ def test_half_precision_neighbours_are_one(dtype):
     bumped = x.clone()
     bumped.view(torch.int16)[1, 0] += 1  # the next representable number
     assert score_document(bumped, [[2, 2]])["arp_std"].item() == 0
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, np.float32, np.float64])
+@pytest.mark.parametrize("path", [nullcontext, by_torch])
+def test_parallel_vectors_of_any_type_have_no_angle(dtype, path):
+    x = np.outer(np.arange(1, 12), [1, 7, 3, 5, 11]).astype(dtype)
+    with path():
+        scores = score_document(x, [[4, 7], [6, 5], [2, 1, 8]], ["arp_cos", "arp_pair"])
+    assert scores["arp_cos"].tolist() == scores["arp_pair"].tolist() == [0, 0, 0]
+
+
+def test_whole_numbers_are_told_apart():
+    """The least difference there is, of large numbers."""
+    x = np.full((8, 3), 1 << 30, dtype=np.int64)
+    x[4:, 0] += 1
+    assert score_document(x, [[4, 4]])["silhouette"].item() == 1

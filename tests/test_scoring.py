@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.metrics import silhouette_samples
 
 from reffree.errors import InputError, UnknownNameError
 from reffree.masses import mass_matrix
+from reffree.scoring import engine
 from reffree.scoring.engine import score_document, score_documents
 from reffree.scoring.layout import Layout
 from reffree.scoring.metrics import WITHOUT_SEARCH, parse_metric, parse_metrics, spelling
@@ -35,6 +37,14 @@ def oracle(embeddings, masses, metric):
     name, _, option = metric.partition(":")
     keywords = {"p=1": {"p": 1}, "average=units": {"average": "units"}}.get(option, {})
     return document_score(np.asarray(embeddings, dtype=np.float64), masses, name, **keywords)
+
+
+@contextmanager
+def by_torch():
+    """Score as on other devices than CPUs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "COMPILED_DEVICES", frozenset())
+        yield
 
 
 def random_masses(rng, n, k):
@@ -78,7 +88,8 @@ def hypotheses(draw, n):
 def test_scores_equal_the_definition(data):
     embeddings = data.draw(documents())
     masses = data.draw(hypotheses(len(embeddings)))
-    scores = score_document(embeddings, masses, SPELLINGS, unsegmented="skip")
+    with data.draw(st.sampled_from([by_torch, nullcontext]))():
+        scores = score_document(embeddings, masses, SPELLINGS, unsegmented="skip")
     for name in SPELLINGS:
         expected = [oracle(embeddings, m, name) for m in masses]
         got = [None if math.isnan(x) else x for x in scores[name].tolist()]
@@ -93,7 +104,9 @@ def test_scores_equal_the_definition(data):
 def test_segments_equal_the_definition(data):
     embeddings = data.draw(documents(min_units=2)).astype(np.float64)
     masses = data.draw(hypotheses(len(embeddings)))
-    raw = score_documents([embeddings], [masses], parse_metrics(WITHOUT_SEARCH), keep_segments=True)
+    metrics = parse_metrics(WITHOUT_SEARCH)
+    with data.draw(st.sampled_from([by_torch, nullcontext]))():
+        raw = score_documents([embeddings], [masses], metrics, keep_segments=True)
     for i, m in enumerate(masses):
         if len(m) == 1:
             continue

@@ -485,7 +485,7 @@ def test_any_number_is_no_worse_than_each():
 
 
 def test_too_long_to_search(monkeypatch):
-    monkeypatch.setattr(optimum, "table_bytes", lambda band, n_components: 1 << 60)
+    monkeypatch.setattr(optimum, "table_bytes", lambda band: 1 << 60)
     with pytest.raises(InputError, match="document 'd0': found 3 units, for which a search needs"):
         run(Optimal(), np.eye(3))
 

@@ -107,7 +107,9 @@ run_options = together(
         "--memory",
         callback=_bytes,
         metavar="SIZE",
-        help="What scoring may use, such as 2G or 500M.  [default: a quarter of what is free]",
+        help="What scoring's tables may take, such as 2G or 500M, beside the program, its encoder, "
+        "the vectors and the hypotheses. Changes time, but no score.  "
+        "[default: a quarter of what is free]",
     ),
     seed_option,
     click.option("--short", is_flag=True, help="Abbreviate the signature."),

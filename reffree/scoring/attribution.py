@@ -1,12 +1,14 @@
 """What each boundary does for a score, and where one more or one less would do better.
 
 Everything here is the difference of two losses: those of a hypothesis and of its neighbours, which
-have one boundary less, one moved by a few units, or one more.
+have one boundary less, one moved by a few units, or one more. A hypothesis has some more neighbours
+than its document has units. They are laid out a part at a time, so memory does not grow with their
+number; time does, with the square of the units.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from reffree.masses import Masses, stack_masses
+from reffree.masses import MadeMasses, Masses
 from reffree.scoring.engine import Unsegmented, score_documents
 from reffree.scoring.metrics import Metric, spelling
 from reffree.segmentation import Segmentation
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from reffree.scoring.inputs import Array
 
 MAX_SHIFT = 3
-GAP_ELEMENTS = 1 << 25
-"""Neighbours × units laid out at a time."""
 
 Floats = NDArray[np.float64]
 
@@ -65,24 +65,25 @@ def explain_document(
     memory: int | None = None,
     name: str = "0",
 ) -> list[dict[str, Explanation]]:
-    """Explain every hypothesis of one document under every metric."""
-    neighbours = [list(_neighbours(hypothesis)) for hypothesis in hypotheses]
-    matrices = [matrix for parts in neighbours for matrix in parts]
+    """Explain every hypothesis of one document under every metric.
+
+    ``memory`` is as for `score_documents`.
+    """
+    neighbours = _Neighbours(hypotheses)
     scores = score_documents(
         [embeddings],
-        [stack_masses(matrices)],
+        [neighbours],
         metrics,
         unsegmented=unsegmented,
         device=device,
         memory=memory,
         names=[name],
     )
-    ends = np.cumsum([sum(map(len, parts)) for parts in neighbours])[:-1]
     explanations: list[dict[str, Explanation]] = [{} for _ in hypotheses]
     for metric in metrics:
         raw = scores[spelling(metric)].documents[0].cpu().numpy()
         losses = metric.orientation.offset + metric.orientation.slope * raw
-        for i, part in enumerate(np.split(losses, ends)):
+        for i, part in enumerate(np.split(losses, neighbours.ends[:-1])):
             explanations[i][spelling(metric)] = _explain(hypotheses[i], part)
     return explanations
 
@@ -101,33 +102,42 @@ def _places(hypothesis: Segmentation) -> tuple[list[tuple[int, int]], list[int]]
     return moves, free
 
 
-def _neighbours(hypothesis: Segmentation) -> Iterator[Masses]:
-    """Return the hypothesis itself, then without each boundary, each move, each addition."""
-    n = hypothesis.n_units
-    own = np.zeros(n, dtype=bool)  # [g] a boundary before unit g
-    own[list(hypothesis.boundaries)] = True
-    at = np.array(hypothesis.boundaries, dtype=np.int64)
+class _Neighbours(MadeMasses):
+    """Every hypothesis itself, then without each boundary, each move, each addition."""
+
+    def __init__(self, hypotheses: Sequence[Segmentation]) -> None:
+        self.n_segments = max(len(hypothesis) for hypothesis in hypotheses) + 1
+        self._hypotheses = hypotheses
+        self._changes = [_changes(hypothesis) for hypothesis in hypotheses]
+        self.ends = np.cumsum([changes.shape[1] for changes in self._changes]).tolist()
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    def __getitem__(self, rows: slice) -> Masses:
+        from reffree.scoring.attribution_kernel import lay_out
+
+        first, last, _ = rows.indices(len(self))
+        masses = np.zeros((last - first, self.n_segments), dtype=np.int64)
+        for hypothesis, changes, end in zip(
+            self._hypotheses, self._changes, self.ends, strict=True
+        ):
+            start = end - changes.shape[1]
+            low, high = max(first, start), min(last, end)
+            if low < high:
+                at = np.array(hypothesis.boundaries, dtype=np.int64)
+                cleared, added = changes[:, low - start : high - start]
+                lay_out(at, cleared, added, hypothesis.n_units, masses[low - first : high - first])
+        return masses
+
+
+def _changes(hypothesis: Segmentation) -> Masses:
+    """Each neighbour's boundary that is gone and the one that is new, 0 for none: (2, h)."""
+    at = hypothesis.boundaries
     moves, free = _places(hypothesis)
-    # Each neighbour is the hypothesis with one gap cleared and one set; gap 0 stands for none.
-    cleared = np.array([0, *at, *(at[b] for b, _ in moves), *([0] * len(free))], dtype=np.int64)
-    added = np.array([0, *([0] * len(at)), *(p for _, p in moves), *free], dtype=np.int64)
-    step = max(1, GAP_ELEMENTS // n)
-    for start in range(0, len(cleared), step):
-        rows = np.arange(len(cleared[start : start + step]))
-        gaps = np.tile(own, (len(rows), 1))
-        gaps[rows, cleared[start : start + step]] = False
-        gaps[rows, added[start : start + step]] = True
-        gaps[:, 0] = True  # the document's start opens the first segment
-        yield masses_from_starts(gaps)
-
-
-def masses_from_starts(starts: NDArray[np.bool_]) -> Masses:
-    """Turn rows of 'this unit starts a segment' into masses, padded with zeros."""
-    n_rows, n = starts.shape
-    counts = starts.sum(1)
-    edges = np.full((n_rows, int(counts.max()) + 1), n, dtype=np.int64)
-    edges[np.arange(edges.shape[1]) < counts[:, None]] = np.nonzero(starts)[1]
-    return np.diff(edges, axis=1)
+    cleared = [0, *at, *(at[b] for b, _ in moves), *([0] * len(free))]
+    added = [0, *([0] * len(at)), *(position for _, position in moves), *free]
+    return np.array([cleared, added], dtype=np.int64)
 
 
 def _explain(hypothesis: Segmentation, losses: Floats) -> Explanation:

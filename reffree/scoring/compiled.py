@@ -1,14 +1,15 @@
-"""The five metrics as one compiled loop per hypothesis: the CPU's fast path.
+"""The metrics as one compiled loop per hypothesis: what scores every document on CPUs.
 
 With the tables of a document (`reffree.scoring.tables`) a hypothesis costs a few look-ups per unit,
-whatever the embedding size, and hypotheses are shared out over threads. The definitions are those
-of the torch modules, which score everything else; tests hold the two together.
+whatever the embedding size, and hypotheses are shared out over threads. Where the tables do not fit
+into memory, hypotheses are scored in groups that do (`reffree.scoring.sweep`). A score depends on
+the document's vectors and the hypothesis alone, to the last bit. The definitions are those of the
+torch modules, which score on other devices; tests hold the two together.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,137 +17,176 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from reffree.errors import InputError, Place, counted
 from reffree.masses import Masses, distinct_rows
 from reffree.parallel import over_rows
 from reffree.scoring.compiled_kernel import score_hypotheses
-from reffree.scoring.dots_kernel import LANES
 from reffree.scoring.inputs import check_finite
 from reffree.scoring.metrics import COMPILED
-from reffree.scoring.pairs import rounding_of
-from reffree.scoring.pairs_kernel import take_vectors
+from reffree.scoring.sweep import fitting_groups, sweep_tables
 from reffree.scoring.tables import Band, Tables, band_of, build_tables, table_bytes
-from reffree.scoring.workspace import give_back, take
+from reffree.scoring.vectors import Vectors
+from reffree.scoring.workspace import give_back
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-SHORT = 2.0**-100
-"""Vectors all shorter than this, or one longer than its inverse: squares may vanish or overflow."""
-
 SMALL = 1 << 24
 """Bytes of tables that are made without asking how much memory there is."""
+
+MOST_MEASURED = 1 << 37
+"""Pairs measured at most where pairs are measured more than once: some hours' work."""
 
 THREADED = 1 << 15
 """Hypotheses × units from which threads are worth starting."""
 
 
 class CompiledScores(NamedTuple):
-    """Scores of all hypotheses of one document."""
+    """Scores of hypotheses of one document."""
 
     raw: Floats  # (hypotheses, COMPILED) NaN where undefined or without a boundary
+    within: Floats  # (hypotheses,) squared distances to the segments' centroids, summed; NaN alike
     left_out: Integers  # (hypotheses,) pairs that SegReFree left out
-    is_single: NDArray[np.bool_]  # (hypotheses,) without a boundary
+    n_segments: Integers  # (hypotheses,)
+    segments: Floats  # (hypotheses or 0, COMPILED, segments) NaN where a segment has no score
 
-
-def score_compiled(
-    document: Tensor,
-    name: str,
-    parts: Iterable[Masses],
-    memory: Callable[[], int],
-    progress: Callable[[int], None],
-) -> CompiledScores | None:
-    """Score all hypotheses of a matrix, a part at a time; None if its tables do not fit.
-
-    ``progress`` is told how many were just done, and takes them back if it all was in vain.
-    """
-    compiled = CompiledDocument(document)
-    if not np.isfinite(compiled.length).all():
-        check_finite(document, name)
-    done: list[CompiledScores] = []
-    for masses in parts:
-        distinct, place = distinct_rows(masses)
-        if not compiled.prepare(distinct, memory):
-            compiled.discard()
-            progress(-sum(len(scores.raw) for scores in done))
-            return None
-        raw, left_out = compiled.score(distinct, torch.get_num_threads())
-        if distinct is not masses:
-            raw, left_out = raw[place], left_out[place]
-        done.append(CompiledScores(raw, left_out, np.count_nonzero(masses, axis=1) == 1))
-        progress(len(masses))
-    compiled.discard()
-    if len(done) == 1:
-        return done[0]
-    return CompiledScores(*map(np.concatenate, zip(*done, strict=True)))
+    def taken(self, rows: Integers) -> CompiledScores:
+        """Some hypotheses, any of them several times."""
+        segments = self.segments[rows] if len(self.segments) else self.segments
+        first = self.raw[rows], self.within[rows], self.left_out[rows], self.n_segments[rows]
+        return CompiledScores(*first, segments)
 
 
 class CompiledDocument:
     """One document's tables, made when first needed and as wide as needed."""
 
-    def __init__(self, document: Tensor) -> None:
+    def __init__(self, document: Tensor, name: str = "0") -> None:
         """Take the vectors to float64; the caller's tensor is not touched."""
-        # Not by torch, which would start threads for a tenth of a millisecond's work.
-        known = document.detach() if document.dtype != torch.bfloat16 else document.detach().float()
-        given = np.ascontiguousarray(known.numpy(), dtype=np.float64)
-        n, d = given.shape
-        width = -(-d // LANES) * LANES
-        self._memory = take(n * width + LANES)
-        # Rows that start where registers' worth of memory does are read twice as fast.
-        start = -(self._memory.__array_interface__["data"][0] // self._memory.itemsize) % LANES
-        self.vectors: Floats = self._memory[start : start + n * width].reshape(n, width)
-        self.length = np.empty(n)
-        longest = take_vectors(given, self.vectors, self.length)
-        if not SHORT < longest < 1 / SHORT:
-            # Scores do not depend on scale: by a power of two, nothing overflows, no bit is lost.
-            exponent = math.frexp(float(np.abs(given).max()))[1]
-            scaled = np.ldexp(given, -max(-1000, min(exponent, 1000)))
-            take_vectors(scaled, self.vectors, self.length)
-        self.rounding = rounding_of(document.dtype)
+        self.name = name
+        self.vectors = Vectors.of(document)
+        if not np.isfinite(self.vectors.length).all():
+            check_finite(document, name)
         self.band: Band | None = None
         self.tables: Tables | None = None
 
-    def prepare(self, masses: Masses, memory: Callable[[], int]) -> bool:
-        """Make tables that hold every look-up of these hypotheses, unless they are too large.
+    def score_all(
+        self,
+        parts: Sequence[Callable[[], Masses]],
+        memory: Callable[[], int],
+        progress: Callable[[int], None],
+        *,
+        keep_segments: bool = False,
+    ) -> CompiledScores:
+        """Score hypotheses that are made a part at a time, with tables of so many bytes at most.
 
-        ``memory`` is asked only for tables that are not small.
+        ``memory`` is asked only for tables that are not small; ``progress`` is told how many
+        hypotheses were just done.
         """
-        band = band_of(masses, len(self.vectors), self.band)
+        only = parts[0]() if len(parts) == 1 else None  # made once; several have no place together
+        threads = torch.get_num_threads()
+        band = None
+        for part in parts:
+            band = band_of(part() if only is None else only, len(self.vectors), band)
+        fits = self._make_tables(band, memory) if band is not None else True
+        done = []
+        for part in parts:
+            masses = part() if only is None else only
+            distinct, place = distinct_rows(masses)
+            if fits:
+                found = self.score(distinct, threads, keep_segments=keep_segments)
+            else:
+                found = self._score_groups(distinct, memory(), threads, keep_segments)
+            if distinct is not masses:
+                found = found.taken(place)
+            done.append(found)
+            progress(len(masses))
+        return joined(done)
+
+    def prepare(self, masses: Masses, memory: Callable[[], int]) -> bool:
+        """Make tables that hold every look-up of these hypotheses, unless they are too large."""
+        return self._make_tables(band_of(masses, len(self.vectors), self.band), memory)
+
+    def _make_tables(self, band: Band, memory: Callable[[], int]) -> bool:
         if self.band is None or band.size > self.band.size:
-            needed = table_bytes(band, self.vectors.size)
+            needed = table_bytes(band)
             if needed > SMALL and needed > memory():
                 return False
             self._discard_tables()  # before the larger ones are made
-            threads = torch.get_num_threads()
-            self.tables = build_tables(self.vectors, self.rounding, band, self.length, threads)
+            self.tables = build_tables(self.vectors, band, torch.get_num_threads())
             self.band = band
         return True
 
-    def score(self, masses: Masses, threads: int) -> tuple[Floats, Integers]:
-        """Score hypotheses given as masses padded with zeros at the end, after `prepare`.
+    def _score_groups(
+        self, masses: Masses, memory: int, threads: int, keep_segments: bool
+    ) -> CompiledScores:
+        """Score hypotheses whose tables do not fit, as many at a time as do."""
+        done = []
+        groups = fitting_groups(masses, len(self.vectors), memory)
+        self._check_passes(masses, len(groups), memory)
+        for group in groups:
+            self._discard_tables()
+            self.tables = sweep_tables(self.vectors, masses[group], threads)
+            done.append(self.score(masses[group], threads, keep_segments=keep_segments))
+        self._discard_tables()
+        return joined(done)
 
-        Returns:
-            Raw scores (hypotheses, `COMPILED`), NaN where undefined or without a boundary, and the
-            pairs that SegReFree left out.
-        """
+    def _check_passes(self, masses: Masses, count: int, memory: int) -> None:
+        """Refuse what would measure a long document's pairs again and again."""
+        band = band_of(masses, len(self.vectors))
+        n_pairs = int((band.high - np.arange(len(band.high))).sum())
+        if count > 1 and count * n_pairs > MOST_MEASURED:
+            raise InputError(
+                f"{len(masses):,} hypotheses of "
+                f"{counted(len(self.vectors), 'unit')}, for which scoring would measure "
+                f"{n_pairs:.1e} pairs of units {count} times",
+                expected=f"tables of {table_bytes(band) / 1e9:.1f} GB, or fewer hypotheses",
+                remedy=f"give scoring twice that memory instead of {2 * memory / 1e9:.1f} GB "
+                "(--memory), or leave out --explain and --null",
+                place=Place(document=self.name),
+            )
+
+    def score(self, masses: Masses, threads: int, *, keep_segments: bool = False) -> CompiledScores:
+        """Score hypotheses given as masses padded with zeros at the end, after `prepare`."""
         if self.tables is None:
             raise RuntimeError("no tables: call prepare first")
         tables = self.tables[:-1]
-        scores = np.empty((len(masses), len(COMPILED)))
-        left_out = np.zeros(len(masses), dtype=np.int64)
-        shares = 1 if masses.shape[0] * len(self.vectors) < THREADED else threads
+        count, width = masses.shape
+        raw, within = np.empty((count, len(COMPILED))), np.empty(count)
+        left_out = np.zeros(count, dtype=np.int64)
+        segments = np.full((count if keep_segments else 0, len(COMPILED), width), np.nan)
+        shares = 1 if count * len(self.vectors) < THREADED else threads
 
         def work(rows: slice) -> None:
-            score_hypotheses(masses[rows], scores[rows], left_out[rows], *tables)
+            into = (raw[rows], within[rows], left_out[rows], segments[rows])
+            score_hypotheses(masses[rows], *into, *tables)
 
-        over_rows(work, len(masses), shares)
-        return scores, left_out
+        over_rows(work, count, shares)
+        return CompiledScores(raw, within, left_out, np.count_nonzero(masses, axis=1), segments)
 
     def discard(self) -> None:
         """Give the memory to the next document; nothing can be scored any more."""
         self._discard_tables()
-        give_back(self._memory)
+        self.vectors.discard()
 
     def _discard_tables(self) -> None:
         if self.tables is not None:
             give_back(self.tables.memory)
         self.tables = self.band = None
+
+
+def joined(parts: Sequence[CompiledScores]) -> CompiledScores:
+    """Put scores of several groups of hypotheses under one another."""
+    if len(parts) == 1:
+        return parts[0]
+    width = max(part.segments.shape[2] for part in parts)
+    padded = [
+        np.pad(x, ((0, 0), (0, 0), (0, width - x.shape[2])), constant_values=np.nan)
+        for x in (part.segments for part in parts)
+    ]
+    return CompiledScores(
+        raw=np.concatenate([part.raw for part in parts]),
+        within=np.concatenate([part.within for part in parts]),
+        left_out=np.concatenate([part.left_out for part in parts]),
+        n_segments=np.concatenate([part.n_segments for part in parts]),
+        segments=np.concatenate(padded),
+    )

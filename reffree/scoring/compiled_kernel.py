@@ -22,11 +22,17 @@ FAR = 1e300
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def score_hypotheses(masses, scores, left_out, base, top, squared, distance, sums, length):
-    """Fill a row of ``scores`` in the order of `COMPILED` and a count for every row of masses."""
+def score_hypotheses(
+    masses, scores, within, left_out, parts, base, top, squared, distance, sums, length
+):
+    """Fill a row of ``scores`` in the order of `COMPILED` and a count for every row of masses.
+
+    ``within`` gets the sum of squared distances to the segments' centroids; ``parts``, unless it
+    is empty, the segments' scores (hypotheses, `COMPILED`, segments), which must be NaN before.
+    """
     edges = np.zeros(masses.shape[1] + 1, dtype=np.int64)
     sets = np.empty((6, 2 * masses.shape[1]))
-    segments = np.empty((3, masses.shape[1]))
+    segments = np.empty((5, masses.shape[1]))
     for h in range(masses.shape[0]):
         n_segments = 0
         while n_segments < masses.shape[1] and masses[h, n_segments] > 0:
@@ -35,16 +41,36 @@ def score_hypotheses(masses, scores, left_out, base, top, squared, distance, sum
         if n_segments == 1:
             for column in range(scores.shape[1]):
                 scores[h, column] = math.nan
+            within[h] = math.nan
             continue
         cut = edges[: n_segments + 1]
         _arp(cut, top, sums, length, sets, scores[h])
-        n_multiple = _units(cut, base, top, squared, distance, sums, segments, scores[h])
+        n_multiple, squares = _units(cut, base, top, squared, distance, sums, segments, scores[h])
+        within[h] = squares
         left_out[h] = _segrefree(cut, top, sums, segments, n_multiple, scores[h])
+        if len(parts) > 0:
+            _keep_parts(sets, segments, n_segments, parts[h])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _keep_parts(sets, segments, n_segments, parts):
+    """Scores of a hypothesis's segments, from what its own score was made of."""
+    n = n_segments - 1
+    for column, row in ((0, 0), (1, 3), (2, 2), (3, 1)):
+        for s in range(n):
+            parts[column, s] = _proximity(sets[row, s], sets[row, n + s])
+    for s in range(n_segments):
+        parts[4, s] = parts[5, s] = segments[3, s]
+        if segments[4, s] >= 0.0:
+            parts[6, s] = segments[4, s]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _arp(edges, top, sums, length, sets, out):
-    """Rows of ``sets``: `disperse`'s arguments; first every boundary's inter, then its intra."""
+    """Rows of ``sets``: `disperse`'s arguments; first every boundary's inter, then its intra.
+
+    They become variances, mean angles, cosine dispersions and standard deviations.
+    """
     n = len(edges) - 2
     n_multiple = 0
     for s in range(n):
@@ -100,28 +126,36 @@ def _mean_proximity(dispersion):
     inter, intra = dispersion[:n], dispersion[n:]
     total = 0.0
     for s in range(n):
-        both = inter[s] + intra[s]
-        total += (inter[s] - intra[s]) / (both if both > 0.0 else 1.0)
+        total += _proximity(inter[s], intra[s])
     return total / n
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _units(edges, base, top, squared, distance, sums, segments, out):
-    """Silhouette; rows of ``segments``: SegReFree's dispersion, variance, units.
+def _proximity(inter, intra):
+    both = inter + intra
+    return (inter - intra) / (both if both > 0.0 else 1.0)
 
-    Returns how many segments have several units; the others have no dispersion yet.
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _units(edges, base, top, squared, distance, sums, segments, out):
+    """Silhouette; rows of ``segments``: SegReFree's dispersion, variance, units; silhouette.
+
+    Returns how many segments have several units, as the others have no dispersion yet, and the
+    squared distances to the centroids, summed over all units.
     """
     n_segments = len(edges) - 1
-    over_segments, over_units, n_multiple = 0.0, 0.0, 0
+    over_segments, over_units, squares, n_multiple = 0.0, 0.0, 0.0, 0
     for s in range(n_segments):
         start, stop = edges[s], edges[s + 1]
         m = stop - start
-        segments[0, s], segments[1, s], segments[2, s] = 0.0, 0.0, m
+        segments[0, s], segments[1, s], segments[2, s], segments[3, s] = 0.0, 0.0, m, 0.0
         if m == 1:
             continue
         n_multiple += 1
         share = 1.0 / m
-        segments[1, s] = variance = sums[top[start] + stop - 1, 0] * share * share
+        own = sums[top[start] + stop - 1, 0] * share
+        squares += own
+        segments[1, s] = variance = own * share
         low, high = base[start] + start, base[stop] + start
         before, left, left_gap = low, 0.0, FAR
         if s > 0:
@@ -133,11 +167,12 @@ def _units(edges, base, top, squared, distance, sums, segments, out):
         shares = (left, left_gap, right, right_gap, 1.0 / (m - 1.0), share, variance)
         contrast, spread = _segment(distance, squared, U(m), places, shares)
         over_units += contrast
-        over_segments += contrast * share
+        segments[3, s] = contrast * share
+        over_segments += segments[3, s]
         segments[0, s] = spread * share / (1.0 - math.sqrt(share))
     out[4] = over_segments / n_segments
     out[5] = over_units / edges[n_segments]
-    return n_multiple
+    return n_multiple, squares
 
 
 @njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
@@ -161,10 +196,12 @@ def _segment(distance, squared, m, places, shares):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _segrefree(edges, top, sums, segments, n_multiple, out):
+    """Row 4 of ``segments`` becomes every segment's score, negative where it has none."""
+    n = len(edges) - 1
     if n_multiple == 0:
         out[6] = ALL_SINGLE
+        segments[4, :n] = ALL_SINGLE
         return 0
-    n = len(edges) - 1
     dispersion, variance, mass = segments[0, :n], segments[1, :n], segments[2, :n]
     total = 0.0
     for s in range(n):
@@ -186,7 +223,7 @@ def _segrefree(edges, top, sums, segments, n_multiple, out):
                 ratio = (dispersion[s] + dispersion[s + 1]) / math.sqrt(gap)
             else:
                 left_out += 1
-        worst = max(previous, ratio)
+        segments[4, s] = worst = max(previous, ratio)
         total += max(0.0, worst)
         defined += worst >= 0.0
         previous = ratio

@@ -1,7 +1,8 @@
 """Dot products of four vectors with four others at once, all sums in registers.
 
 Compilers use half of a wide register for this unless told; told, they are as fast as a linear
-algebra library, whose last bits depend on threads and on what else is multiplied.
+algebra library, whose last bits depend on threads and on what else is multiplied. Here a product
+has one order of sums, which depends on the vectors' size and the processor alone.
 """
 
 # What the compiler calls has no types of ours.
@@ -22,7 +23,19 @@ FEATURES = binding.get_host_cpu_features()
 LANES = 8 if FEATURES.get("avx512f") else 4 if FEATURES.get("avx") else 2
 """Numbers in a register."""
 
-ANY_ORDER = ("reassoc", "contract")
+
+@intrinsic
+def kept_apart(typing_context):
+    """Called in a function, keep it out of those that call it.
+
+    A sum in any order is then compiled once, to one order, whoever asks for it.
+    """
+
+    def mark(context, builder, signature, arguments):
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), mark
 
 
 @intrinsic
@@ -50,20 +63,33 @@ def _multiply_blocks(context, builder, signature, arguments):
         loaded.align = 8
         return loaded
 
+    # In one step where the processor has it, always or never.
+    fused = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(register, [register] * 3), f"llvm.fmuladd.v{LANES}f64"
+    )
     zero, step = ir.Constant(index, 0), ir.Constant(index, LANES)
     with cgutils.for_range_slice(builder, zero, width, step) as (k, _):
         left = [load(rows, which, k) for which in range(BLOCK)]
         right = [load(columns, which, k) for which in range(BLOCK)]
         for total, (r, c) in zip(sums, pairs, strict=True):
-            product = builder.fmul(left[r], right[c], flags=ANY_ORDER)
-            builder.store(builder.fadd(builder.load(total), product, flags=ANY_ORDER), total)
-    add_up = cgutils.get_or_insert_function(
-        builder.module,
-        ir.FunctionType(number, [number, register]),
-        f"llvm.vector.reduce.fadd.v{LANES}f64",
-    )
+            builder.store(builder.call(fused, [left[r], right[c], builder.load(total)]), total)
     for place, total in enumerate(sums):
-        values = [ir.Constant(number, 0.0), builder.load(total)]
-        result = builder.call(add_up, values, fastmath=ANY_ORDER)
+        result = _added_up(builder, builder.load(total))
         builder.store(result, builder.gep(into, [ir.Constant(index, place)]))
     return context.get_dummy_value()
+
+
+def _added_up(builder, total):
+    """Sum of a register's numbers, halves onto each other."""
+    lanes = LANES
+    while lanes > 1:
+        lanes //= 2
+        index = ir.VectorType(ir.IntType(32), lanes)
+        low, high = (
+            builder.shuffle_vector(
+                total, total, ir.Constant(index, list(range(first, first + lanes)))
+            )
+            for first in (0, lanes)
+        )
+        total = builder.fadd(low, high)
+    return builder.extract_element(total, ir.Constant(ir.IntType(32), 0))

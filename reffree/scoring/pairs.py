@@ -47,10 +47,11 @@ FLOAT32_NOISE = 16
 
 
 def rounding_of(dtype: torch.dtype) -> float:
-    """Squared distance, relative to two vectors' squared lengths, that rounding alone can make."""
-    if not dtype.is_floating_point:
-        return 0.0
-    eps = torch.finfo(dtype).eps
+    """Squared distance, relative to two vectors' squared lengths, that rounding alone can make.
+
+    Whole numbers are exact, but what is computed of them, in float64, is not.
+    """
+    eps = torch.finfo(dtype if dtype.is_floating_point else torch.float64).eps
     return (eps if eps > torch.finfo(torch.float32).eps else FLOAT32_NOISE * eps) ** 2
 
 

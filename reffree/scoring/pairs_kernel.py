@@ -1,7 +1,9 @@
 """Compiled loops that measure a document's vectors and their pairs.
 
 Every sum has one order, which depends on the document alone: not on the hypotheses that are scored
-together, not on threads.
+together, not on threads, not on memory. So loops whose elements may be done several at a time or
+singly, as it happens, round every operation as written; only sums over the components of a vector
+and over the units of a segment, which are always done whole, are in the order that is fastest.
 """
 
 # Compiled functions take their types from their arguments.
@@ -14,7 +16,7 @@ import math
 import numpy as np
 
 from reffree.compiling import njit
-from reffree.scoring.dots_kernel import BLOCK, multiply_blocks
+from reffree.scoring.dots_kernel import BLOCK, kept_apart, multiply_blocks
 
 VECTORISED = {"reassoc", "contract", "nsz"}
 """Sums in any order; everything else as written."""
@@ -61,19 +63,44 @@ def measure_pairs(first_tile, step, x, length, rounding, band, pairs, squared):
         stop = min(start + TILE, n)
         for left in range(start, high[stop - 1], TILE):
             right = min(left + TILE, high[stop - 1])
-            _multiply(x, start, stop, left, right, high, products)
+            measure_tiles(x, length, rounding, start, stop, left, right, high, products)
             for i in range(start, stop):
-                begin, end = max(left, i + 1), min(right, high[i])
-                if begin < end:
-                    product = products[i - start, begin - left : end - left]
-                    _settle(product, x, length, rounding, i, begin)
-                    at = top[i] + begin
-                    for j in range(len(product)):
-                        pairs[at + j] = product[j]
+                for j in range(max(left, i + 1), min(right, high[i])):
+                    pairs[top[i] + j] = products[i - start, j - left]
             for j in range(left, right):
                 at = base[j + 1]
                 for i in range(max(start, low[j + 1]), min(stop, j)):
                     squared[at + i] = products[i - start, j - left]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def measure_square(first_tile, step, x, length, rounding, squared):
+    """Squared distances of every ``step``-th tile row of units with all units after them.
+
+    Into ``squared[i, j]`` and ``squared[j, i]``.
+    """
+    n = len(x)
+    everywhere = np.full(n, n)
+    products = np.empty((TILE, TILE))
+    for start in range(first_tile * TILE, n, step * TILE):
+        stop = min(start + TILE, n)
+        for left in range(start, n, TILE):
+            right = min(left + TILE, n)
+            measure_tiles(x, length, rounding, start, stop, left, right, everywhere, products)
+            for i in range(start, stop):
+                squared[i, i] = 0.0
+                for j in range(max(left, i + 1), right):
+                    squared[i, j] = squared[j, i] = products[i - start, j - left]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def measure_tiles(x, length, rounding, start, stop, left, right, high, products):
+    """Squared distances of the units of one tile with those of another after them."""
+    _multiply(x, start, stop, left, right, high, products)
+    for i in range(start, stop):
+        begin, end = max(left, i + 1), min(right, high[i])
+        if begin < end:
+            _settle(products[i - start, begin - left : end - left], x, length, rounding, i, begin)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -106,7 +133,7 @@ def _places(i, n, d, panel):
     )
 
 
-@njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _settle(product, x, length, rounding, i, first):
     """Dot products become squared distances: near pairs directly, 0 where rounding makes them."""
     own, length_of = length[i] * length[i], length[first : first + len(product)]
@@ -127,8 +154,22 @@ def _settle(product, x, length, rounding, i, first):
 @njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
 def squared_distance(a, b):
     """Sum of squared differences."""
+    kept_apart()
     total = 0.0
     for k in range(len(a)):
         difference = a[k] - b[k]
         total += difference * difference
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sum_to_mean(x):
+    """Squared distances of all vectors to their mean, summed."""
+    mean = np.zeros(x.shape[1])
+    for i in range(len(x)):
+        mean += x[i]
+    mean /= len(x)
+    total = 0.0
+    for i in range(len(x)):
+        total += squared_distance(x[i], mean)
     return total

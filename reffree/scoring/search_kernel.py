@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from reffree.compiling import njit
 from reffree.parallel import over_rows
-from reffree.scoring.tables import VECTORISED
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -42,6 +41,26 @@ def largest_gains_of(squared: Floats, orders: Integers, k_max: int, threads: int
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def add_rows(rows, total):
+    """Add rows to a total, one after the other."""
+    for row in rows:
+        for k in range(len(total)):
+            total[k] += row[k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sum_pairs(squared):
+    """Sum over the pairs of units of a matrix of squared distances."""
+    total = 0.0
+    for i in range(len(squared)):
+        row = 0.0
+        for j in range(i):
+            row += squared[i, j]
+        total += row
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _search(squared, orders, gains):
     m, k_max = orders.shape[1], gains.shape[1] - 1
     cost = np.empty((m, m))  # [i, j]: of the segment of the units i … j
@@ -57,7 +76,7 @@ def _search(squared, orders, gains):
             gains[h, k] = least[0, m - 1] - least[k, m - 1]
 
 
-@njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _fill_costs(squared, order, cost):
     """Squared distances to the centroid: the pairs' squared distances over the units."""
     m = len(order)

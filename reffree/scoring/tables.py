@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from reffree.masses import Masses
 from reffree.parallel import available_threads, together
 from reffree.scoring import tables_kernel as kernel
-from reffree.scoring.pairs_kernel import VECTORISED as VECTORISED
 from reffree.scoring.pairs_kernel import measure_pairs
+from reffree.scoring.vectors import Vectors
 from reffree.scoring.workspace import take
 
 Floats = NDArray[np.float64]
@@ -81,57 +81,45 @@ def band_of(masses: Masses, n_units: int, known: Band | None = None) -> Band:
     if known is not None:
         low, high = known.low.copy(), known.high.copy()
     kernel.widen(masses, low, high)
-    base, size = _places(low, high)
+    base, size = places(low, high)
     return Band(low, high, base, size)
 
 
-def table_bytes(band: Band, n_components: int) -> int:
-    """Return what the tables take, with what they are made from."""
+def table_bytes(band: Band) -> int:
+    """Return what the tables take, with what they are made from but the vectors."""
     n_units = len(band.low) - 1
     n_spans = int((band.high - np.arange(n_units + 1)).sum())
-    return 8 * (2 * band.size + 5 * n_spans + n_components)
+    return 8 * (2 * band.size + 5 * n_spans)
 
 
-def build_tables(
-    vectors: Floats,
-    rounding: float,
-    band: Band,
-    length: Floats | None = None,
-    threads: int | None = None,
-) -> Tables:
-    """Make the look-ups.
+def build_tables(vectors: Vectors, band: Band, threads: int | None = None) -> Tables:
+    """Make the look-ups that the band says.
 
-    Args:
-        vectors: (n, d) with largest component about 1, contiguous, ``d`` a multiple of `LANES`.
-        rounding: squared distance, relative to squared lengths, that rounding alone can make.
-        band: what is needed.
-        length: (n,) the vectors' lengths, if known.
-        threads: to use; as many as there are processors by default.
+    On ``threads``, as many as there are processors by default.
     """
-    n = len(vectors)
-    length = np.linalg.norm(vectors, axis=1) if length is None else length
-    top, n_spans = _places(np.arange(n + 1), band.high)
+    n, x, length, rounding = len(vectors), vectors.rows, vectors.length, vectors.rounding
+    top, n_spans = places(np.arange(n + 1), band.high)
     sizes = (band.size, band.size, 4 * n_spans, n_spans)
     memory = take(sum(sizes))
     ends = list(accumulate(sizes, initial=0))
     squared, distance, sums, pairs = (memory[a:b] for a, b in pairwise(ends))
     sums = sums.reshape(n_spans, 4)
-    places = (band.low, band.high, band.base, top)
+    where = (band.low, band.high, band.base, top)
     share = 1 if band.size < THREADED else threads or available_threads()
 
     def measure(first: int) -> None:
-        measure_pairs(first, share, vectors, length, rounding, places, pairs, squared)
+        measure_pairs(first, share, x, length, rounding, where, pairs, squared)
 
     together([partial(measure, first) for first in range(share)])
     sum_up = [
-        partial(kernel.sum_to_edges, pairs, places, squared, distance),
-        partial(kernel.sum_spans, pairs, vectors, length, rounding, places, sums),
+        partial(kernel.sum_to_edges, pairs, where, squared, distance),
+        partial(kernel.sum_spans, pairs, x, length, rounding, where, sums),
     ]
     together(sum_up, threads=share)
     return Tables(band.base, top, squared, distance, sums, length, memory)
 
 
-def _places(low: Integers, high: Integers) -> tuple[Integers, int]:
+def places(low: Integers, high: Integers) -> tuple[Integers, int]:
     """Rows of different lengths in one array: what to add to an index, and all their length."""
     ends = np.cumsum(high - low)
     return ends - high, int(ends[-1])

@@ -1,7 +1,7 @@
 """Compiled loops that add up a document's look-ups; see `reffree.scoring.tables`."""
 
 # Compiled functions take their types from their arguments.
-# mypy: disable-error-code="no-untyped-def"
+# mypy: disable-error-code="no-untyped-def,call-arg"
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from reffree.compiling import njit
 from reffree.scoring.arp import ZERO_CENTROID
+from reffree.scoring.dots_kernel import kept_apart
 from reffree.scoring.pairs import NEAR
 from reffree.scoring.pairs_kernel import VECTORISED, U
 
@@ -24,6 +25,8 @@ def widen(masses, low, high):
     n = len(low) - 1
     for h in range(masses.shape[0]):
         before, start, s = 0, 0, 0
+        if masses[h, 0] == n:
+            continue  # without a boundary nothing is looked up
         while start < n:
             stop = start + masses[h, s]
             after = stop + masses[h, s + 1] if stop < n else stop
@@ -37,7 +40,7 @@ def widen(masses, low, high):
         high[c] = max(high[c], high[c - 1])
 
 
-@njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def sum_to_edges(pairs, band, squared, distance):
     """Running sums from every unit to the edges after it, then to those before it."""
     low, high, base, top = band
@@ -73,22 +76,22 @@ def sum_spans(pairs, x, length, rounding, band, sums):
     turn = np.empty(n)
     for a in range(n - 1, -1, -1):
         first, count, at = a + 1, high[a] - a - 1, top[a] + a + 1
-        if _turns(pairs, U(at), length, U(first), U(count), turn):
-            _turn_again(x, length, rounding, a, turn[:count])
-        _extend(pairs, U(at), turn, length, U(first), U(count), running)
+        if turns(pairs, U(at), length, U(a), U(first), U(count), turn):
+            turn_again(x, length, rounding, a, first, turn[:count])
+        extend(pairs, U(at), turn, length, U(a), U(first), U(count), running)
         for k in range(4):
             sums[at - 1, k] = 0.0
         _add_up(running, U(first), U(count), sums, U(at))
 
 
-@njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
-def _turns(pairs, at, length, first, count, turn):
-    """``1 - cos`` of a unit with those after it; 1 where one has no direction.
+@njit(cache=True, nogil=True, error_model="numpy")
+def turns(pairs, at, length, unit, first, count, turn):
+    """``1 - cos`` of a unit with ``count`` others; 1 where one has no direction.
 
     Returns whether some of them have to be measured directly.
     """
     is_hard = False
-    own = length[first - U(1)]
+    own = length[unit]
     for i in range(count):
         other = length[first + i]
         both, difference = own * other, own - other
@@ -102,19 +105,20 @@ def _turns(pairs, at, length, first, count, turn):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _turn_again(x, length, rounding, a, turn):
+def turn_again(x, length, rounding, unit, first, turn):
     """Measure small angles, and those of vectors of unlike lengths."""
-    own, length_of = length[a], length[a + 1 : a + 1 + len(turn)]
+    own, length_of = length[unit], length[first : first + len(turn)]
     for i in range(len(turn)):
         shorter, longer = min(own, length_of[i]), max(own, length_of[i])
         if shorter > 0.0 and (turn[i] < NEAR or shorter < UNLIKE * longer):
-            value = _angle(x[a], x[a + 1 + i], 1.0 / own, 1.0 / length_of[i])
+            value = _angle(x[unit], x[first + i], 1.0 / own, 1.0 / length_of[i])
             turn[i] = value if value > rounding else 0.0
 
 
 @njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
 def _angle(a, b, scale_a, scale_b):
     """Half the squared distance of two vectors brought to length 1."""
+    kept_apart()
     total = 0.0
     for k in range(len(a)):
         difference = a[k] * scale_a - b[k] * scale_b
@@ -122,10 +126,10 @@ def _angle(a, b, scale_a, scale_b):
     return total / 2.0
 
 
-@njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
-def _extend(pairs, at, turn, length, first, count, running):
-    """Add the unit before the first to the sums of all after it."""
-    own = length[first - U(1)]
+@njit(cache=True, nogil=True, error_model="numpy")
+def extend(pairs, at, turn, length, unit, first, count, running):
+    """Add a unit to the sums of those after it."""
+    own = length[unit]
     squared, angle, weighted, product = running[0], running[1], running[2], running[3]
     for i in range(count):
         other = length[first + i]
@@ -152,7 +156,7 @@ def _add_up(running, first, count, sums, at):
         into[0], into[1], into[2], into[3] = total
 
 
-@njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def disperse(squared, angle, weighted, product, weight, count):
     """Sums over the pairs of spans of ``count`` units become dispersions, in place.
 

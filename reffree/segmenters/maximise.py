@@ -148,8 +148,8 @@ class _Losses:
 
     def _raw(self, masses: Masses) -> Floats:
         if self._compiled is not None and self._compiled.prepare(masses, lambda: self._memory):
-            scores, _ = self._compiled.score(masses, torch.get_num_threads())
-            return scores[:, COMPILED.index(spelling(self._metric))]
+            scores = self._compiled.score(masses, torch.get_num_threads())
+            return scores.raw[:, COMPILED.index(spelling(self._metric))]
         if self._units is None:
             # Whole tables if they fit, because only those are kept from call to call.
             table_elements = max(TABLE_ELEMENTS, self._memory // TABLE_BYTES)

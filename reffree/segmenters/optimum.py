@@ -126,7 +126,7 @@ def _spread(vectors: NDArray[np.generic], column: int, place: Place) -> Floats:
     n = len(vectors)
     edges = np.arange(n + 1)
     everything = Band(np.zeros_like(edges), np.full_like(edges, n), edges * n, n * (n + 1))
-    needed = table_bytes(everything, vectors.size)
+    needed = table_bytes(everything) + 8 * vectors.size
     if needed > psutil.virtual_memory().available // 2:
         raise InputError(
             f"{counted(n, 'unit')}, for which a search needs {needed / 1e9:.0f} GB",
@@ -135,5 +135,5 @@ def _spread(vectors: NDArray[np.generic], column: int, place: Place) -> Floats:
             place=place,
         )
     document = CompiledDocument(check_embeddings(vectors, "0"))
-    tables = build_tables(document.vectors, document.rounding, everything)
+    tables = build_tables(document.vectors, everything)
     return np.triu(tables.spread.reshape(n + 1, n, 3)[:n, :, column])

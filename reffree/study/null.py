@@ -21,6 +21,7 @@ from reffree.scoring.engine import RawScores, Unsegmented, score_documents
 from reffree.scoring.metrics import Metric, spelling
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
+from reffree.study.exact import ExactSums
 from reffree.study.table import NullTest
 from reffree.study.weights import (
     average_weight,
@@ -38,14 +39,14 @@ TIE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class NullSums:
-    """Draws added up over documents; those of all blocks of a corpus add up to its own.
+    """Draws added up over documents; those of all blocks of a corpus add up to its own, exactly.
 
     Documents without a weight of their own are kept apart: what they count for is the average
     weight, which only the whole corpus knows (see `filled_weights`).
     """
 
-    totals: Floats  # (own weight or none, systems, metrics, draws) weight × score
-    sizes: Floats  # alike: weight
+    totals: ExactSums  # (own weight or none, systems, metrics, draws) weight × score
+    sizes: ExactSums  # alike: weight
 
     def __add__(self, other: NullSums) -> NullSums:
         """Join two sets of documents."""
@@ -54,10 +55,9 @@ class NullSums:
     def means(self, average_weights: Floats) -> Floats:
         """Mean over documents of every draw, given average weights (systems, metrics)."""
         average = average_weights[:, :, None]
+        totals, sizes = self.totals.values, self.sizes.values
         with np.errstate(invalid="ignore"):
-            means: Floats = (self.totals[0] + average * self.totals[1]) / (
-                self.sizes[0] + average * self.sizes[1]
-            )
+            means: Floats = (totals[0] + average * totals[1]) / (sizes[0] + average * sizes[1])
         return means
 
 
@@ -87,7 +87,7 @@ def against_null(
     """Draw ``draws`` arrangements of every hypothesis, score them and compare."""
     systems = list(hypotheses)
     shape = (2, len(systems), len(metrics), draws)
-    totals, sizes = np.zeros(shape), np.zeros(shape)
+    totals, sizes = ExactSums(shape), ExactSums(shape)
     known = {
         spelling(metric): values_and_own_weights(observed[spelling(metric)]) for metric in metrics
     }
@@ -119,8 +119,8 @@ def against_null(
                     if not np.isnan(raw):
                         defined = ~np.isnan(null[s])
                         kind, weight = (0, weight) if weight > 0 else (1, 1.0)
-                        totals[kind, s, m] += weight * np.where(defined, null[s], 0.0)
-                        sizes[kind, s, m] += weight * defined
+                        totals.add((kind, s, m), weight * np.where(defined, null[s], 0.0))
+                        sizes.add((kind, s, m), weight * defined)
     sums = NullSums(totals, sizes)
     return NullTests(corpus_tests(sums, systems, metrics, known), documents, sums)
 

@@ -86,6 +86,7 @@ class ReferenceFreeTask:
                     list(self.metrics.values()),
                     unsegmented=self.unsegmented,
                     device=self.device,
+                    memory=self.memory,
                     name=document.id,
                 )
                 for explanation in explanations:
