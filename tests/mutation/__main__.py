@@ -54,9 +54,11 @@ TESTS = {
     "reffree/corpus": "corpus segmentation formats_jsonl",
     "reffree/selection": "selection",
     "reffree/perturbation/": "perturbation",
-    "reffree/scoring/search": "search",
     "reffree/scoring/attribution": "attribution",
-    "reffree/scoring/": "scoring compiled oracles precision attribution search",
+    "reffree/scoring/sag": "search",
+    "reffree/scoring/search": "search",
+    "reffree/scoring/vectors": "search precision",
+    "reffree/scoring/": "scoring compiled precision",
 }
 # Kernels run as Python where they have the fault; these are slow that way, and are compiled anew.
 COMPILED = ("reffree/scoring/",)
