@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.errors import InputError, OptionError, UnknownNameError
+from reffree.seeds import rng_for
 from reffree.study.statistics.coefficients import COEFFICIENTS, correlation
 from reffree.study.statistics.curves import band, min_max, monotonicity
 from reffree.study.statistics.estimate import Extent, estimated, undefined, without_interval
@@ -670,6 +671,13 @@ def test_tests_take_the_systems_all_three_have(study):
     test = study.permutation_test("x", "z", "y", "pearson")
     assert (test.systems, test.permutations, test.undefined) == (9, 1000, 0)
     assert 0 < test.p <= 1
+    x, z = (study._metrics[name].contributions for name in "xz")
+    gold = study._corpus.scores["y"]
+    assert test == permutation_test(x, z, gold, "pearson", rng_for(3, "permutations"))
+    assert test.difference == pytest.approx(
+        -study.permutation_test("z", "x", "y", "pearson").difference
+    )
+    assert abs(test.difference) > 0.01
     beside = study.williams_test("x", "z", "y", "pearson")
     assert beside.n == 9
     r = [
