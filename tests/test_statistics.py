@@ -7,6 +7,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -502,6 +503,28 @@ def test_resamples_have_as_many_documents_as_the_corpus():
 
 
 # Expected scores ------------------------------------------------------------------------------
+
+
+def test_expected_scores_are_the_posterior_draws_of_their_formula():
+    """Of the same random numbers, with noise so small that no direction of it exceeds the scores."""
+    rng = np.random.default_rng(21)
+    point = rng.normal(size=(2, 9)) * [[1.0], [5.0]] + [[3.0], [-2.0]]
+    resampled = point[:, None] + 0.3 * rng.normal(size=(2, 30, 9)) * [[[1.0]], [[5.0]]]
+    found = expected_scores(point, resampled, 12, np.random.default_rng(5))
+    size, middle = point.std(1)[:, None], point.mean(1)[:, None]
+    m = (point - middle) / size
+    e = (resampled - point[:, None]) / size[..., None]
+    e = e - e.mean(2, keepdims=True)
+    e = (e - e.mean(1, keepdims=True)) * np.sqrt(12 / 11)
+    noise = sum(np.outer(x, x) for x in e.reshape(2, -1).T) / (30 * 8)
+    for draw, normal in enumerate(np.random.default_rng(5).standard_normal((30, 8, 2))):
+        root = np.linalg.cholesky(m @ m.T / 8)
+        scores = root @ np.linalg.inv(normal.T @ normal / 8) @ root.T
+        share = noise @ np.linalg.inv(scores)
+        assert np.linalg.eigvals(share).max() < 1
+        roots = [scipy.linalg.sqrtm(v) for v in (noise - share @ noise, noise)]
+        expected = m - share @ m + roots[0] @ np.linalg.inv(roots[1]) @ e[:, draw]
+        assert_allclose(found[:, draw], expected * size + middle, rtol=0, atol=1e-5)
 
 
 def test_without_noise_expected_scores_are_the_scores():
