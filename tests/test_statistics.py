@@ -506,7 +506,7 @@ def test_resamples_have_as_many_documents_as_the_corpus():
 
 
 def test_expected_scores_are_the_posterior_draws_of_their_formula():
-    """Of the same random numbers, with noise so small that no direction of it exceeds the scores."""
+    """Of the same random numbers, with noise that exceeds the scores in no direction."""
     rng = np.random.default_rng(21)
     point = rng.normal(size=(2, 9)) * [[1.0], [5.0]] + [[3.0], [-2.0]]
     resampled = point[:, None] + 0.3 * rng.normal(size=(2, 30, 9)) * [[[1.0]], [[5.0]]]
