@@ -208,7 +208,7 @@ def draw(results: dict[str, Any]) -> None:
     )
     rule = base.mark_rule(color="#999").encode(x=alt.datum(0))
     chart = alt.layer(rule, dots).properties(width=190, height=150)
-    chart.facet("panel:N", columns=4, title=None).save(str(CHART))
+    chart.facet("panel:N", columns=4).save(str(CHART))
 
 
 def main() -> None:

@@ -26,6 +26,7 @@ from reffree.study.statistics.evaluation import (
 )
 from reffree.study.statistics.expected import expected_scores
 from reffree.study.statistics.intervals import (
+    Interval,
     centred,
     percentile,
     percentile_interval,
