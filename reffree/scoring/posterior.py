@@ -20,6 +20,7 @@ corpora, with their standard deviation of 0.40 in the logarithm; the gain of the
 from __future__ import annotations
 
 import math
+from copy import copy
 from functools import cached_property
 from typing import NamedTuple
 
@@ -66,6 +67,18 @@ FEWEST = 1.02
 """The least number of segments that is considered: almost surely one."""
 
 
+def assumed_segments(n_units: int, length: float | None) -> tuple[float, float]:
+    """Segments that a document is assumed to have, and their standard deviation in the log."""
+    if length is not None:
+        return 1 + (n_units - 1) / length, SPREAD_OF_LENGTH
+    return math.exp(INTERCEPT + SLOPE * math.log(n_units)), SPREAD
+
+
+def most_segments(n_units: int) -> float:
+    """The largest number of segments that is considered: almost surely every step is one."""
+    return max(FEWEST, len(step_edges(n_units)) - 1.5)
+
+
 class Node(NamedTuple):
     """The distribution over segmentations at one assumed number of segments."""
 
@@ -107,7 +120,7 @@ class Posterior:
         log_length = np.log(np.arange(1, m + 1))
         self._table = self._evidence + log_length
         gains = None if count_gain is None or length is not None else count_gain + log_length
-        self.nodes = self._make_nodes(gains, length)
+        self.nodes = self._make_nodes(gains, *assumed_segments(n_units, length))
 
     @classmethod
     def of(
@@ -146,6 +159,19 @@ class Posterior:
     def is_defined(self) -> bool:
         """Whether any window fits into the document."""
         return bool(self.nodes)
+
+    def at(self, segments: float) -> Posterior:
+        """Return the same evidence at one assumed number of segments, without a prior of it.
+
+        The number is taken to be at least `FEWEST`, and half a step below that of all steps at
+        most.
+        """
+        alone = copy(self)
+        made_of_nodes = vars(Posterior).keys() & vars(alone).keys()  # what properties have kept
+        for name in made_of_nodes:
+            del vars(alone)[name]
+        alone.nodes = self._make_nodes(None, segments, 0.0, (0.0,))
+        return alone
 
     @cached_property
     def weights(self) -> Floats:
@@ -215,20 +241,23 @@ class Posterior:
         windows = np.array([node.window for node in self.nodes], dtype=np.int64)
         return sums, windows, self.weights
 
-    def _make_nodes(self, gains: Floats | None, length: float | None) -> list[Node]:
+    def _make_nodes(
+        self,
+        gains: Floats | None,
+        centre: float,
+        spread: float,
+        deviations: tuple[float, ...] = NODES,
+    ) -> list[Node]:
         n, m = self.n_units, len(self.edges) - 1
         if m < 2:
             return []
-        centre, spread = math.exp(INTERCEPT + SLOPE * math.log(n)), SPREAD
-        if length is not None:
-            centre, spread = 1 + (n - 1) / length, SPREAD_OF_LENGTH
         made: list[Node] = []
         scores: list[float] = []
         guess = prior_guess = gain_guess = 0.0
         none = np.empty((m, 0))
         sums = np.empty(m + 1)
-        for z in NODES:
-            segments = min(max(centre * math.exp(spread * z), FEWEST), max(FEWEST, m - 0.5))
+        for z in deviations:
+            segments = min(max(centre * math.exp(spread * z), FEWEST), most_segments(n))
             window = max(2, round(n / segments / 2))
             if window >= n:
                 continue
