@@ -28,7 +28,6 @@ from reffree.scoring.evidence import Reading
 from reffree.scoring.expected import EXPECTED, Expected
 from reffree.scoring.inputs import check_embeddings
 from reffree.scoring.metrics import parse_metrics, spelling
-from reffree.seeds import rng_for
 from reffree.study.bootstrap import DocumentBootstrap
 from reffree.study.columns import GoldBased
 from reffree.study.gold import score_against_gold
@@ -142,7 +141,8 @@ class _Work:
             for x, document in zip(embedded.vectors, corpus, strict=True)
         ]
         gold = self._against_gold(corpus)
-        bootstrap = DocumentBootstrap(len(corpus), rng_for(self.seed, "documents"))
+        # The same resamples as of reffree score, so that intervals agree.
+        bootstrap = DocumentBootstrap(len(corpus), np.random.default_rng(self.seed))
         curves = []
         with self.progress("Scoring", len(corpus) * len(self.metrics)) as advance:
             for spelt, metric in self.metrics.items():
@@ -218,6 +218,7 @@ def _checked_metrics(
     known = [each.name for each in EXPECTED]
     if length is not None:
         check_number("length", length, 1, remedy="leave it out where it is not known")
+        length = float(length)
     metrics: dict[str, Expected] = {}
     for metric in parse_metrics(names, seed):
         if not isinstance(metric, Expected):
