@@ -113,7 +113,9 @@ def _marks(result: StudyResult, choices: tuple[Choice, ...]) -> list[Row]:
 def _drawn(systems: list[str], rows: list[Row]) -> alt.LayerChart:
     data = alt.NamedData("rows")
     x = _across("x", rows)
-    y = alt.Y("y:Q", title="expected error", scale=alt.Scale(zero=False))
+    y = alt.Y(
+        "y:Q", title="expected error", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=6)
+    )
     base = alt.Chart(data).encode(
         x=x,
         tooltip=[
