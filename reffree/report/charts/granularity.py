@@ -110,7 +110,7 @@ def _marks(result: StudyResult, choices: tuple[Choice, ...]) -> list[Row]:
     ]
 
 
-def _drawn(systems: list[str], rows: list[Row]) -> alt.LayerChart:
+def _drawn(systems: list[str], rows: list[Row]) -> alt.TopLevelMixin:
     data = alt.NamedData("rows")
     x = _across("x", rows)
     y = alt.Y(
