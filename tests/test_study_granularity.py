@@ -284,7 +284,15 @@ def test_one_system_may_be_the_best_everywhere():
     told = answer_of([curves_of({"A": LEVEL, "B": LEVEL + 0.1})])[0]
     assert told == "A is better than all others from 2 to 20 segments a document."
     told = answer_of([curves_of({"A": LEVEL, "B": LEVEL + 0.1, "C": LEVEL + 1e-6}, noise=0.01)])[0]
-    assert told.endswith("; C cannot be told from it everywhere.")
+    assert told == (
+        "No system is clearly better than A from 2 to 20 segments a document; C cannot be told "
+        "from it everywhere."
+    )
+    dented = np.where(np.arange(POINTS) == 5, 0.3, LEVEL + 0.1)  # lower once, but not clearly
+    curves = curves_of({"A": LEVEL, "B": dented}, noise=0.05)
+    assert curves.best(5) == 1
+    assert curves.crossings == []
+    assert answer_of([curves])[0].startswith("No system is clearly better than A from 2 to 20 ")
     told = answer_of([curves_of({"A": FALLING})])[0]
     assert told.startswith("A is the only system; ")
     assert told.endswith("its expected_pk is lowest at 20.")

@@ -69,7 +69,7 @@ def crossing_sentence(crossing: Crossing) -> str:
 
 
 def _everywhere(curves: Curves) -> str:
-    """Name the system that is best on the whole grid."""
+    """Name the system that is best on the whole grid, or is clearly beaten nowhere on it."""
     best = curves.runs[0].system
     name, others = curves.systems[best], [s for s in curves.rivals if s != best]
     numbers = f"from {spelt(curves.grid[0])} to {spelt(curves.grid[-1])} segments a document"
@@ -84,8 +84,12 @@ def _everywhere(curves: Curves) -> str:
         for s in others
         if not all(curves.is_clear(g, best, s) for g in range(POINTS))
     ]
-    doubt = f"; {listed(unclear)} cannot be told from it everywhere" if unclear else ""
-    return f"{name} is better than all others {numbers}{doubt}."
+    if not unclear:
+        return f"{name} is better than all others {numbers}."
+    return (
+        f"No system is clearly better than {name} {numbers}; {listed(unclear)} cannot be told from "
+        "it everywhere."
+    )
 
 
 def _on_assumed(curves: Curves) -> str:
