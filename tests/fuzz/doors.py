@@ -54,6 +54,7 @@ STUDY = {
         {"study": "correlate", "name": "first", "metrics": ["arp_pair", "pk"], "resamples": 200},
         {"study": "perturb", "kinds": ["removal"], "strengths": [1, 2], "seeds": 3},
         {"study": "density", "methods": ["depth"], "thresholds": [0.1, 0.5], "min_gap": 2},
+        {"study": "granularity", "metrics": ["expected_pk"], "length": 4.5, "evidence": "words"},
         {"study": "diagnose", "threshold": 0.9, "source": None},
     ],
 }
@@ -176,6 +177,7 @@ def _results() -> list[dict[str, Any]]:
         synthetic_results.correlate(n_documents=2, corpora=("a", "b"), encoders=("minilm",)),
         synthetic_results.perturb(),
         synthetic_results.density(n_thresholds=3),
+        synthetic_results.granularity(n_numbers=3),
         synthetic_results.encoders(),
         synthetic_results.diagnose(),
     )
