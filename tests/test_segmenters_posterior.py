@@ -38,7 +38,8 @@ def small_documents(draw):
 
 
 def inputs_of(units, vectors):
-    return Inputs(Corpus((Document.build("d", units),)), embeddings=[vectors])
+    corpus = Corpus((Document.build("d", units),))
+    return Inputs(corpus, embeddings=None if vectors is None else [vectors])
 
 
 @examples(40)
@@ -75,9 +76,10 @@ def test_topics_are_found_where_they_change():
         for _ in range(n)
     ]
     assert LeastExpectedPk()(inputs_of(units, vectors)) == (Segmentation(masses),)
-    # Words alone say so, too: no vector is read.
+    # Words alone say so, too, and need no vectors.
     by_words = LeastExpectedPk(length=8, evidence="words")
-    assert by_words(inputs_of(units, np.zeros((52, 2)))) == (Segmentation(masses),)
+    assert not by_words.needs_embeddings
+    assert by_words(inputs_of(units, None)) == (Segmentation(masses),)
 
 
 @pytest.mark.parametrize("n", [1, 2])
@@ -134,9 +136,10 @@ def test_other_options_are_refused(text, found):
 
 
 def test_a_scorer_that_is_not_there_is_refused(tmp_path):
-    method = LeastExpectedPk(evidence=f"scorer:{tmp_path}")
+    corpus = Corpus((Document.build("d", ["a"] * 4),))
+    # Before anything is encoded: there is no such encoder.
     with pytest.raises(InputError, match="train-scorer"):
-        method(inputs_of(["a"] * 4, np.eye(4)))
+        segment(corpus, f"posterior:evidence=scorer:{tmp_path}", encoder="none")
 
 
 def test_vectors_are_needed():

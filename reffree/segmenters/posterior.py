@@ -15,6 +15,7 @@ from reffree.scoring.expected import ExpectedPk
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.embedded import vectors_of
+from reffree.segmenters.scorer.description import read_description
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,22 +23,31 @@ class LeastExpectedPk:
     """Of all segmentations the one whose expected Pk is least; of several, the fewest segments.
 
     ``length`` and ``evidence`` are those of ``expected_pk``. No system does better by that metric
-    with the same options and vectors, so it does not say how good this one is. Vectors and text are
-    read; a document in which no window of Pk fits stays whole.
+    with the same options and vectors, so it does not say how good this one is. A document in which
+    no window of Pk fits stays whole.
     """
 
     length: float | None = None
     evidence: str = "all"
     name: ClassVar[str] = "posterior"
-    needs_embeddings: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse what the metric refuses."""
         self._metric()
 
+    @property
+    def needs_embeddings(self) -> bool:
+        """Whether vectors must be there: not for words, nor where a scorer's encoder is its own."""
+        folder = self._metric().scorer
+        if folder:
+            return not read_description(Path(folder)).settings.finetune
+        return self.evidence != "words"
+
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document on its own."""
-        documents = zip(vectors_of(inputs, self.name), self._readings(inputs), strict=True)
+        unread = (np.empty((len(document.units), 0)) for document in inputs.corpus)
+        vectors = vectors_of(inputs, self.name) if self.needs_embeddings else unread
+        documents = zip(vectors, self._readings(inputs), strict=True)
         return tuple(self._segment(x, reading) for x, reading in documents)
 
     def _metric(self) -> ExpectedPk:
