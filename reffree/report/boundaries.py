@@ -143,17 +143,20 @@ def shown_probability(probability: float | None) -> str:
 
 
 def _document(document: DocumentBoundaries, *, color: bool, width: int | None) -> str:
-    """Title, table of the systems, text."""
+    """Title, systems with their letters, text; systems without letters stand below it."""
     from rich.text import Text
 
     out, file = console(color=color, width=width)
     out.print(Text(visible(document.id), style="bold"), no_wrap=True, overflow="ellipsis")
     out.print(Text(facts_of(document)), soft_wrap=width is None)
-    if document.systems:
-        file.write(render_terminal([document_grid(document)], [], color=color, width=width))
+    grids = [document_grid(document)] if document.systems else []
+    table = render_terminal(grids, [], color=color, width=width) if grids else ""
+    has_letters = bool(letters_of(document))
+    file.write(table if has_letters else "")
     for line in _lines(document):
         out.print(line, no_wrap=True, overflow="ellipsis", crop=True)
-    return f"{file.getvalue()}\n"
+    file.write("\n" if has_letters else table or "\n")
+    return file.getvalue()
 
 
 def _lines(document: DocumentBoundaries) -> Iterator[Text]:
@@ -223,8 +226,11 @@ def _legend(result: BoundaryMap, n_drawn: int) -> list[str]:
         "posterior probability, given the text alone, of a boundary before its unit"
     )
     if result.names:
+        marks = "letters mark the systems that have one there"
+        if len(result.names) > len(LETTERS):
+            marks = "beside it stands how many systems have one there, choose some with --only NAME"
         legend += (
-            "; letters mark the systems that have one there. probability: mean over a system's "
+            f"; {marks}. probability: mean over a system's "
             "boundaries. expected_pk: lower is better, * marks the lowest"
         )
     said = [f"{legend}."]

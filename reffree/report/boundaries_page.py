@@ -20,6 +20,9 @@ from reffree.visible import visible
 MAX_CELLS = 200_000
 """Of units and systems, over all documents."""
 
+MAX_COLUMNS = 16
+"""Systems beside the text; the tables have all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -69,6 +72,12 @@ def render_page(result: BoundaryMap) -> str:
         for document in kept
         if len(document.units) > MAX_UNITS
     ]
+    most = max(len(document.systems) for document in kept)
+    if most > MAX_COLUMNS:
+        notes.append(
+            f"The first {MAX_COLUMNS} of {most:,} systems have a column beside the text; choose "
+            "others with --only NAME."
+        )
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     size = result.corpus
     return environment.from_string(static_text("boundaries.html")).render(
@@ -88,7 +97,7 @@ def _kept(documents: Sequence[DocumentBoundaries]) -> Iterator[DocumentBoundarie
     for i, document in enumerate(documents):
         units = document.units[:MAX_UNITS]
         characters -= sum(map(len, units))
-        cells -= len(units) * (len(document.systems) + 1)
+        cells -= len(units) * (min(len(document.systems), MAX_COLUMNS) + 1)
         if i and min(characters, cells) < 0:
             return
         yield document
@@ -98,7 +107,7 @@ def _page_document(document: DocumentBoundaries) -> PageDocument:
     return PageDocument(
         visible(document.id),
         facts_of(document),
-        tuple(visible(each.system) for each in document.systems),
+        tuple(visible(each.system) for each in document.systems[:MAX_COLUMNS]),
         document_grid(document),
         list(_lines(document)),
     )
@@ -106,7 +115,7 @@ def _page_document(document: DocumentBoundaries) -> PageDocument:
 
 def _lines(document: DocumentBoundaries) -> Iterator[Line]:
     """Units in turn with the gaps between them; a system's column changes its shade per segment."""
-    boundaries = [set(each.at) for each in document.systems]
+    boundaries = [set(each.at) for each in document.systems[:MAX_COLUMNS]]
     gold = set(document[GOLD].at) if GOLD in (each.system for each in document.systems) else set()
     shades = [""] * len(boundaries)
     for unit, text in enumerate(document.units[:MAX_UNITS]):
