@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import io
 import json
+import os
+import pty
 import re
+import struct
+import sys
+import termios
+import threading
+from contextlib import suppress
 from dataclasses import replace
 from importlib.resources import files
 
@@ -13,6 +21,7 @@ import numpy as np
 import pytest
 
 import reffree
+from reffree.cli import main
 from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, OptionError, UnknownNameError
 from reffree.report.boundaries import BAR, NOTICED, render
@@ -397,6 +406,41 @@ def test_the_command_spares_its_inputs(run, given):
     before = given[0].read_text()
     assert run("boundaries", *given, "-o", given[0]).returncode == 2
     assert given[0].read_text() == before
+
+
+def test_a_real_terminal_gets_the_first_documents(write_corpus, tmp_path, monkeypatch):
+    corpus, vectors = made(*[40] * 9)
+    path = write_corpus([{"id": d.id, "units": [u * 30 for u in d.units]} for d in corpus])
+    np.save(tmp_path / "own.npy", np.concatenate(vectors))
+    arguments = ["boundaries", str(path), "--embeddings", str(tmp_path / "own.npy")]
+    first = in_terminal(arguments, monkeypatch)
+    assert re.findall(r"^d\d$", first, re.MULTILINE) == ["d0", "d1"]
+    assert "7 further documents not drawn here" in first
+    assert max(map(len, first.splitlines())) <= 90
+    chosen = in_terminal([*arguments, *(f"--document=d{i}" for i in (5, 3, 1))], monkeypatch)
+    assert re.findall(r"^d\d$", chosen, re.MULTILINE) == ["d5", "d3", "d1"]
+
+
+def in_terminal(arguments, monkeypatch, columns=90):
+    """What a command writes to a terminal without colours."""
+    terminal, screen = pty.openpty()
+    fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    read = []
+
+    def listen():
+        with suppress(OSError):  # the terminal is closed
+            while part := os.read(terminal, 1 << 16):
+                read.append(part)
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    with monkeypatch.context() as patch, os.fdopen(screen, "w", encoding="utf-8") as stream:
+        patch.setenv("NO_COLOR", "1")
+        patch.setattr(sys, "stdout", stream)
+        main(arguments)
+    listener.join(timeout=60)
+    os.close(terminal)
+    return b"".join(read).decode().replace("\r\n", "\n")
 
 
 def test_more_systems_from_files(run, given, tmp_path):
