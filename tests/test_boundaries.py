@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from importlib.resources import files
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -217,6 +218,8 @@ def test_no_document_is_lost_and_nothing_is_not_a_number():
     assert found.notes == ("2 documents without a posterior: fewer than three units.",)
     plain = json.loads(render(found, "json", color=False, width=None), parse_constant=pytest.fail)
     assert plain == json.loads(json.dumps(found.to_dict()))
+    schema = json.loads((files("reffree") / "report" / "boundaries.schema.json").read_text())
+    jsonschema.validate(plain, schema)
     assert plain["documents"][1] == {
         "id": "two",
         "units": 2,
