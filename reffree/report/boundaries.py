@@ -27,6 +27,7 @@ NOTICED = 0.05
 """Probabilities from this on are written beside their bars."""
 
 BAR = 12
+NO_MARK = "·"
 EIGHTHS = " ▏▎▍▌▋▊▉"
 FOLDED = 3
 """Units on end in which nothing happens, from which on they are one line."""
@@ -178,7 +179,8 @@ def _lines(document: DocumentBoundaries) -> Iterator[Text]:
             line = Text(f"{unit + 1:{digits}} ")
             line.append(_bar(probability or 0.0), style="cyan")
             line.append(f"{shown_probability(probability):>4} ")
-            line.append(_marks(marked[unit], letters, len(document.systems)), style="bold green")
+            for mark in _marks(marked[unit], letters, len(document.systems)):
+                line.append(mark, style="dim" if mark == NO_MARK else "bold green")
             line.append(f" {visible(' '.join(document.units[unit].split()))}")
             yield line
 
@@ -215,7 +217,7 @@ def _marks(names: Sequence[str], letters: dict[str, str], n_systems: int) -> str
     """The letter of each system with a boundary, in its column; without letters, how many."""
     if len(letters) < n_systems:
         return (f"{len(names)}" if names else "").rjust(len(f"{n_systems}"))
-    return "".join(letter if name in names else "·" for name, letter in letters.items())
+    return "".join(letter if name in names else NO_MARK for name, letter in letters.items())
 
 
 def _legend(result: BoundaryMap, n_drawn: int) -> list[str]:
