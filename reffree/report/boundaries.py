@@ -68,7 +68,9 @@ def render(
         n_drawn += 1
     remarks = [*_legend(result, n_drawn), *result.notes, result.signature]
     grids = [summary_grid(result)] if result.systems and len(result.documents) > 1 else []
-    return "".join(drawn) + render_terminal(grids, remarks, color=color, width=width)
+    above = "".join(drawn)
+    below = render_terminal(grids, remarks, color=color, width=width)
+    return (above if grids else above.removesuffix("\n")) + below
 
 
 def summary_grid(result: BoundaryMap) -> Grid:
