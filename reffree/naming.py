@@ -105,6 +105,8 @@ def _options(kind: type[Named]) -> dict[str, Any]:
 
 
 def _written(value: Value) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return f"{value:.0f}"  # as a user writes it: length=12
     return str(value).lower() if isinstance(value, bool) or value is None else f"{value}"
 
 

@@ -111,6 +111,7 @@ HEAVY = (
         ["score", "--help"],
         ["demo", "-h"],
         ["cache", "ls", "--help"],
+        ["boundaries", "-h"],
         ["compare", "-h"],
         ["chunkers", "-h"],
         ["correlate", "-h"],

@@ -26,8 +26,11 @@ from reffree.encoders.models import find_model
 from reffree.encoders.precomputed import from_arrays
 from reffree.errors import EncoderError, InputError, OptionError
 from reffree.naming import parse_named, spelling_of
+from reffree.scoring.evidence import Reading
+from reffree.scoring.posterior import Posterior
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
+from reffree.segmenters.posterior import LeastExpectedPk
 from reffree.segmenters.registry import SEGMENTERS
 from reffree.segmenters.scorer.calibration import (
     TEMPERATURES,
@@ -56,6 +59,7 @@ from reffree.segmenters.scorer.model import Head, HeadOnVectors, directions, wid
 from reffree.segmenters.scorer.pair import PairClassifier, PairOnTexts, load_transformer
 from reffree.segmenters.scorer.settings import Training
 from reffree.segmenters.scorer.train import _schedule, train_head, train_pair
+from reffree.study.boundaries import boundaries
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.properties import examples
 
@@ -591,6 +595,24 @@ def test_names(folder):
     assert spelling_of(method) == text
     assert method.needs_embeddings
     assert spelling_of(Scorer("p")) == "scorer:path=p"
+
+
+def test_scores_are_evidence_of_a_posterior(checkpoint, folder):
+    evidence = f"scorer:{folder}"
+    inputs = Inputs(CORPUS, embeddings=VECTORS)
+    scores = boundary_scores(checkpoint, inputs)
+    found = boundaries(CORPUS, embeddings=VECTORS, evidence=evidence)
+    method = LeastExpectedPk(evidence=evidence)
+    assert method.needs_embeddings
+    made = method(inputs)
+    for document, p, masses in zip(found.documents, scores, made, strict=True):
+        # What one source says of gaps apart keeps its order, whatever the prior adds.
+        likely, unlikely = int(np.argmax(p)), int(np.argmin(p))
+        assert document.probability_at(likely) > document.probability_at(unlikely)
+        reading = Reading(document.units, {str(folder): p})
+        posterior = Posterior.of(np.empty((len(document.units), 0)), reading, evidence=evidence)
+        assert masses.masses == tuple(posterior.best().tolist())
+        assert document.probabilities == pytest.approx(posterior.boundaries.tolist())
 
 
 @pytest.mark.parametrize(

@@ -23,12 +23,14 @@ from reffree.segmenters.base import Inputs
 from reffree.segmenters.changepoint import ChangePoint, noise_penalty
 from reffree.segmenters.depth import Depth, boundary_scores, gap_similarities
 from reffree.segmenters.maximise import Greedy, Optimal
+from reffree.segmenters.posterior import LeastExpectedPk
 from tests.oracles.reference_free import cosine, document_score
 from tests.oracles.search import sag as sag_oracle
 from tests.oracles.selection import greedy
 from tests.properties import examples
 
-METHODS = {method.name: method for method in (Depth, ChangePoint, Greedy, Optimal)}
+COUNTED = {method.name: method for method in (Depth, ChangePoint, Greedy, Optimal)}
+METHODS = {**COUNTED, LeastExpectedPk.name: LeastExpectedPk}
 ARPS = ("arp_std", "arp_std:p=1", "arp_cos", "arp_pair")
 EVERY_METRIC = (*ARPS, "silhouette", "silhouette:average=units", "segrefree", "sag:shuffles=2")
 EVERY_METHOD = [
@@ -43,6 +45,8 @@ EVERY_METHOD = [
     *(Greedy(metric=metric, k=3, climb=False) for metric in EVERY_METRIC),
     *(Optimal(metric=metric) for metric in (*ARPS, "sag:shuffles=2")),
     *(Optimal(metric=metric, k=3) for metric in (*ARPS, "sag:shuffles=2")),
+    LeastExpectedPk(),
+    LeastExpectedPk(length=2),
 ]
 
 
@@ -125,7 +129,7 @@ def test_spelling_reads_back(method):
     assert parse_named(spelling_of(method), METHODS, "segmenter", "--method") == method
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", COUNTED)
 def test_gold_gives_the_number_of_boundaries(name):
     x = topics(np.random.default_rng(2), (6, 8, 10, 6))
     document = Document.build("d", ["x"] * 30, gold=(6, 8, 10, 6))

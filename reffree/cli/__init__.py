@@ -18,6 +18,7 @@ from reffree.errors import OptionError, ReffreeError, UnknownNameError
 COMMANDS = {
     "demo": ("reffree.cli.demo", "Score the corpus that ships with reffree."),
     "score": ("reffree.cli.score", "Score segmentations, without gold labels or with them."),
+    "boundaries": ("reffree.cli.boundaries", "How likely a boundary is in every gap of the text."),
     "compare": ("reffree.cli.compare", "Which system is better, paired over documents."),
     "agreement": ("reffree.cli.agreement", "How far annotators agree, beyond chance."),
     "segment": ("reffree.cli.segment", "Make hypotheses with published methods and baselines."),

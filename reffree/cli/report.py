@@ -10,16 +10,14 @@ import click
 from reffree.atomic import make_folder, write_file
 from reffree.cli.file_options import format_option, output_option, table_option
 from reffree.cli.output import Output
+from reffree.cli.page import is_page, without_extra
 from reffree.cli.telling import tell
-from reffree.errors import InputError, counted
+from reffree.errors import counted
 from reffree.report.score import OUTPUT_FORMATS
 
 if TYPE_CHECKING:
     from reffree.report.charts.drawing import FileFormat
     from reffree.study.result import StudyResult
-
-PAGE_ENDINGS = (".html", ".htm")
-EXTRA = ("altair", "vl_convert", "jinja2", "markupsafe")
 
 
 @click.command(name="report")
@@ -67,17 +65,15 @@ def command(
     if choose and charts is None:
         raise click.UsageError("--choose is for charts: add --charts FOLDER.")
     picks = dict(_pick(each) for each in choose)
-    is_page = output_format == "html" or (
-        output_format is None and output is not None and output.suffix.lower() in PAGE_ENDINGS
-    )
-    out = Output.of(None if is_page else output_format, output, [str(results)])
-    if table is not None and (is_page or out.format == "json"):
+    as_page = is_page(output_format, output)
+    out = Output.of(None if as_page else output_format, output, [str(results)])
+    if table is not None and (as_page or out.format == "json"):
         raise click.UsageError("--table is for table, csv, md and latex.")
 
     from reffree.study.result import load_result
 
     result = load_result(results)
-    if is_page:
+    if as_page:
         out.write(_page(result))
     elif output is not None or output_format is not None or charts is None:
         from reffree.report.study import render
@@ -99,7 +95,7 @@ def _page(result: StudyResult) -> str:
     try:
         from reffree.report.page import render_page
     except ModuleNotFoundError as error:
-        raise _without_extra(error) from None
+        raise without_extra(error) from None
     return render_page(result)
 
 
@@ -110,21 +106,10 @@ def _write_charts(
         from reffree.report.charts import charts_of
         from reffree.report.charts.drawing import draw_files
     except ModuleNotFoundError as error:
-        raise _without_extra(error) from None
+        raise without_extra(error) from None
     make_folder(folder)
     n = 0
     for name, content in draw_files(charts_of(result), format, picks):
         write_file(folder / name, [content])
         n += 1
     tell(f"{folder}: {counted(n, 'chart')}", err=True)
-
-
-def _without_extra(error: ModuleNotFoundError) -> Exception:
-    if error.name is None or error.name.partition(".")[0] not in EXTRA:
-        return error
-    return InputError(
-        f"no installed {error.name}",
-        expected="the libraries that draw charts",
-        remedy="install them with pip install 'reffree[report]', or choose -f table, md, latex, "
-        "csv or json, which do without",
-    )

@@ -27,6 +27,7 @@ def _system_option(what: str) -> Decorator:
     )
 
 
+more_systems = _system_option("One more system")
 system_of_one_corpus = _system_option("One more system of the one CORPUS")
 
 
@@ -48,7 +49,7 @@ system_options = together(
         "all of them as gold. With options as in arp_std:p=1 or pk:k=3; may be repeated.  "
         "[default: all, and pk, windowdiff, boundary_similarity where there is gold]"
     ),
-    _system_option("One more system"),
+    more_systems,
     unsegmented_option(),
 )
 
@@ -113,6 +114,8 @@ seed_option = click.option(
     help="Seed of everything random.",
 )
 
+short_option = click.option("--short", is_flag=True, help="Abbreviate the signature.")
+
 run_options = together(
     click.option(
         "--memory",
@@ -123,7 +126,7 @@ run_options = together(
         "[default: a quarter of what is free]",
     ),
     seed_option,
-    click.option("--short", is_flag=True, help="Abbreviate the signature."),
+    short_option,
 )
 
 
@@ -132,10 +135,9 @@ def embeddings_option(text: str) -> Decorator:
     return click.option("--embeddings", type=click.Path(dir_okay=False, path_type=Path), help=text)
 
 
-vector_options = together(
-    run_options,
-    embeddings_option(
-        "Your own vectors instead of an encoder: .npz with an array per document id, or .npy with "
-        "all units stacked."
-    ),
+own_vectors_option = embeddings_option(
+    "Your own vectors instead of an encoder: .npz with an array per document id, or .npy with all "
+    "units stacked."
 )
+
+vector_options = together(run_options, own_vectors_option)

@@ -36,8 +36,8 @@ def render_page(result: StudyResult) -> str:
     texts, text_notes = page_texts(result.texts)
     tables = [page_table(each) for each in result.tables if each.shown and each.rows]
     data = {"charts": [_packed_chart(chart) for chart in charts], "texts": texts}
-    style = _static("page.css")
-    scripts = [_library() if charts else "", _static("page.js")]
+    style = static_text("page.css")
+    scripts = [_library() if charts else "", static_text("page.js")]
     scripts = [script for script in scripts if script]
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     environment.filters["thousands"] = lambda n: f"{n:,}"
@@ -49,9 +49,9 @@ def render_page(result: StudyResult) -> str:
         "reading": result.reading,
         "settings": True,
     }
-    return environment.from_string(_static("page.html")).render(
+    return environment.from_string(static_text("page.html")).render(
         result=result,
-        policy=_policy(style, scripts),
+        policy=policy_of(style, scripts),
         style=Markup(style),
         scripts=[Markup(script) for script in scripts],
         data=Markup(_json(data)),
@@ -111,9 +111,9 @@ def _json(data: object) -> str:
     return text
 
 
-def _policy(style: str, scripts: Sequence[str]) -> str:
+def policy_of(style: str, scripts: Sequence[str]) -> str:
     """Allow the page's own scripts and style, by hash, and nothing else."""
-    by_hash = " ".join(map(_hash, scripts))
+    by_hash = " ".join(map(_hash, scripts)) or "'none'"
     return (
         f"default-src 'none'; script-src {by_hash}; style-src {_hash(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -124,7 +124,8 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _static(name: str) -> str:
+def static_text(name: str) -> str:
+    """Return one of the files that pages are made of."""
     return (files("reffree.report") / "static" / name).read_text(encoding="utf-8")
 
 

@@ -24,6 +24,7 @@ HOMES = {
     "changepoint": "changepoint:ChangePoint",
     "greedy": "maximise:Greedy",
     "optimal": "maximise:Optimal",
+    "posterior": "posterior:LeastExpectedPk",
     "scorer": "scorer.method:Scorer",
 }
 

@@ -21,15 +21,7 @@ def score_notes(
     chosen: Chosen,
 ) -> list[str]:
     """Collect the sentences, as far as there is something to say."""
-    notes = []
-    if survey.n_without_text:
-        dropped = counted(survey.n_without_text, "unit")
-        notes.append(f"{dropped} without text dropped, the boundaries reindexed.")
-    if embedded is not None and embedded.n_truncated:
-        notes.append(
-            f"{embedded.n_truncated:,} of {counted(survey.n_units, 'unit')} cut off at the "
-            f"encoder's {embedded.spec.max_length} tokens."
-        )
+    notes = reading_notes(survey, embedded)
     if 0 < survey.n_gold < survey.n_documents:
         notes.append(
             f"Gold was not scored: only {survey.n_gold} of {survey.n_documents} documents have it."
@@ -49,6 +41,20 @@ def score_notes(
     if single and chosen.reference_free:
         listed = ", ".join(f"{row.system} {row.unsegmented}" for row in single)
         notes.append(f"Documents without a boundary ({unsegmented}): {listed}.")
+    return notes
+
+
+def reading_notes(survey: Survey, embedded: Embeddings | None) -> list[str]:
+    """Say what was dropped or cut off while a corpus was read and encoded."""
+    notes = []
+    if survey.n_without_text:
+        dropped = counted(survey.n_without_text, "unit")
+        notes.append(f"{dropped} without text dropped, the boundaries reindexed.")
+    if embedded is not None and embedded.n_truncated:
+        notes.append(
+            f"{embedded.n_truncated:,} of {counted(survey.n_units, 'unit')} cut off at the "
+            f"encoder's {embedded.spec.max_length} tokens."
+        )
     return notes
 
 

@@ -38,14 +38,15 @@ PERTURBED = (
 )
 LEXICAL = ("texttiling", "c99", "textseg")
 COHESION = (
-    *("depth", "depth:threshold=1.0", "depth:k=gold"),
+    *("depth", "depth:threshold=1", "depth:k=gold"),
     *("changepoint", "changepoint:k=gold", "changepoint:kernel=linear,k=gold"),
     *("greedy:metric=arp_pair,climb=false", "greedy:metric=arp_pair,k=gold,climb=false"),
     *("greedy:metric=silhouette,climb=false", "greedy:metric=silhouette,k=gold,climb=false"),
     *("optimal:metric=arp_std", "optimal:metric=arp_std,k=gold"),
+    "posterior",
 )
 BLIND = ("gold", "random", "perturbed")
-SEEKERS = ("depth", "changepoint", "greedy", "optimal", "scorer")
+SEEKERS = ("depth", "changepoint", "greedy", "optimal", "posterior", "scorer")
 """Methods of ``reffree segment`` that look at vectors: a system so called is cohesion-seeking."""
 
 

@@ -108,6 +108,7 @@ class Signature:
         if "encoder" in short:
             name, _, revision = short["encoder"].rpartition("@")
             short["encoder"] = f"{name.rsplit('/', 1)[-1]}@{revision.rsplit(':', 1)[-1][:8]}"
+        if "aggregation" in short:
             short["aggregation"] = "mean"
         if "deviation" not in short.get("backend", ""):
             short.pop("backend", None)  # exact ones do not change a score

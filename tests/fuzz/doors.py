@@ -297,16 +297,17 @@ def command(rng: Random, folder: Path) -> None:
     """Run a command with odd values of its options."""
     save(_corpus(), folder / "c.jsonl")
     np.savez(folder / "v.npz", **_vectors())
-    name = rng.choice(("score", "compare", "segment", "perturb", "agreement", "report", "convert"))
-    base = {
+    base_of = {
         "score": ["c.jsonl", "-m", "arp_pair", "-m", "pk", "--embeddings", "v.npz"],
         "compare": ["c.jsonl", "-m", "pk", "-m", "arp_pair", "--embeddings", "v.npz"],
+        "boundaries": ["c.jsonl", "--embeddings", "v.npz"],
         "segment": ["c.jsonl", "--method", "even:k=2"],
         "perturb": ["c.jsonl", "--perturbation", "removal:1"],
         "agreement": ["c.jsonl"],
         "report": ["c.jsonl"],
         "convert": ["c.jsonl", "-"],
-    }[name]
+    }
+    name, base = rng.choice(list(base_of.items()))
     flags = [f for f in _flags(name) if f not in ("--encoder", "--engine", "--device")]
     given = [part for _ in range(2) for part in (rng.choice(flags), mutations.option_value(rng))]
     args = [name, *base, *given[: rng.choice((2, 2, 4))]]

@@ -1,0 +1,138 @@
+"""``reffree boundaries``: how likely a boundary is in every gap, beside the text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack, cast
+
+import click
+
+from reffree.cli.encoding_options import check_encoding, encoding_of, encoding_options
+from reffree.cli.file_options import (
+    corpora_argument,
+    format_option,
+    output_option,
+    reading_options,
+)
+from reffree.cli.inputs import Encoded, read_corpus, read_vectors, split_system, with_systems
+from reffree.cli.output import ENDINGS, Output
+from reffree.cli.page import is_page, without_extra
+from reffree.cli.progress import progress
+from reffree.cli.scoring_options import more_systems, own_vectors_option, short_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reffree.report.boundaries import MapFormat
+    from reffree.study.boundaries import BoundaryMap
+
+FORMATS = ("table", "json", "csv", "html")
+
+
+@click.command(name="boundaries")
+@corpora_argument
+@click.option(
+    "--document",
+    "documents",
+    multiple=True,
+    metavar="ID",
+    help="Only this document; may be repeated.  [default: all; in a terminal the first are drawn]",
+)
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    help="Only this system, or gold; may be repeated.  [default: all]",
+)
+@more_systems
+@click.option(
+    "--length",
+    type=float,
+    metavar="UNITS",
+    help="Units a segment is expected to have.  [default: as in 15 public corpora, and by the "
+    "text]",
+)
+@click.option(
+    "--evidence",
+    default="all",
+    show_default=True,
+    metavar="SOURCE",
+    help="What the probabilities rest on: embedding, words, scorer:FOLDER, or all at hand.",
+)
+@own_vectors_option
+@short_option
+@reading_options
+@encoding_options
+@format_option(FORMATS)
+@output_option
+def command(
+    documents: tuple[str, ...],
+    only: tuple[str, ...],
+    systems: tuple[str, ...],
+    length: float | None,
+    evidence: str,
+    embeddings: Path | None,
+    short: bool,
+    output_format: str | None,
+    output: Path | None,
+    **given: Unpack[Encoded],
+) -> None:
+    """How likely a boundary is in every gap of the text, and which systems have one there.
+
+    The probabilities are those behind the expected errors of reffree score: the text's own, no gold
+    is needed. For every system: the mean probability of its boundaries, and its expected Pk.
+    CORPUS is read as in reffree score, with or without systems; an -o FILE that ends in .html is a
+    page with all documents.
+    """
+    files = [file for _, file in map(split_system, systems)]
+    files += [str(file) for file in (given["text"], embeddings) if file]
+    format = _format(output_format, output)
+    out = Output.of("table" if format == "html" else format, output, [*given["corpora"], *files])
+    check_encoding(given, embeddings)
+    render_page = _page_renderer() if format == "html" else None
+    corpus = with_systems(read_corpus(given), systems, given["convention"])
+    vectors = read_vectors(corpus, embeddings)
+
+    from reffree.report.boundaries import SCREEN_LINES, render
+    from reffree.study.boundaries import boundaries
+
+    result = boundaries(
+        corpus,
+        length=length,
+        evidence=evidence,
+        documents=documents or None,
+        systems=only or None,
+        embeddings=vectors,
+        short_signature=short,
+        progress=progress,
+        **encoding_of(given),
+    )
+    if render_page is not None:
+        out.write(render_page(result), result.notes)
+        return
+    is_screen = out.width is not None and not documents
+    text = render(
+        result,
+        format,
+        color=out.color,
+        width=out.width,
+        most_lines=SCREEN_LINES if is_screen else None,
+    )
+    out.write(text, result.notes)
+
+
+def _format(given: str | None, output: Path | None) -> MapFormat:
+    """The format that is asked for, or that of the file's ending."""
+    if is_page(given, output):
+        return "html"
+    by_ending = "table" if output is None else ENDINGS.get(output.suffix.lower(), "table")
+    return cast("MapFormat", given or (by_ending if by_ending in FORMATS else "table"))
+
+
+def _page_renderer() -> Callable[[BoundaryMap], str]:
+    """Import what makes the page, before the work rather than after it."""
+    try:
+        from reffree.report.boundaries_page import render_page
+    except ModuleNotFoundError as error:
+        raise without_extra(error) from None
+    return render_page

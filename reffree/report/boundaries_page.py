@@ -1,0 +1,133 @@
+"""A map of boundaries as one page that needs nothing else: no network, no script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from reffree.corpus import GOLD
+from reffree.errors import counted
+from reffree.report.boundaries import document_grid, facts_of, shown_probability, summary_grid
+from reffree.report.grid import Grid
+from reffree.report.page import policy_of, static_text
+from reffree.report.page_texts import MAX_CHARACTERS, MAX_UNITS
+from reffree.study.boundaries import BoundaryMap, DocumentBoundaries
+from reffree.visible import visible
+
+MAX_CELLS = 200_000
+"""Of units and systems, over all documents."""
+
+MAX_COLUMNS = 16
+"""Systems beside the text; the tables have all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A unit, or the gap before it."""
+
+    marks: tuple[str, ...]  # classes of each system's cell
+    number: int = 0
+    text: str = ""
+    is_gap: bool = False
+    probability: float | None = None
+    is_gold: bool = False
+
+    @property
+    def percent(self) -> str:
+        """Length of the bar."""
+        return f"{100 * (self.probability or 0.0):.1f}"
+
+    @property
+    def shown(self) -> str:
+        """The probability, where it is worth being read."""
+        return shown_probability(self.probability)
+
+
+@dataclass(frozen=True, slots=True)
+class PageDocument:
+    """A document that is shown."""
+
+    title: str
+    facts: str
+    systems: tuple[str, ...]
+    grid: Grid
+    lines: list[Line]
+
+
+def render_page(result: BoundaryMap) -> str:
+    """Write the page: how to read it, the systems, every document with its gaps, the signature.
+
+    Its policy allows its own style and nothing else, so that no text of the corpus could run.
+    """
+    style = static_text("page.css") + static_text("boundaries.css")
+    kept = list(_kept(result.documents))
+    notes = [*result.notes]
+    if len(kept) < len(result.documents):
+        notes.append(f"Shown: {len(kept):,} of {counted(len(result.documents), 'document')}.")
+    notes += [
+        f"{document.id}: the first {MAX_UNITS:,} of {len(document.units):,} units are shown."
+        for document in kept
+        if len(document.units) > MAX_UNITS
+    ]
+    most = max(len(document.systems) for document in kept)
+    if most > MAX_COLUMNS:
+        notes.append(
+            f"The first {MAX_COLUMNS} of {most:,} systems have a column beside the text; choose "
+            "others with --only NAME."
+        )
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    size = result.corpus
+    return environment.from_string(static_text("boundaries.html")).render(
+        policy=policy_of(style, []),
+        style=Markup(style),
+        size=f"{counted(size['documents'], 'document')}, {counted(size['units'], 'unit')}",
+        summary=summary_grid(result) if result.names else None,
+        documents=[_page_document(document) for document in kept],
+        notes=list(map(visible, notes)),
+        signature=visible(result.signature),
+    )
+
+
+def _kept(documents: Sequence[DocumentBoundaries]) -> Iterator[DocumentBoundaries]:
+    """Take documents while there is room; the first in any case."""
+    characters, cells = MAX_CHARACTERS, MAX_CELLS
+    for i, document in enumerate(documents):
+        units = document.units[:MAX_UNITS]
+        characters -= sum(map(len, units))
+        cells -= len(units) * (min(len(document.systems), MAX_COLUMNS) + 1)
+        if i and min(characters, cells) < 0:
+            return
+        yield document
+
+
+def _page_document(document: DocumentBoundaries) -> PageDocument:
+    return PageDocument(
+        visible(document.id),
+        facts_of(document),
+        tuple(visible(each.system) for each in document.systems[:MAX_COLUMNS]),
+        document_grid(document),
+        list(_lines(document)),
+    )
+
+
+def _lines(document: DocumentBoundaries) -> Iterator[Line]:
+    """Units in turn with the gaps between them; a system's column changes its shade per segment."""
+    boundaries = [set(each.at) for each in document.systems[:MAX_COLUMNS]]
+    gold = set(document[GOLD].at) if GOLD in (each.system for each in document.systems) else set()
+    shades = [""] * len(boundaries)
+    for unit, text in enumerate(document.units[:MAX_UNITS]):
+        if unit:
+            has = [unit in at for at in boundaries]
+            yield Line(
+                tuple("end" if ends else shade for ends, shade in zip(has, shades, strict=True)),
+                is_gap=True,
+                probability=document.probability_at(unit - 1),
+                is_gold=unit in gold,
+            )
+            for i, ends in enumerate(has):
+                if ends:
+                    shades[i] = "" if shades[i] else "odd"
+        yield Line(tuple(shades), number=unit + 1, text=visible(" ".join(text.split())))
