@@ -32,8 +32,8 @@ from reffree.reference.metric import GoldMetric
 from reffree.reference.pairs import Pairs
 from reffree.reference.windows import Pk, WindowDiff
 from reffree.scoring.evidence import Reading
-from reffree.scoring.posterior import Posterior
-from reffree.scoring.result import Orientation
+from reffree.scoring.posterior import Posterior, PosteriorFacts
+from reffree.scoring.result import OF_DOCUMENTS, Orientation
 from reffree.seeds import rng_for
 
 Floats = NDArray[np.float64]
@@ -42,6 +42,13 @@ EVIDENCE = ("all", "embedding", "words")
 """Named sources; ``scorer:FOLDER`` is another."""
 
 MOST_DRAWS = 100_000
+
+INFORMED = 1.25
+"""A text says something if its information is more than this many times that of its units in random
+order. The information itself is no measure of that: a posterior gains as much from noise, up to 5
+nats a boundary. Of corpora of 12 to 20 documents whose units were shuffled, 95 % stay below 1.14
+(both sources), 1.25 (embedding) and 1.17 (words); six public corpora as they are reach 1.4 (chats)
+to 3.2 (Choi) with both, and chats 1.2 with words alone."""
 
 PAIRS = 1 << 18
 """Hypotheses × draws compared at a time."""
@@ -65,6 +72,7 @@ class Expected:
     orientation: ClassVar[Orientation]
     name: ClassVar[str]
     undefined: ClassVar[str] = "fewer than three units"
+    aggregation: ClassVar[str] = OF_DOCUMENTS
 
     length: float | None = None
     evidence: str = "all"
@@ -98,10 +106,28 @@ class Expected:
         kind, _, folder = self.evidence.partition(":")
         return folder if kind == "scorer" else ""
 
-    def posterior(self, embeddings: NDArray[np.generic], reading: Reading) -> Posterior:
-        """Distribution over the segmentations of a document."""
+    def posterior(
+        self,
+        embeddings: NDArray[np.generic],
+        reading: Reading,
+        order: NDArray[np.int64] | None = None,
+    ) -> Posterior:
+        """Distribution over the segmentations of a document; ``order`` as in `Posterior.of`."""
         self.check(reading)
-        return Posterior.of(embeddings, reading, length=self.length, evidence=self.evidence)
+        return Posterior.of(
+            embeddings, reading, length=self.length, evidence=self.evidence, order=order
+        )
+
+    def facts(
+        self, posterior: Posterior, embeddings: NDArray[np.generic], reading: Reading
+    ) -> PosteriorFacts | None:
+        """What to read scores under a document's posterior with; None where it is not defined."""
+        if not posterior.is_defined:
+            return None
+        rng = rng_for(self.seed, "expected by chance", posterior.n_units)
+        order = rng.permutation(len(posterior.edges) - 1)
+        chance = self.posterior(embeddings, reading, order)
+        return PosteriorFacts(posterior.information, chance.information, posterior.segments)
 
     def check(self, reading: Reading) -> None:
         """Refuse evidence that a document does not offer."""
@@ -217,6 +243,7 @@ class PosteriorCache:
         self._embeddings = embeddings
         self._reading = reading
         self._made: dict[tuple[float | None, str], Posterior] = {}
+        self._facts: dict[tuple[float | None, str], PosteriorFacts | None] = {}
 
     def get(self, metric: Expected) -> Posterior:
         """Return the metric's posterior, made when first asked for."""
@@ -224,6 +251,14 @@ class PosteriorCache:
         if key not in self._made:
             self._made[key] = metric.posterior(self._embeddings(), self._reading)
         return self._made[key]
+
+    def facts(self, metric: Expected) -> PosteriorFacts | None:
+        """Return what to read the metric's scores with, found when first asked for."""
+        key = (metric.length, metric.evidence)
+        if key not in self._facts:
+            posterior = self.get(metric)
+            self._facts[key] = metric.facts(posterior, self._embeddings(), self._reading)
+        return self._facts[key]
 
 
 def _against(metric: GoldMetric, hypotheses: Masses, drawn: Masses) -> Floats:

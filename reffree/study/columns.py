@@ -90,7 +90,11 @@ class ReferenceFree:
         facts = self.raw.facts[d]
         if facts is None:
             return {}
-        known = {"information": facts.information, "assumed_segments": facts.segments}
+        known = {
+            "information": facts.information,
+            "chance_information": facts.chance_information,
+            "assumed_segments": facts.segments,
+        }
         if len(self.raw.spread[d]):
             known["spread"] = float(self.raw.spread[d][s])
         return known
