@@ -120,10 +120,7 @@ def _legend(table: ScoreTable) -> str:
     if any(score.ci for score in cells):
         legend += " Under each score: its 95 % interval over documents."
     if any(score.spread is not None for score in cells):
-        legend += (
-            " ±: how far the expected error varies over segmentations that the text makes likely "
-            "(standard deviation)."
-        )
+        legend += " ±: standard deviation over segmentations that the text makes likely."
     parts = [score for row in table.documents or () for score in row.metrics.values()]
     if any(score.weight is not None for score in parts):
         legend += " ×: what a document counts for in the corpus's score, where that is not 1."

@@ -70,12 +70,12 @@ def _posterior_notes(systems: Sequence[SystemScores], chosen: Chosen) -> list[st
             uninformed.setdefault(key, []).append(name)
     return [
         *(
-            f"{listed(names)}: about {segments} segments a document are assumed; add length=N, "
-            "units a segment, if you know better."
+            f"{listed(names)}: {segments} segments a document assumed; give length=N, units a "
+            "segment, if you know better."
             for segments, names in assumed.items()
         ),
         *(
-            f"{listed(names)}: rests on the prior. The text adds {found} nats a boundary to it, "
+            f"{listed(names)}: this rests on the prior. The text adds {found} nats a boundary to it, "
             f"its units in random order {chance}; information is more than {INFORMED:g} times that."
             for (found, chance), names in uninformed.items()
         ),
