@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 
 import reffree
 from reffree.corpus import Corpus, Document
+from reffree.errors import InputError
 from reffree.report.score import render
+from reffree.scoring import attribution_kernel, compiled, engine
 from reffree.scoring.attribution import explain_document
+from reffree.scoring.attribution_kernel import lay_out
 from reffree.scoring.metrics import parse_metrics
 from reffree.segmentation import Segmentation
 from tests.properties import examples
@@ -120,3 +123,35 @@ def test_explanations_as_text_and_tables():
     assert len(csv) == 1 + 2 * (3 + 1) + 2 * (2 + 1)
     markdown = render(table, "md", color=False, width=None)
     assert "| doc | near | arp_pair | boundary | 4 |" in markdown
+
+
+def test_neighbours_are_made_a_part_at_a_time(monkeypatch):
+    made = []
+
+    def watched(*arguments):
+        made.append(arguments[-1].shape)
+        return lay_out(*arguments)
+
+    monkeypatch.setattr(engine, "FEW_MASSES", 0)
+    monkeypatch.setattr(attribution_kernel, "lay_out", watched)
+    x, metrics = planted(), parse_metrics(["arp_pair", "segrefree", "sag:shuffles=2"])
+    hyps = [Segmentation(m) for m in ((5, 5, 5, 5), (20,), (4, 1, 15), (1,) * 20)]
+    plenty = explain_document(x, hyps, metrics)
+    whole, made[:] = [*made], []
+    # 21 segments at most: 32 bytes each, a quarter of the memory.
+    assert explain_document(x, hyps, metrics, memory=4 * 32 * 21 * 3) == plenty
+    assert sum(rows for rows, _ in made) == 2 * sum(rows for rows, _ in whole)  # band, then scores
+    assert max(rows for rows, _ in made) <= 3
+
+
+def test_what_would_take_hours_is_refused_before_it_starts(monkeypatch):
+    monkeypatch.setattr(compiled, "SMALL", 0)
+    monkeypatch.setattr(compiled, "MOST_MEASURED", 1000)
+    monkeypatch.setattr(compiled, "sweep_tables", lambda *_: pytest.fail("it has started"))
+    with pytest.raises(
+        InputError, match="document 'long': found 20 hypotheses of 20 units"
+    ) as info:
+        explain_document(
+            planted(), [Segmentation((20,))], parse_metrics(["arp_pair"]), memory=1, name="long"
+        )
+    assert "--memory" in str(info.value)

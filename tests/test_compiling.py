@@ -162,7 +162,10 @@ def test_a_folder_that_others_can_write_is_not_used(start, code, tmp_path, which
 @pytest.mark.parametrize("which", ["folder", "file"])
 def test_what_belongs_to_another_user_is_not_used(start, code, which):
     for path in [code[0].parent] if which == "folder" else code:
-        os.chown(path, 65534, 65534)
+        try:
+            os.chown(path, 65534, 65534)
+        except OSError:
+            pytest.skip("no other user here to give it to")
     hits, notes = start()
     assert hits == 0
     assert len(notes) == (which == "folder")

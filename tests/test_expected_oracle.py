@@ -10,6 +10,7 @@ import pytest
 from tests.oracles.expected import (
     METRICS,
     Table,
+    autocorrelation,
     best_segmentation,
     boundary_probabilities,
     count_constant,
@@ -102,14 +103,16 @@ def test_word_steps() -> None:
 def test_gain_of_two_blocks() -> None:
     # x = ±(½, -½): v = ½, D' = 1, 1/D = 1 - ¼; lag 1: (1 - 1 + 1)/3 + ¼.
     y = [[1, 0], [1, 0], [0, 1], [0, 1]]
-    assert source_parameters(y) == pytest.approx((1 / 2, 4 / 3, 1 + 2 * (1 / 3 + 1 / 4)))
-    s = sqrt(2 / 3) * 6 / 13
-    gain = gain_table(y)
+    v, dimension, correlations = source_parameters(y)
+    assert (v, dimension, *correlations) == pytest.approx((1 / 2, 4 / 3, 1 / 3 + 1 / 4))
+    # Two segments of two steps explain all of the one correlation there is.
+    s = sqrt(2 / 3)
+    gain = gain_table(y, 2)
     assert gain[0, 1] == pytest.approx(s * (1 / 3 - 2 / 3 * log(3 / 2)))
     assert gain[0, 2] == pytest.approx(s * (1 / 2 * 2 - 2 / 3 * log(2)))
     assert gain[1, 3] == pytest.approx(s * -2 / 3 * log(2))
     assert gain[1, 4] == pytest.approx(s * (3 / 5 * 1 / 3 - 2 / 3 * log(5 / 2)))
-    evidence = evidence_table(y)
+    evidence = evidence_table(y, 2)
     assert [evidence[i, i + 2] for i in range(3)] == pytest.approx([s / 3, -2 * s / 3, s / 3])
     assert [evidence[i, i + 1] for i in range(4)] == pytest.approx([0] * 4, abs=1e-12)
     assert evidence[0, 4] == 0
@@ -117,17 +120,30 @@ def test_gain_of_two_blocks() -> None:
 
 def test_dimension_has_a_limit() -> None:
     # Orthogonal steps: D' = m - 1, hence D = m(m - 1), at most 2000; no autocorrelation.
-    assert source_parameters(np.eye(12)) == pytest.approx((11 / 12, 132, 1))
-    assert source_parameters(np.eye(46)) == pytest.approx((45 / 46, 2000, 1))
+    assert source_parameters(np.eye(12))[:2] == pytest.approx((11 / 12, 132))
+    assert source_parameters(np.eye(46))[:2] == pytest.approx((45 / 46, 2000))
 
 
 def test_autocorrelation_ends() -> None:
     # Lag l of eight +1 and eight -1: 16 - l pairs, l of them differ. m / 4 = 4 is not reached.
     blocks = [[1.0]] * 8 + [[-1.0]] * 8
-    expected = 1 + 2 * (13 / 15 + 10 / 14 + 7 / 13 + 3 / 16)
-    assert source_parameters(blocks) == pytest.approx((1, 16 / 15, expected))
+    assert source_parameters(blocks)[2] == pytest.approx(
+        [13 / 15 + 1 / 16, 10 / 14 + 1 / 16, 7 / 13 + 1 / 16]
+    )
     # Alternating: lag 1 is negative, the positive lag 2 does not count.
-    assert source_parameters([[1.0], [-1.0]] * 8) == pytest.approx((1, 16 / 15, 1))
+    assert source_parameters([[1.0], [-1.0]] * 8)[2] == []
+
+
+def test_what_segments_explain_is_no_noise() -> None:
+    # Lags 1 and 2 share a segment of four steps with e^-½ 5/4 and e^-1 3/2; near is two steps.
+    shared = [exp(-0.5) * 5 / 4, exp(-1) * 3 / 2, exp(-1.5) * 7 / 4]
+    assert autocorrelation([0.3 * s for s in shared], 4) == pytest.approx(1)
+    # The second lag limits what is explained; of the first, the rest is noise.
+    c = [0.5, 0.2 * shared[1]]
+    assert autocorrelation(c, 4) == pytest.approx(1 + 2 * (0.5 - 0.2 * shared[0]))
+    # Without correlations up to half a segment nothing is explained.
+    assert autocorrelation([0.5], 4) == pytest.approx(2)
+    assert autocorrelation([], 4) == 1
 
 
 @pytest.mark.parametrize(
@@ -135,7 +151,7 @@ def test_autocorrelation_ends() -> None:
 )
 def test_identical_vectors_say_nothing(y: np.ndarray) -> None:
     assert source_parameters(y) is None
-    assert gain_table(y) == evidence_table(y) == flat_table(len(y))
+    assert gain_table(y, 2) == evidence_table(y, 2) == flat_table(len(y))
 
 
 def test_scorer_counts_where_a_stretch_ends() -> None:
@@ -186,7 +202,7 @@ def test_prior_counts_are_binomials() -> None:
 @pytest.mark.parametrize(("K", "found"), [(1.0, 1.02), (1.3, 1.3), (4.0, 4.0), (9.0, 7.5)])
 def test_probabilities_sum_to_one_and_the_count_is_expected(K: float, found: float) -> None:
     for scale in (0, 1, 40):
-        evidence = {k: scale * x for k, x in evidence_table(random_embeddings(8)).items()}
+        evidence = {k: scale * x for k, x in evidence_table(random_embeddings(8), 3).items()}
         probabilities = posterior(evidence, 8, K)
         assert sum(probabilities.values()) == pytest.approx(1)
         assert count_moments(probabilities)[0] == pytest.approx(found, abs=1e-9)
@@ -240,7 +256,7 @@ def test_nodes_heed_evidence_unless_the_length_is_known() -> None:
     plain, told = nodes(16, 16), nodes(16, 16, None, lambda K: 5 * K)
     for (K, weight, k), (_, other, window) in zip(plain, told, strict=True):
         ratio = other / weight / (told[3][1] / plain[3][1])
-        assert ratio == pytest.approx(exp(2 * (K - plain[3][0])))
+        assert ratio == pytest.approx(exp(1.75 * (K - plain[3][0])))
         assert k == window
     assert nodes(16, 16, 5, lambda K: 5 * K) == nodes(16, 16, 5)
 
@@ -334,15 +350,15 @@ def test_sources_add_up() -> None:
     probabilities = [0.5, 0.1, 0.7, 0.5]
     evidence, counts = evidence_and_nodes(embeddings, terms, probabilities, n=n)
     parts = [
-        evidence_table(embedding_steps(embeddings)),
-        evidence_table(word_steps(terms)),
+        evidence_table(embedding_steps(embeddings), 2),
+        evidence_table(word_steps(terms), 2),
         scorer_table(probabilities),
     ]
     for stretch in every_stretch(n):
-        assert evidence[stretch] == pytest.approx(sum(part[stretch] for part in parts))
+        assert evidence(2)[stretch] == pytest.approx(sum(part[stretch] for part in parts))
     # The number of segments heeds the embedding, by its gain, and no other source.
-    gain = gain_table(embedding_steps(embeddings))
-    assert counts == nodes(n, n, None, lambda K: count_evidence(gain, n, K))
+    steps = embedding_steps(embeddings)
+    assert counts == nodes(n, n, None, lambda K: count_evidence(gain_table(steps, K), n, K))
     assert evidence_and_nodes(None, terms, probabilities, n=n)[1] == nodes(n, n)
 
 

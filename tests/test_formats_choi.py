@@ -161,6 +161,11 @@ def test_round_trip(tmp_path_factory, blocks_of):
     assert load(folder.with_name("d0.ref")) == single
 
 
+def test_long_ids_are_cut_to_what_a_file_name_may_have():
+    for id, kept in (("x" * 200, 200), ("x" * 201, 200), ("é" * 150, 100), ("xé" + "é" * 99, 100)):
+        assert file_names([id]) == [f"{id[:kept]}.ref"]
+
+
 @given(st.lists(st.text(min_size=1, max_size=120), unique=True, max_size=12))
 def test_file_names_are_safe_and_unique(ids):
     names = file_names(ids)

@@ -364,7 +364,7 @@ def test_binary_files_are_called_so(file, name, content, found, remedy):
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_utf16_without_a_mark(file, encoding):
-    assert refusal(file('{"id": "a"}\n'.encode(encoding))) == (
+    assert refusal(file('{\t"id": "a"}\n'.encode(encoding))) == (
         "c.jsonl: found what looks like UTF-16 without a byte-order mark; expected UTF-8; save "
         "the file as UTF-8"
     )

@@ -34,6 +34,7 @@ from reffree.perturbation.kinds import (
     Removal,
     Replacement,
     Transposition,
+    _rounded,
     label,
     parse_perturbation,
 )
@@ -425,12 +426,17 @@ def test_seeds_kinds_sources_and_documents_have_random_numbers_of_their_own():
         for document in perturb_corpus(corpus, "removal", 10, seed, source).documents
     ]
     assert len(set(drawn)) == len(drawn) == 8
+    assert list(perturb_corpus(corpus, "removal", 10).segmentations) == drawn[:2]
+
+
+def test_a_whole_number_is_not_rounded_and_a_fraction_is_its_chance():
+    assert [_rounded(2.0, draw) for draw in (0.0, 0.5, np.nextafter(1, 0))] == [2, 2, 2]
+    assert [_rounded(2.25, draw) for draw in (0.0, 0.2, 0.25, 0.9)] == [3, 3, 2, 2]
 
 
 def test_totals_are_over_the_corpus():
     corpus = corpus_of(*GOLDS)
     system = perturb_corpus(corpus, "removal", 3)
-    assert system == perturb_corpus(corpus, "removal", 3, seed=0, source="gold")
     assert system.name == "removal_3"
     assert [len(segmentation) for segmentation in system.segmentations] == [1, 1, 1, 2, 1, 1]
     assert system.done == Edits(removed=2 + 3 + 3 + 1)

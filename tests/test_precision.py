@@ -190,3 +190,19 @@ def test_half_precision_neighbours_are_one(dtype):
     bumped = x.clone()
     bumped.view(torch.int16)[1, 0] += 1  # the next representable number
     assert score_document(bumped, [[2, 2]])["arp_std"].item() == 0
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, np.float32, np.float64])
+@pytest.mark.parametrize("path", [nullcontext, by_torch])
+def test_parallel_vectors_of_any_type_have_no_angle(dtype, path):
+    x = np.outer(np.arange(1, 12), [1, 7, 3, 5, 11]).astype(dtype)
+    with path():
+        scores = score_document(x, [[4, 7], [6, 5], [2, 1, 8]], ["arp_cos", "arp_pair"])
+    assert scores["arp_cos"].tolist() == scores["arp_pair"].tolist() == [0, 0, 0]
+
+
+def test_whole_numbers_are_told_apart():
+    """The least difference there is, of large numbers."""
+    x = np.full((8, 3), 1 << 30, dtype=np.int64)
+    x[4:, 0] += 1
+    assert score_document(x, [[4, 4]])["silhouette"].item() == 1

@@ -32,7 +32,8 @@ with warnings.catch_warnings():
     # segeval's docstrings have invalid escapes.
     warnings.simplefilter("ignore")
     import segeval
-    import segeval.ml  # which segeval would import when it is first used
+    import segeval.data  # segeval would import these when they are first used
+    import segeval.ml
     from nltk.metrics.segmentation import ghd as nltk_ghd
 
 NEAR_MISSES = {

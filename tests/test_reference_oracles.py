@@ -50,7 +50,8 @@ from tests.properties import examples
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # segeval compares with literals through "is"
     import segeval
-    import segeval.ml  # which segeval would import when it is first used
+    import segeval.data  # segeval would import these when they are first used
+    import segeval.ml
     from nltk.metrics import segmentation as nltk_segmentation
 
 REFERENCE = [2, 3, 5]

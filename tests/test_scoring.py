@@ -366,3 +366,18 @@ def test_gpu_equals_cpu():
     for name, values in score_document(x.cuda(), masses).items():
         assert values.is_cuda
         assert_allclose(values.cpu(), score_document(x, masses, [name])[name], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "losses", "neutral", "worst"),
+    [
+        *((name, {-1: 1, 0: 0.5, 1: 0}, 0, -1) for name in ("arp_std", "arp_pair", "arp_cos")),
+        ("silhouette", {-1: 1, 0: 0.5, 1: 0}, 0, -1),
+        ("segrefree", {0: 0, 0.7: 0.7, 3: 3}, None, 10),
+        ("sag", {-1: 2, 0: 1, 0.25: 0.75}, 0, -1),
+    ],
+)
+def test_losses_of_raw_scores(name, losses, neutral, worst):
+    orientation = parse_metric(name).orientation
+    assert {raw: orientation.loss(raw) for raw in losses} == pytest.approx(losses)
+    assert (orientation.neutral, orientation.worst) == (neutral, worst)

@@ -13,11 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from reffree.errors import InputError
 from reffree.scoring import sag, search
+from reffree.scoring.engine import score_documents
 from reffree.scoring.layout import Layout
+from reffree.scoring.metrics import parse_metrics
 from reffree.scoring.pairs import Units
 from reffree.scoring.sag import Sag
-from reffree.scoring.search import largest_gains, search_gains
+from reffree.scoring.search import largest_gains, search_document, search_gains
+from reffree.scoring.vectors import Vectors
 from tests.oracles.search import (
     best_gain,
     every_segmentation,
@@ -381,3 +385,37 @@ def test_shuffles_are_those_of_the_definition():
     for n in (1, 5, 30):
         expected = np.stack(orders(n, 3, seed=7))
         assert (search._shuffles(n, 3, 7).numpy() == expected).all()
+
+
+@pytest.mark.parametrize("shuffles", [0, -3, 10_001, 1_000_000_000])
+def test_shuffles_are_bounded(shuffles):
+    with pytest.raises(InputError, match=f"found shuffles={shuffles} .*expected 1 to 10000"):
+        parse_metrics([f"sag:shuffles={shuffles}"])
+
+
+@pytest.mark.parametrize("n", [12, 600])
+@pytest.mark.parametrize("scale", [1e-304, 1e-150, 1e150, 1e304, 1.7e308])
+def test_vectors_of_any_scale_can_be_pooled(scale, n):
+    """Raw scores do not change, and a thousand documents' weights have a finite sum of squares."""
+    x = np.random.default_rng(n).uniform(-1, 1, size=(n, 3))
+    masses = [[n // 2, n - n // 2], [n // 3, n - n // 3]]
+    metrics = parse_metrics(["sag:shuffles=3"])
+    (plain,) = score_documents([x], [masses], metrics).values()
+    (scaled,) = score_documents([x * scale], [masses], metrics).values()
+    assert_allclose(scaled.documents[0], plain.documents[0], rtol=1e-9)
+    weights = scaled.weights[0].numpy()
+    assert (weights > 0).all()
+    assert np.isfinite(1000 * np.square(weights)).all()
+    assert_allclose(weights[1] / weights[0], (plain.weights[0][1] / plain.weights[0][0]).item())
+
+
+def test_long_documents_are_measured_from_their_mean(monkeypatch):
+    """Pairs of all units would take the square of their number."""
+    x = torch.randn(90, 4, generator=torch.Generator().manual_seed(3), dtype=torch.float64) + 5
+    exact = search_document(Vectors.of(x), 1, n_shuffles=1, seed=0).whole
+    monkeypatch.setattr(search, "LONGEST", 50)
+    monkeypatch.setattr(search, "WHOLE", 40)
+    assert search_document(Vectors.of(x), 1, n_shuffles=1, seed=0).whole == pytest.approx(exact)
+    assert exact == pytest.approx(whole(x))
+    noise = (torch.ones(90, 4) + 1e-7 * torch.rand(90, 4)).float()
+    assert search_document(Vectors.of(noise), 5, n_shuffles=1, seed=0).whole == 0

@@ -7,6 +7,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +15,10 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.errors import InputError, OptionError, UnknownNameError
+from reffree.seeds import rng_for
 from reffree.study.statistics.coefficients import COEFFICIENTS, correlation
 from reffree.study.statistics.curves import band, min_max, monotonicity
+from reffree.study.statistics.estimate import Extent, estimated, undefined, without_interval
 from reffree.study.statistics.evaluation import (
     CORPUS_MEASURES,
     DOCUMENT_MEASURES,
@@ -23,6 +26,7 @@ from reffree.study.statistics.evaluation import (
 )
 from reffree.study.statistics.expected import expected_scores
 from reffree.study.statistics.intervals import (
+    Interval,
     centred,
     percentile,
     percentile_interval,
@@ -35,6 +39,7 @@ from reffree.study.statistics.permutation import permutation_test
 from reffree.study.statistics.scores import MeanOverDocuments, PooledOverDocuments
 from reffree.study.statistics.williams import williams
 from reffree.study.statistics.within import TieCalibratedAccuracy, WithinCorrelation
+from reffree.study.table import DECIMALS
 from tests.oracles import statistics as oracle
 from tests.properties import examples
 
@@ -543,6 +548,28 @@ def test_resamples_have_as_many_documents_as_the_corpus():
 # Expected scores ------------------------------------------------------------------------------
 
 
+def test_expected_scores_are_the_posterior_draws_of_their_formula():
+    """Of the same random numbers, with noise that exceeds the scores in no direction."""
+    rng = np.random.default_rng(21)
+    point = rng.normal(size=(2, 9)) * [[1.0], [5.0]] + [[3.0], [-2.0]]
+    resampled = point[:, None] + 0.3 * rng.normal(size=(2, 30, 9)) * [[[1.0]], [[5.0]]]
+    found = expected_scores(point, resampled, 12, np.random.default_rng(5))
+    size, middle = point.std(1)[:, None], point.mean(1)[:, None]
+    m = (point - middle) / size
+    e = (resampled - point[:, None]) / size[..., None]
+    e = e - e.mean(2, keepdims=True)
+    e = (e - e.mean(1, keepdims=True)) * np.sqrt(12 / 11)
+    noise = sum(np.outer(x, x) for x in e.reshape(2, -1).T) / (30 * 8)
+    for draw, normal in enumerate(np.random.default_rng(5).standard_normal((30, 8, 2))):
+        root = np.linalg.cholesky(m @ m.T / 8)
+        scores = root @ np.linalg.inv(normal.T @ normal / 8) @ root.T
+        share = noise @ np.linalg.inv(scores)
+        assert np.linalg.eigvals(share).max() < 1
+        roots = [scipy.linalg.sqrtm(v) for v in (noise - share @ noise, noise)]
+        expected = m - share @ m + roots[0] @ np.linalg.inv(roots[1]) @ e[:, draw]
+        assert_allclose(found[:, draw], expected * size + middle, rtol=0, atol=1e-5)
+
+
 def test_without_noise_expected_scores_are_the_scores():
     rng = np.random.default_rng(11)
     point = rng.normal(size=(2, 6))
@@ -711,6 +738,13 @@ def test_tests_take_the_systems_all_three_have(study):
     test = study.permutation_test("x", "z", "y", "pearson")
     assert (test.systems, test.permutations, test.undefined) == (9, 1000, 0)
     assert 0 < test.p <= 1
+    x, z = (study._metrics[name].contributions for name in "xz")
+    gold = study._corpus.scores["y"]
+    assert test == permutation_test(x, z, gold, "pearson", rng_for(3, "permutations"))
+    assert test.difference == pytest.approx(
+        -study.permutation_test("z", "x", "y", "pearson").difference
+    )
+    assert abs(test.difference) > 0.01
     beside = study.williams_test("x", "z", "y", "pearson")
     assert beside.n == 9
     r = [
@@ -760,12 +794,48 @@ def test_undefined_documents_and_resamples_are_counted(study):
     assert found.undefined_resamples > 20
 
 
+def test_soft_pairwise_accuracy_has_an_interval_inside_its_range():
+    rng = np.random.default_rng(1)
+    quality = np.arange(5.0)[:, None]
+    x, y = (side * quality + rng.normal(size=(5, 12)) for side in (1, -1))
+    metrics = {"x": x, "y": y, "z": -y}
+    study = MetaEvaluation(
+        {name: MeanOverDocuments(v) for name, v in metrics.items()}, seed=0, resamples=200
+    )
+    low, high = study.corpus("x", "y", "spa").ci
+    assert 0 <= low < 0.1 > high
+    low, high = study.corpus("x", "z", "spa").ci
+    assert 0.9 < low < high <= 1
+    low, high = study.corpus_difference("x", "z", "y", "spa").ci
+    assert low < 0 < high
+
+
 def test_systems_without_a_common_document_have_no_soft_pairwise_accuracy():
     values = np.random.default_rng(0).normal(size=(4, 20))
     values[0, :10] = values[1, 10:] = NAN
     study = MetaEvaluation({"a": MeanOverDocuments(values)}, seed=0, resamples=20)
     assert study.corpus("a", "a", "spa").reason == "two systems have no document in common"
     assert study.corpus("a", "a", "kendall").value == 1
+
+
+def test_output_is_rounded_and_undefined_resamples_are_those_there_were():
+    extent = Extent(systems=5, documents=7, undefined=2)
+    resampled = np.array([NAN, 0.5, 0.25, NAN])
+    interval = Interval(-1 / 3, 2 / 3, 1 / 7)
+    found = estimated(1 / 3, interval, resampled, extent, is_difference=True, epsilon=1 / 9)
+    numbers = {"value": 1 / 3, "ci": [-1 / 3, 2 / 3], "p": 1 / 7, "epsilon": 1 / 9}
+    rounded = {k: np.round(v, DECIMALS).tolist() for k, v in numbers.items()}
+    counts = {"systems": 5, "documents": 7, "undefined": 2, "undefined_resamples": 2}
+    reasons = {"reason": None, "ci_reason": None}
+    assert found.to_dict() == rounded | counts | reasons
+    none = {"ci": None, "ci_reason": "why"} | counts | {"undefined_resamples": 0}
+    assert undefined("why", extent).to_dict() == none | {"value": None, "reason": "why"}
+    plain = without_interval(1 / 3, "why", extent).to_dict()
+    assert plain == none | {"value": round(1 / 3, DECIMALS), "reason": None}
+    beside = estimated(1 / 3, interval, resampled, extent, is_difference=False)
+    assert (beside.p, beside.epsilon) == (None, None)
+    lost = estimated(1 / 3, None, resampled, extent, is_difference=True)
+    assert (lost.ci, lost.p, lost.ci_reason[:12]) == (None, None, "undefined in")
 
 
 def test_output_has_no_nan_and_keeps_what_is_there(study):

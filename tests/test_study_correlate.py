@@ -19,6 +19,7 @@ from reffree.study.encoder_speed import measure_speed
 from reffree.study.encoders import compare_encoders
 from reffree.study.pool import COHESION, LEXICAL, PERTURBED, complete_pool
 from reffree.study.progress import Timed, no_progress
+from reffree.study.registry import TABLES
 from reffree.study.result import StudyResult
 from reffree.study.score import score
 from reffree.study.sentinels import sentinel_scores
@@ -214,6 +215,7 @@ def test_noise_is_not():
 def test_result_reads_back_and_repeats(result):
     text = render(result, "json")
     assert StudyResult.from_dict(json.loads(text)) == result
+    assert {table.name for table in result.tables} <= set(TABLES["correlate"])
     assert render(correlate({"c": CORPUS}, **ARGUMENTS), "json") == text
     other = correlate({"c": CORPUS}, seed=1, **ARGUMENTS)
     assert render(other, "json") != text

@@ -11,7 +11,6 @@ from reffree.cli.correlation import CorrelationOptions, correlating_of, correlat
 from reffree.cli.encoding_options import several_encoders
 from reffree.cli.file_options import corpora_argument, output_options, reading_options
 from reffree.cli.scoring_options import embeddings_option, system_of_one_corpus
-from reffree.study.registry import check_table
 
 
 @click.command(name="correlate")
@@ -29,6 +28,8 @@ def command(**given: Unpack[CorrelationOptions]) -> None:
     gold, random, perturbed, lexical and cohesion-seeking ones are added. Systems that seek cohesion
     in the embedding space are reported apart: on them a low loss means little.
     """
+    from reffree.study.registry import check_table
+
     check_table("correlate", given["table"])
     inputs = StudyInputs.of(given)
 

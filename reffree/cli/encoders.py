@@ -10,7 +10,6 @@ from reffree.cli.corpora import StudyInputs
 from reffree.cli.correlation import CorrelationOptions, correlating_of, correlation_options
 from reffree.cli.encoding_options import several_encoders
 from reffree.cli.file_options import corpora_argument, output_options, reading_options
-from reffree.study.registry import check_table
 
 
 @click.command(name="encoders")
@@ -32,6 +31,8 @@ def command(measure: bool, **given: Unpack[CorrelationOptions]) -> None:
     made with every encoder and scored with every other. --no-measure leaves out speed and memory,
     which no two runs measure alike.
     """
+    from reffree.study.registry import check_table
+
     check_table("encoders", given["table"])
     inputs = StudyInputs.of(given)
 

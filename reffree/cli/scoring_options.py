@@ -9,7 +9,7 @@ import click
 from reffree.bounds import MOST_SEED, check_whole, parse_bytes
 from reffree.cli.options import Decorator, together
 from reffree.errors import shorten
-from reffree.limits import check_limit
+from reffree.limits import LIMITS, VARIABLE, check_limit
 
 
 def metric_option(text: str) -> Decorator:
@@ -75,7 +75,8 @@ result_options = together(
         type=click.IntRange(min=1),
         callback=_draws,
         metavar="N",
-        help="Hold every score against N random orders of the same segment lengths: z and p.",
+        help="Hold every score against N random orders of the same segment lengths: z and p. At "
+        f"most {LIMITS['null_draws']:,}; {VARIABLE}=null_draws=N allows more.",
     ),
     click.option(
         "--explain",
@@ -119,7 +120,9 @@ run_options = together(
         "--memory",
         callback=_bytes,
         metavar="SIZE",
-        help="What scoring may use, such as 2G or 500M.  [default: a quarter of what is free]",
+        help="What scoring's tables may take, such as 2G or 500M, beside the program, its encoder, "
+        "the vectors and the hypotheses. Changes time, but no score.  "
+        "[default: a quarter of what is free]",
     ),
     seed_option,
     click.option("--short", is_flag=True, help="Abbreviate the signature."),

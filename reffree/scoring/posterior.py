@@ -20,6 +20,7 @@ corpora, with their standard deviation of 0.40 in the logarithm; the gain of the
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -58,9 +59,10 @@ INTERCEPT, SLOPE, SPREAD = 0.66, 0.25, 0.40
 SPREAD_OF_LENGTH = 0.2
 """Standard deviation of the log number of segments where a length is given."""
 
-COUNT_EVIDENCE = 0.4
+COUNT_EVIDENCE = 0.35
 """What the embedding's gain counts for among numbers of segments. It sees every level of topics, so
-at full weight it chooses the finest; at none, clear cases such as Choi's texts are not seen."""
+at full weight it chooses the finest; at none, clear cases such as Choi's texts are not seen. Of
+0.1, 0.2, 0.3 and 0.4, correlations with Pk on any four of five corpora choose 0.3 or 0.4."""
 
 FEWEST = 1.02
 """The least number of segments that is considered: almost surely one."""
@@ -92,23 +94,22 @@ class Posterior:
     def __init__(
         self,
         n_units: int,
-        coherences: list[Coherence],
+        coherences: Sequence[Coherence],
         *,
         length: float | None = None,
-        count_gain: Floats | None = None,
-        boundary_log_odds: list[Floats] | None = None,
+        counts: Coherence | None = None,
+        boundary_log_odds: Sequence[Floats] = (),
     ) -> None:
-        """Take a table of evidence for every source, and what each boundary's log odds add."""
+        """Take the coherence that each source sees, and what each boundary's log odds add.
+
+        ``counts`` is the source whose gains say how many segments there are, if no length does.
+        """
         self.n_units = n_units
         self.edges = step_edges(n_units)
-        m = len(self.edges) - 1
-        self._evidence = sum((c.evidence for c in coherences), start=np.zeros((m, m)))
-        for odds in boundary_log_odds or []:
-            self._evidence += odds[:, None]
-        log_length = np.log(np.arange(1, m + 1))
-        self._table = self._evidence + log_length
-        gains = None if count_gain is None or length is not None else count_gain + log_length
-        self.nodes = self._make_nodes(gains, length)
+        self._coherences = coherences
+        self._log_odds = sum(boundary_log_odds, start=np.zeros(len(self.edges) - 1))[:, None]
+        self._log_length = np.log(np.arange(1, len(self.edges)))
+        self.nodes = self._make_nodes(None if length is not None else counts, length)
 
     @classmethod
     def of(
@@ -127,8 +128,8 @@ class Posterior:
             reading: the text, and what trained scorers say.
             length: expected units per segment.
             evidence: ``embedding``, ``words``, ``scorer:FOLDER`` or ``all``.
-            order: to put the steps in, with the weight that their evidence has in their own: what
-                there is to be found by chance.
+            order: to put the steps in, their evidence tempered as in their own order: what there
+                is to be found by chance.
         """
         n = len(embeddings)
         wanted = ("embedding", "words", "scorer") if evidence == "all" else (evidence,)
@@ -147,7 +148,7 @@ class Posterior:
             n,
             [source for source in (vectors, words) if source is not None],
             length=length,
-            count_gain=None if vectors is None else vectors.gain,
+            counts=vectors,
             boundary_log_odds=odds,
         )
 
@@ -202,8 +203,9 @@ class Posterior:
         for which, node in enumerate(self.nodes):
             rows = uniform[node_of == which]
             if len(rows):
-                forward(self._table, node.log_weight, sums)
-                ends = draw_ends(self._table, sums, rows)
+                table = self._evidence(node.segments) + self._log_length
+                forward(table, node.log_weight, sums)
+                ends = draw_ends(table, sums, rows)
                 gaps = np.zeros((len(rows), self.n_units - 1), dtype=np.bool_)
                 gaps[:, self.edges[1:-1] - 1] = ends[:, :-1]
                 drawn.append((node, masses_from_gaps(gaps)))
@@ -219,7 +221,15 @@ class Posterior:
         windows = np.array([node.window for node in self.nodes], dtype=np.int64)
         return sums, windows, self.weights
 
-    def _make_nodes(self, gains: Floats | None, length: float | None) -> list[Node]:
+    def _evidence(self, segments: float) -> Floats:
+        """Evidence of all sources, tempered for an assumed number of segments."""
+        m = len(self.edges) - 1
+        total = np.zeros((m, m)) + self._log_odds
+        for source in self._coherences:
+            total += source.temper(m / segments) * source.evidence
+        return total
+
+    def _make_nodes(self, counts: Coherence | None, length: float | None) -> list[Node]:
         n, m = self.n_units, len(self.edges) - 1
         if m < 2:
             return []
@@ -239,14 +249,16 @@ class Posterior:
             prior_guess = weight_for(none, segments, prior_guess, sums)
             prior = forward_without_evidence(m, prior_guess)
             score = -(z**2) / 2
-            if gains is not None:
+            if counts is not None:
+                gains = counts.temper(m / segments) * counts.gain + self._log_length
                 gain_guess = weight_for(gains, segments, gain_guess, sums)
                 found = forward(gains, gain_guess, sums)
                 score += COUNT_EVIDENCE * (
                     _log_share(found, gain_guess) - _log_share(prior, prior_guess)
                 )
-            guess = weight_for(self._table, segments, guess, sums)
-            made.append(self._node(segments, window, guess, prior, prior_guess))
+            evidence = self._evidence(segments)
+            guess = weight_for(evidence + self._log_length, segments, guess, sums)
+            made.append(self._node(evidence, segments, window, guess, prior, prior_guess))
             scores.append(score)
         weights = np.exp(np.array(scores) - max(scores, default=0.0))
         weights /= weights.sum() if len(made) else 1.0
@@ -254,6 +266,7 @@ class Posterior:
 
     def _node(
         self,
+        evidence: Floats,
         segments: float,
         window: int,
         log_weight: float,
@@ -262,14 +275,13 @@ class Posterior:
     ) -> Node:
         m = len(self.edges) - 1
         before, after = np.empty(m + 1), np.empty(m + 1)
-        total, mean, _ = forward(self._table, log_weight, before)
-        backward(self._table, log_weight, after)
+        table = evidence + self._log_length
+        total, mean, _ = forward(table, log_weight, before)
+        backward(table, log_weight, after)
         # Units a window apart are one of two numbers of steps apart.
         size = int(self.edges[1])
         lags = np.array([window // size, window // size + 1])
-        boundary, shared, expected = segment_sums(
-            self._table, self._evidence, log_weight, before, after, lags
-        )
+        boundary, shared, expected = segment_sums(table, evidence, log_weight, before, after, lags)
         first = np.arange(self.n_units - window)
         lag = (first + window) // size - first // size
         information = expected + (log_weight - prior_weight) * mean - (total - prior[0])

@@ -142,6 +142,7 @@ class _Search:
         self.whole = _within(unsegmented, own)  # (b,) W0
         self._vectors = [x[:n] for x, n in zip(units.vectors, units.length.tolist(), strict=True)]
         self._known = [units.vectors.new_zeros(1) for _ in range(b)]
+        self._rounding: list[float] = units.rounding.tolist()
         self._n_shuffles = n_shuffles
         self._seed = seed
 
@@ -159,6 +160,7 @@ class _Search:
             ],
             n_shuffles=self._n_shuffles,
             seed=self._seed,
+            rounding=[self._rounding[i] for i in short],
         )
         for i, values in zip(short, found, strict=True):
             self._known[i] = values

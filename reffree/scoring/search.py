@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,7 +41,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reffree.parallel import together
-from reffree.scoring.pairs import squared_distances
+from reffree.scoring.pairs import rounding_of, squared_distances
 
 if TYPE_CHECKING:
     from reffree.scoring.vectors import Vectors
@@ -70,7 +71,12 @@ SIMILAR = 1.25
 
 
 def search_gains(
-    vectors: list[Tensor], k_max: list[int], *, n_shuffles: int, seed: int
+    vectors: list[Tensor],
+    k_max: list[int],
+    *,
+    n_shuffles: int,
+    seed: int,
+    rounding: list[float] | None = None,
 ) -> list[Tensor]:
     """Mean over shuffles of the largest gain that ``k`` boundaries reach, ``k = 0 … k_max``.
 
@@ -82,6 +88,7 @@ def search_gains(
         k_max: largest number of boundaries wanted for each document, less than its units.
         n_shuffles: shuffles averaged.
         seed: of the shuffles.
+        rounding: of each document's type as it was given: see `rounding_of`; else of its vectors'.
 
     Returns:
         One float64 tensor per document, of ``k_max + 1`` gains.
@@ -90,16 +97,18 @@ def search_gains(
     >>> search_gains([units], [3], n_shuffles=64, seed=0)[0].round(decimals=2).tolist()
     [0.0, 0.5, 0.81, 1.0]
     """
+    noise = [rounding_of(x.dtype) for x in vectors] if rounding is None else rounding
     if vectors and vectors[0].device.type in COMPILED_DEVICES:
-        return [_on_cpu(x, k, n_shuffles, seed) for x, k in zip(vectors, k_max, strict=True)]
+        given = zip(vectors, k_max, noise, strict=True)
+        return [_on_cpu(x, k, n_shuffles, seed, own) for x, k, own in given]
     gains = [torch.empty(0)] * len(vectors)
     for batch in _batches([len(x) for x in vectors]):
         documents = [vectors[i].detach().double() for i in batch]
-        wanted = max(k_max[i] for i in batch)
+        wanted, own = max(k_max[i] for i in batch), [noise[i] for i in batch]
         if len(documents[0]) > WHOLE:
-            found = [_long_gains(documents[0], wanted, n_shuffles, seed)]
+            found = [_long_gains(documents[0], wanted, n_shuffles, seed, own)]
         else:
-            found = list(_exact_gains(documents, wanted, n_shuffles, seed))
+            found = list(_exact_gains(documents, wanted, n_shuffles, seed, own))
         for i, values in zip(batch, found, strict=True):
             gains[i] = values[: k_max[i] + 1]
     return gains
@@ -130,11 +139,11 @@ def search_document(vectors: Vectors, k_max: int, *, n_shuffles: int, seed: int)
     return Searched(whole, _gains_from_windows(vectors, whole, squared, k_max, n_shuffles, seed))
 
 
-def _on_cpu(x: Tensor, k_max: int, n_shuffles: int, seed: int) -> Tensor:
+def _on_cpu(x: Tensor, k_max: int, n_shuffles: int, seed: int, rounding: float) -> Tensor:
     """Gains of one document on the scale of the vectors as given."""
     from reffree.scoring.vectors import Vectors
 
-    vectors = Vectors.of(x)
+    vectors = replace(Vectors.of(x), rounding=rounding)
     found = search_document(vectors, k_max, n_shuffles=n_shuffles, seed=seed)
     vectors.discard()
     return torch.from_numpy(np.ldexp(found.gains, 2 * vectors.exponent))
@@ -260,10 +269,13 @@ def _segment_costs(squared: Tensor) -> Tensor:
     return torch.addcmul(nothing, pairs, share)  # (b, n, n)
 
 
-def _exact_gains(documents: list[Tensor], k_max: int, n_shuffles: int, seed: int) -> Tensor:
+def _exact_gains(
+    documents: list[Tensor], k_max: int, n_shuffles: int, seed: int, rounding: list[float]
+) -> Tensor:
     """Mean over shuffles of the largest gains of documents of similar length."""
     length = torch.tensor([len(x) for x in documents], device=documents[0].device)
-    squared = _pairs(torch.nn.utils.rnn.pad_sequence(documents, batch_first=True), length)
+    padded = torch.nn.utils.rnn.pad_sequence(documents, batch_first=True)
+    squared = _pairs(padded, length, rounding)
     b, n, _ = squared.shape
     # Padding stays where it is.
     orders = torch.arange(n, device=squared.device).repeat(b, n_shuffles, 1)  # (b, shuffles, n)
@@ -280,19 +292,21 @@ def _exact_gains(documents: list[Tensor], k_max: int, n_shuffles: int, seed: int
     return torch.cat(parts, 1).mean(1)  # (b, k_max + 1)
 
 
-def _long_gains(document: Tensor, k_max: int, n_shuffles: int, seed: int) -> Tensor:
+def _long_gains(
+    document: Tensor, k_max: int, n_shuffles: int, seed: int, rounding: list[float]
+) -> Tensor:
     """Exact for few boundaries, from windows for many."""
     n = len(document)
     whole = (document - document.mean(0)).square().sum()
     k = torch.arange(k_max + 1, dtype=document.dtype, device=document.device)
     few = min(k_max, ANCHOR)
     if n <= LONGEST:
-        exact = _exact_gains([document], few, n_shuffles, seed)[0]
+        exact = _exact_gains([document], few, n_shuffles, seed, rounding)[0]
         excess = exact / torch.where(whole > 0, whole, 1.0) - k[: few + 1] / (n - 1)
     else:
-        excess = _window_excess(document, LONGEST, few, n_shuffles, seed)
+        excess = _window_excess(document, LONGEST, few, n_shuffles, seed, rounding)
     if k_max > ANCHOR:
-        rough = _window_excess(document, WHOLE, k_max, n_shuffles, seed)
+        rough = _window_excess(document, WHOLE, k_max, n_shuffles, seed, rounding)
         missed = (excess[-1] - rough[ANCHOR]) / torch.where(rough[ANCHOR] > 0, rough[ANCHOR], 1.0)
         many = rough * (1 + missed * ANCHOR / k.clamp(min=ANCHOR))
         excess = torch.cat([excess, many[ANCHOR + 1 :]])
@@ -300,7 +314,12 @@ def _long_gains(document: Tensor, k_max: int, n_shuffles: int, seed: int) -> Ten
 
 
 def _window_excess(
-    document: Tensor, most_units: int, k_max: int, n_shuffles: int, seed: int
+    document: Tensor,
+    most_units: int,
+    k_max: int,
+    n_shuffles: int,
+    seed: int,
+    rounding: list[float],
 ) -> Tensor:
     """Gain over chance, as a fraction of ``W0``, from windows of the shuffled document.
 
@@ -315,7 +334,7 @@ def _window_excess(
     parts = []
     for window in torch.split(windows, max(1, ELEMENTS // (size * max(size, d)))):
         length = torch.full((len(window),), size, device=document.device)
-        squared = _pairs(document[window], length)
+        squared = _pairs(document[window], length, rounding * len(window))
         whole = squared.sum((1, 2))[:, None] / (2 * size)
         gains = largest_gains(squared, length, k_window)
         parts.append(torch.cat([gains, whole], 1))
@@ -329,13 +348,18 @@ def _window_excess(
     return torch.lerp(excess[below], excess[above], place - below)  # (k_max + 1,)
 
 
-def _pairs(x: Tensor, length: Tensor) -> Tensor:
-    """Squared distances between the units of each document; finite in the padding."""
+def _pairs(x: Tensor, length: Tensor, rounding: list[float]) -> Tensor:
+    """Squared distances between the units of each document; finite in the padding.
+
+    Those that rounding alone can make are 0.
+    """
     is_unit = torch.arange(x.shape[1], device=x.device) < length[:, None]  # (b, n)
     mean = x.sum(1, keepdim=True) / length[:, None, None]
     centred = torch.where(is_unit[:, :, None], x - mean, 0.0)  # (b, n, d)
     everything = slice(0, x.shape[1])
-    return squared_distances(x, centred, everything, everything)  # (b, n, n)
+    squared = squared_distances(x, centred, everything, everything)  # (b, n, n)
+    scale = x.square().sum(2) * torch.tensor(rounding, dtype=x.dtype, device=x.device)[:, None]
+    return squared.masked_fill_(squared <= scale[:, :, None] + scale[:, None], 0.0)
 
 
 def _shuffles(n: int, n_shuffles: int, seed: int) -> Tensor:

@@ -38,7 +38,8 @@ class Vectors:
     def of(cls, document: Tensor) -> Vectors:
         """Take the vectors to float64; the caller's tensor is not touched."""
         # Not by torch, which would start threads for a tenth of a millisecond's work.
-        known = document.detach() if document.dtype != torch.bfloat16 else document.detach().float()
+        known = document.detach().cpu()
+        known = known.float() if known.dtype == torch.bfloat16 else known
         given = np.ascontiguousarray(known.numpy(), dtype=np.float64)
         n, d = given.shape
         rows, memory = _aligned(n, -(-d // LANES) * LANES)

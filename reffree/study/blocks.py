@@ -1,7 +1,8 @@
 """Documents scored a block at a time: how a corpus is cut, and what remains of a block.
 
-Blocks depend on the documents alone, not on files, machines or memory, so that every way to run
-them adds the same numbers in the same order.
+Blocks depend on the documents alone, not on files, machines or memory. A document's scores do not
+depend on its block, and what is added up over documents is added exactly or in their order: on one
+machine, a corpus in one block and in many gives the same bits, given the same vectors.
 """
 
 from __future__ import annotations

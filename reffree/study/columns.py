@@ -75,7 +75,7 @@ class ReferenceFree:
             part.value,
             part.raw,
             reason=None if part.value is not None else self._reason(segmentation),
-            weight=None if weight == 1.0 else weight,
+            weight=None if weight in (0.0, 1.0) else weight,
             segments=tuple(
                 self._part(float(x)) for x in self.raw.segments[d][s][: len(segmentation)]
             )

@@ -62,7 +62,7 @@ def correlate(
         seed: of random systems, perturbations, resamples and permutations.
         resamples: of documents, for intervals.
         embeddings: vectors by corpus instead of encoders.
-        memory: bytes that scoring may use; a quarter of what is free by default.
+        memory: bytes that scoring lays out at most, beside vectors; a quarter of those free.
         short_signature: abbreviate the signature.
         progress: called as stages start.
         **encoding: how to encode: see `EncoderOptions`.

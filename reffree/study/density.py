@@ -88,7 +88,7 @@ def density(
         unsegmented: what a document without a boundary scores, as in `reffree.score`.
         seed: of the bootstrap, of random scores and of shuffles.
         short_signature: abbreviate the signature.
-        memory: bytes that scoring may use; a quarter of what is free by default.
+        memory: bytes that scoring lays out at most, beside vectors; a quarter of those free.
         progress: called as stages start.
         **encoding: which encoder, and how: see `EncoderOptions`.
     """

@@ -70,7 +70,7 @@ def diagnose(
         embeddings: arrays of every document by corpus, instead of an encoder.
         seed: of damages, resamples and shuffles.
         short_signature: abbreviate the signature.
-        memory: bytes that scoring may use; a quarter of what is free by default.
+        memory: bytes that scoring lays out at most, beside vectors; a quarter of those free.
         progress: called as stages start.
         **encoding: which encoder, and how: see `EncoderOptions`.
     """

@@ -68,7 +68,7 @@ def compare_encoders(
         texts: documents of each corpus whose text goes into the result.
         seed: of everything random.
         resamples: of documents, for intervals.
-        memory: bytes that scoring may use; a quarter of what is free by default.
+        memory: bytes that scoring lays out at most, beside vectors; a quarter of those free.
         short_signature: abbreviate the signature.
         progress: called as stages start.
         **encoding: how to encode: see `EncoderOptions`.

@@ -75,8 +75,9 @@ def _posterior_notes(systems: Sequence[SystemScores], chosen: Chosen) -> list[st
             for segments, names in assumed.items()
         ),
         *(
-            f"{listed(names)}: this rests on the prior. The text adds {found} nats a boundary to it, "
-            f"its units in random order {chance}; information is more than {INFORMED:g} times that."
+            f"{listed(names)}: this rests on the prior. The text adds {found} nats a boundary to "
+            f"it, its units in random order {chance}; information is more than {INFORMED:g} times "
+            "that."
             for (found, chance), names in uninformed.items()
         ),
     ]

@@ -84,7 +84,7 @@ def perturbation_study(
         unsegmented: what a document without a boundary scores, as in `reffree.score`.
         seed: of perturbations, bootstrap and tests.
         short_signature: abbreviate the signature.
-        memory: bytes that scoring may use; a quarter of what is free by default.
+        memory: bytes that scoring lays out at most, beside vectors; a quarter of those free.
         progress: called as stages start.
         **encoding: which encoder, and how: see `EncoderOptions`.
     """

@@ -63,7 +63,7 @@ def score(
             and the best place for one more (implies ``per_document``).
         seed: of the bootstrap, of the null and of shuffles.
         short_signature: abbreviate the signature.
-        memory: bytes that scoring may use; a quarter of what is free by default.
+        memory: bytes that scoring lays out at most, beside vectors; a quarter of those free.
         progress: called as stages start.
         **encoding: which encoder, and how: see `EncoderOptions`.
     """

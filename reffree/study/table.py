@@ -115,7 +115,7 @@ class PartScore:
     value: float | None
     raw: float | None
     reason: str | None = None  # why it is undefined
-    weight: float | None = None  # in the corpus mean, where documents do not count equally
+    weight: float | None = None  # in the corpus mean; none is 1, or the average where it has none
     segments: tuple[PartScore, ...] | None = None
     null: NullTest | None = None
     spread: float | None = None  # of an expected error over draws

@@ -72,12 +72,15 @@ def random_masses(rng: np.random.Generator, n: int) -> list[int]:
 
 
 def random_vectors(rng: np.random.Generator, n: int, d: int, dtype: type) -> np.ndarray:
-    """Topics, repeated units, zero vectors, lengths that differ."""
+    """Topics, units that are repeated or nearly so, zero vectors, lengths that differ."""
     x = rng.normal(size=(n, d)) + 2 * np.repeat(rng.normal(size=(n // 5 + 1, d)), 5, axis=0)[:n]
     if rng.random() < 0.3:
         x *= 10.0 ** rng.integers(-3, 3, size=(n, 1))
     if rng.random() < 0.4:
         x[rng.integers(n, size=n // 3)] = x[int(rng.integers(n))]
+    if rng.random() < 0.4:
+        near = rng.integers(n, size=n // 3)
+        x[near] = x[int(rng.integers(n))] + 1e-5 * rng.normal(size=(len(near), d))
     if rng.random() < 0.3:
         x[rng.integers(n, size=n // 6 + 1)] = 0
     return np.rint(3 * x).astype(dtype) if dtype is np.int64 else x.astype(dtype)

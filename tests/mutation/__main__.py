@@ -11,6 +11,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -53,10 +54,15 @@ TESTS = {
     "reffree/corpus": "corpus segmentation formats_jsonl",
     "reffree/selection": "selection",
     "reffree/perturbation/": "perturbation",
-    "reffree/scoring/search": "search",
     "reffree/scoring/attribution": "attribution",
-    "reffree/scoring/": "scoring compiled oracles precision attribution search",
+    "reffree/scoring/sag": "search",
+    "reffree/scoring/search": "search",
+    "reffree/scoring/vectors": "search precision",
+    "reffree/scoring/": "scoring compiled precision",
 }
+# Kernels run as Python where they have the fault; these are slow that way, and are compiled anew.
+COMPILED = ("reffree/scoring/",)
+MACHINE_CODE = "machine-code"
 LIBRARIES = ("numpy", "scipy.stats", "torch", "numba", "pytest")
 SLOWER = 4  # times as long as without a fault is too long, and some seconds for the start
 PATIENCE = 20.0
@@ -82,11 +88,7 @@ def copied_tree(folder: Path) -> Path:
 
 
 def run_tests(tree: Path, tests: list[str], compiled: bool) -> None:
-    """Be the process that runs the tests of a copied tree, in this copy of a process.
-
-    Compiled functions run as Python where they have the fault: numba keeps machine code, and does
-    not see that what a function calls has changed.
-    """
+    """Be the process that runs the tests of a copied tree, in this copy of a process."""
     os.setsid()
     log = os.open(tree / "log.txt", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
     os.dup2(log, 1)
@@ -96,6 +98,7 @@ def run_tests(tree: Path, tests: list[str], compiled: bool) -> None:
         "PYTHONPATH": str(tree),
         "PYTHONPYCACHEPREFIX": str(tree / "bytecode"),
         "REFFREE_CACHE_DIR": str(tree / "cache"),
+        "NUMBA_CACHE_DIR": str(tree / MACHINE_CODE),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -106,6 +109,7 @@ def run_tests(tree: Path, tests: list[str], compiled: bool) -> None:
     import numba
     import pytest
 
+    numba.config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]
     if not compiled:
         os.environ["NUMBA_DISABLE_JIT"] = "1"
         numba.config.DISABLE_JIT = 1
@@ -141,6 +145,31 @@ def write_module(tree: Path, path: Path, text: str) -> None:
         bytecode.unlink()
 
 
+def is_kernel(text: str) -> bool:
+    """Whether a module's functions are compiled."""
+    return "njit" in text or "intrinsic" in text
+
+
+def importers(tree: Path, module: str) -> list[Path]:
+    """A kernel and all kernels that import it, directly or not."""
+    paths = (tree / "reffree").rglob("*.py")
+    texts = {path: text for path in paths if is_kernel(text := path.read_text())}
+    found = [tree / module]
+    for path in found:
+        dotted = ".".join(path.relative_to(tree).with_suffix("").parts)
+        package, _, name = dotted.rpartition(".")
+        wanted = re.compile(rf"from {dotted} import|from {package} import .*\b{name}\b")
+        found += [at for at, text in texts.items() if at not in found and wanted.search(text)]
+    return found
+
+
+def forget_machine_code(tree: Path, modules: list[Path]) -> None:
+    """Remove what numba compiled: it does not see that what a function calls has changed."""
+    for module in modules:
+        for code in (tree / MACHINE_CODE).glob(f"*/{module.stem}.*.nb?"):
+            code.unlink()
+
+
 def first_failure(tree: Path) -> str:
     """The test that noticed, as pytest's log names it."""
     lines = (tree / "log.txt").read_text(errors="replace").splitlines()
@@ -167,7 +196,8 @@ def examined(module: str, tree: Path, faults: list[Mutant]) -> list[dict[str, ob
     """What happens to each mutant of a module."""
     tests, path = files_for(module), tree / module
     text = path.read_text()
-    compiled = "njit" not in text
+    compiled = not is_kernel(text) or module.startswith(COMPILED)
+    callers = importers(tree, module) if is_kernel(text) else []
     began = time.monotonic()
     if not passed(tree, tests, compiled, 900.0):
         click.echo((tree / "log.txt").read_text(errors="replace"), err=True)
@@ -177,6 +207,7 @@ def examined(module: str, tree: Path, faults: list[Mutant]) -> list[dict[str, ob
     judged = json.loads(JUDGED.read_text()).get(module, {})
     for fault in faults:
         write_module(tree, path, fault.source())
+        forget_machine_code(tree, callers)
         survived = passed(tree, tests, compiled, seconds)
         end = judged.get(fault.label, "survived") if survived else "killed"
         by = None if survived else first_failure(tree)
@@ -184,6 +215,7 @@ def examined(module: str, tree: Path, faults: list[Mutant]) -> list[dict[str, ob
         rows.append(row)
         click.echo(f"{module}:{fault.line}  {end if survived else by}  {fault.label}")
     write_module(tree, path, text)
+    forget_machine_code(tree, callers)
     return rows
 
 

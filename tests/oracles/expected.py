@@ -29,6 +29,7 @@ Posterior = dict[Masses, float]
 Node = tuple[float, float, int]
 Mixture = list[tuple[float, int, Posterior]]
 Metric = Callable[[Sequence[int], Sequence[int], int], float]
+Evidence = Table | Callable[[float], Table]
 
 
 # Segmentations and steps ----------------------------------------------------------------------
@@ -104,8 +105,8 @@ def word_steps(units: Sequence[Sequence[str]], b: int | None = None) -> NDArray[
     return steps_of(vectors, b)
 
 
-def source_parameters(y: ArrayLike) -> tuple[float, float, float] | None:
-    """(v, D, T): variance, effective dimension, autocorrelation; None if the source says nothing.
+def source_parameters(y: ArrayLike) -> tuple[float, float, list[float]] | None:
+    """(v, D, c): variance, effective dimension, correlations; None if the source says nothing.
 
     ``y`` has one row per step.
     """
@@ -118,38 +119,55 @@ def source_parameters(y: ArrayLike) -> tuple[float, float, float] | None:
         return None
     participation = n2**2 / sum(float(x[i] @ x[j]) ** 2 for i in range(m) for j in range(m))
     dimension = 1 / max(1 / participation - 1 / m, 1 / 2000)
-    autocorrelation = 1.0
+    correlations = []
     for lag in range(1, min(max(2, m // 4), m)):
         products = [float(x[i] @ x[i + lag]) for i in range(m - lag)]
         c = sum(products) / len(products) / v + 1 / m
         if c <= 0:
             break
-        autocorrelation += 2 * c
-    return v, dimension, autocorrelation
+        correlations.append(c)
+    return v, dimension, correlations
 
 
-def gain_table(y: ArrayLike) -> Table:
-    """The tempered log Bayes factor of a common mean for every stretch; 0 if nothing is said."""
+def autocorrelation(correlations: Sequence[float], length: float) -> float:
+    """T: 1 + 2 * the correlations that segments of about ``length`` steps leave unexplained.
+
+    Steps l apart share a segment with probability exp(-2 l / length) (1 + l / length); segments
+    explain as much as fits under the correlations up to half a segment apart, nothing if those are
+    not known that far.
+    """
+    lags = range(1, len(correlations) + 1)
+    shared = [exp(-2 * lag / length) * (1 + lag / length) for lag in lags]
+    near = max(1, round(length / 2))
+    explained = 0.0
+    if len(correlations) >= near:
+        explained = min(correlations[i] / shared[i] for i in range(near))
+    left = [max(0.0, c - explained * s) for c, s in zip(correlations, shared, strict=True)]
+    return 1 + 2 * sum(left)
+
+
+def gain_table(y: ArrayLike, K: float) -> Table:
+    """The log Bayes factor of a common mean for every stretch, tempered for K segments."""
     y = np.array(y, dtype=np.float64)
     parameters = source_parameters(y)
     if parameters is None:
         return flat_table(len(y))
-    v, dimension, autocorrelation = parameters
+    v, dimension, correlations = parameters
     x = y - y.mean(axis=0)
     gain = {}
     for start, stop in every_stretch(len(y)):
         length = stop - start
         total = x[start:stop].sum(axis=0)
         coherence = float(total @ total) / (length * v)
-        gain[start, stop] = (sqrt(dimension / 2) / autocorrelation) * (
+        gain[start, stop] = (sqrt(dimension / 2) / autocorrelation(correlations, len(y) / K)) * (
             length / (length + 2) * coherence - 2 / 3 * log(1 + length / 2)
         )
     return gain
 
 
-def evidence_table(y: ArrayLike) -> Table:
+def evidence_table(y: ArrayLike, K: float) -> Table:
     """Gain less the mean gain of the stretches of the same length."""
-    gain = gain_table(y)
+    gain = gain_table(y, K)
     evidence = {}
     for start, stop in gain:
         same_length = [value for (i, j), value in gain.items() if j - i == stop - start]
@@ -304,7 +322,7 @@ def nodes(
         if k >= n:
             logs.append((K, -inf, k))
         elif length is None and A is not None:
-            logs.append((K, -(z**2) / 2 + 0.4 * A(K), k))
+            logs.append((K, -(z**2) / 2 + 0.35 * A(K), k))
         else:
             logs.append((K, -(z**2) / 2, k))
     largest = max(value for _, value, _ in logs)
@@ -322,29 +340,30 @@ def evidence_and_nodes(
     n: int,
     length: float | None = None,
     b: int = 1,
-) -> tuple[Table, list[Node] | None]:
-    """All sources given, put together for a document of n units."""
+) -> tuple[Evidence, list[Node] | None]:
+    """All sources given, put together for a document of n units: evidence by K, and nodes."""
     m = ceil(n / b)
-    tables = []
-    A = None
-    if embeddings is not None:
-        steps = embedding_steps(embeddings, b)
-        gain = gain_table(steps)
-        tables.append(evidence_table(steps))
+    steps = [] if embeddings is None else [embedding_steps(embeddings, b)]
+    steps += [] if terms is None else [word_steps(terms, b)]
+    fixed = [] if probabilities is None else [scorer_table(probabilities)]
 
-        def A(K: float) -> float:
-            return count_evidence(gain, m, K)
+    def evidence(K: float) -> Table:
+        return added(m, [*(evidence_table(y, K) for y in steps), *fixed])
 
-    if terms is not None:
-        tables.append(evidence_table(word_steps(terms, b)))
-    if probabilities is not None:
-        tables.append(scorer_table(probabilities))
-    return added(m, tables), nodes(n, m, length, A)
+    def A(K: float) -> float:
+        return count_evidence(gain_table(steps[0], K), m, K)
+
+    return evidence, nodes(n, m, length, None if embeddings is None else A)
 
 
-def mixture(evidence: Table, m: int, counts: Sequence[Node]) -> Mixture:
+def mixture(evidence: Evidence, m: int, counts: Sequence[Node]) -> Mixture:
     """The posterior of every node that has a weight."""
-    return [(weight, k, posterior(evidence, m, K)) for K, weight, k in counts if weight > 0]
+    return [(weight, k, posterior(at(evidence, K), m, K)) for K, weight, k in counts if weight > 0]
+
+
+def at(evidence: Evidence, K: float) -> Table:
+    """Evidence for K segments."""
+    return evidence if isinstance(evidence, dict) else evidence(K)
 
 
 # Scores ---------------------------------------------------------------------------------------
@@ -408,13 +427,13 @@ def boundary_probabilities(mixed: Mixture, n: int, b: int = 1) -> list[float]:
     return [sum(weight * p[gap] for weight, p in by_node) for gap in range(n - 1)]
 
 
-def information(evidence: Table, m: int, counts: Sequence[Node]) -> float:
+def information(evidence: Evidence, m: int, counts: Sequence[Node]) -> float:
     """KL of posterior and prior in nats per expected boundary, averaged over the nodes."""
     total = 0.0
     for K, weight, _ in counts:
         if weight > 0:
             before = prior(m, K)
-            after = posterior(evidence, m, K)
+            after = posterior(at(evidence, K), m, K)
             kl = sum(p * log(p / before[masses]) for masses, p in after.items() if p > 0)
             total += weight * kl / (K - 1)
     return total

@@ -1,0 +1,241 @@
+"""How far can each score be trusted? Every reference-free metric against gold-based ones.
+
+Corpora are files of the user's own, each with ``gold`` or several annotators' ``golds``; none comes
+with reffree. Those with gold and few systems get the pool of ``reffree correlate``; those with
+systems of their own are judged on these. Writes ``benchmarks/results/truth.json`` and a chart
+beside it; ``--table`` prints that file as markdown.
+
+    python benchmarks/truth.py wiki50.jsonl choi.jsonl qmsum.jsonl --encoder wordllama
+    python benchmarks/truth.py --table
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import reffree
+from reffree.corpus import GOLD, Corpus
+from reffree.encoders.options import EncoderOptions
+from reffree.scoring.evidence import Reading
+from reffree.scoring.posterior import Posterior
+from reffree.seeds import rng_for
+from reffree.segmentation import Segmentation
+from reffree.segmenters.base import Inputs
+from reffree.segmenters.naive import Even, Random
+from reffree.study.correlation.cases import Case, Settings, make_case, score_case
+from reffree.study.pool import ENOUGH_SYSTEMS, Member
+from reffree.study.progress import no_progress
+from reffree.study.vectors import corpus_vectors
+
+RESULTS = Path(__file__).parent / "results" / "truth.json"
+CHART = RESULTS.with_suffix(".svg")
+GOLD_BASED = ("pk", "windowdiff", "boundary_similarity")
+FREE = ("expected_pk", "arp_cos", "arp_pair", "silhouette", "segrefree", "sag")
+MEASURES = ("pearson", "kendall", "spa")
+POOLS = ("independent", "cohesion", "all")
+DENSITIES = (2, 3, 4, 6, 8, 12, 16, 24)
+EVERY = (3, 5, 8, 12, 20, 40)
+
+
+def cases(path: str, encoder: str, *, with_length: bool) -> tuple[Case, float]:
+    """Score all systems of a corpus; also return its mean gold segment."""
+    corpus = reffree.load(path)
+    golds = [g for d in corpus for g in d.references]
+    length = sum(g.n_units for g in golds) / sum(map(len, golds))
+    known = (f"expected_pk:length={length:.3g}",) if with_length else ()
+    settings = Settings(
+        (*FREE[:1], *known, *FREE[1:], *GOLD_BASED),
+        *("auto", (), "neutral", "macro", 0, 1000, None, no_progress),
+    )
+    options = EncoderOptions(encoder=encoder)
+    if GOLD in corpus.hypotheses:
+        return make_case(Path(path).stem, corpus, None, options, settings), length
+    members = [Member(name, "given", "independent") for name in corpus.hypotheses]
+    embedded = corpus_vectors(corpus, None, options, no_progress)
+    return score_case(Path(path).stem, corpus, members, embedded, options, settings), length
+
+
+def agreement(case: Case, length: float) -> list[dict[str, Any]]:
+    """Every metric and sentinel against every gold-based metric, in every pool."""
+    rows = []
+    own = len(case.members) > ENOUGH_SYSTEMS and all(m.kind == "given" for m in case.members)
+    for pool, found in case.pools.items():
+        if pool not in (("all",) if own else POOLS):
+            continue
+        for metric in (*case.free, *case.sentinels):
+            for gold in GOLD_BASED:
+                for measure in MEASURES:
+                    estimate = found.corpus(metric, gold, measure)  # type: ignore[arg-type]
+                    rows.append(
+                        {
+                            "corpus": case.corpus,
+                            "encoder": case.encoder,
+                            "pool": "given" if own else pool,
+                            "metric": "expected_pk:length" if ":length" in metric else metric,
+                            "is_sentinel": metric in case.sentinels,
+                            "gold": gold,
+                            "measure": measure,
+                            "value": estimate.value,
+                            "ci": None if estimate.ci is None else list(estimate.ci),
+                            "systems": estimate.systems,
+                            "length": round(length, 2),
+                        }
+                    )
+    return rows
+
+
+def blind_cuts(case: Case) -> dict[str, Any]:
+    """Whether even or random cuts of any density beat gold or the best segmenter."""
+    corpus = Corpus(case.scored.corpus.documents)
+    embedded = case.scored.embedded
+    assert embedded is not None
+    systems = {m.system: m for m in case.members}
+    reads = [s for s, m in systems.items() if m.kind in ("lexical", "cohesion")]
+    pk = case.losses["pk"].values.mean(1)
+    order = list(case.scored.systems)
+    best = min(reads, key=lambda s: pk[order.index(s)])
+    blind = {
+        **{f"even:k={k}": Even(k=k)(Inputs(corpus)) for k in DENSITIES},
+        **{f"even:every={e}": Even(every=e)(Inputs(corpus)) for e in EVERY},
+        **{f"random:p=1/{e}": Random(p=1 / e)(Inputs(corpus)) for e in EVERY},
+        "one boundary anywhere": tuple(_one_boundary(len(d.units), d.id) for d in corpus),
+    }
+    hypotheses = {GOLD: corpus.hypotheses[GOLD], best: corpus.hypotheses[best], **blind}
+    totals = dict.fromkeys(hypotheses, 0.0)
+    n = 0
+    for d, document in enumerate(corpus):
+        posterior = Posterior.of(embedded.vectors[d], Reading(document.units))
+        if posterior.is_defined:
+            n += 1
+            for name, segmentations in hypotheses.items():
+                masses = np.array([segmentations[d].masses])
+                totals[name] += float(posterior.expected_pk(masses)[0])
+    means = {name: total / n for name, total in totals.items()}
+    lowest = min(blind, key=lambda name: means[name])
+    return {
+        "corpus": case.corpus,
+        "encoder": case.encoder,
+        "gold": means[GOLD],
+        "segmenter": best,
+        "best": means[best],
+        "blind": lowest,
+        "blind_value": means[lowest],
+    }
+
+
+def _one_boundary(n_units: int, document: str) -> Segmentation:
+    at = int(rng_for(0, "one boundary", document).integers(1, max(2, n_units)))
+    return Segmentation.from_boundaries([at] if n_units > 1 else [], n_units)
+
+
+def table(results: dict[str, Any]) -> str:
+    """Markdown of a results file."""
+    lines = []
+    for gold, title in (("pk", "Pk"), ("windowdiff", "WindowDiff"), ("boundary_similarity", "B")):
+        lines += [f"Agreement with {title}, Pearson / Kendall / soft pairwise accuracy:", ""]
+        lines += _matrix([r for r in results["rows"] if r["gold"] == gold])
+    lines += ["95 % intervals of Pearson with Pk over resampled documents:", ""]
+    kept = [r for r in results["rows"] if r["gold"] == "pk" and r["measure"] == "pearson"]
+    lines += _matrix(kept, intervals=True)
+    lines += [
+        "Expected Pk of gold, of the segmenter with the lowest Pk, and of the best even or random "
+        "cut of any density:",
+        "",
+        "| corpus | encoder | gold | best segmenter | | best blind cut | |",
+        "|:--|:--|--:|:--|--:|:--|--:|",
+    ]
+    lines += [
+        f"| {r['corpus']} | {_short(r['encoder'])} | {r['gold']:.3f} | `{r['segmenter']}` "
+        f"| {r['best']:.3f} | `{r['blind']}` | {r['blind_value']:.3f} |"
+        for r in results["blind"]
+    ]
+    lines += ["", "![Pearson correlation with Pk](results/truth.svg)"]
+    return "\n".join(lines)
+
+
+def _matrix(rows: list[dict[str, Any]], *, intervals: bool = False) -> list[str]:
+    """Metrics down, corpora and pools across."""
+    columns = list(dict.fromkeys((r["corpus"], _short(r["encoder"]), r["pool"]) for r in rows))
+    metrics = list(dict.fromkeys((r["metric"], r["is_sentinel"]) for r in rows))
+    cells = {
+        (r["metric"], r["corpus"], _short(r["encoder"]), r["pool"], r["measure"]): r for r in rows
+    }
+    lines = ["| | " + " | ".join(f"{c}<br>{e}<br>{p}" for c, e, p in columns) + " |"]
+    lines.append("|:--|" + "--:|" * len(columns))
+    for metric, is_sentinel in metrics:
+        texts = []
+        for column in columns:
+            found = [cells.get((metric, *column, measure)) for measure in MEASURES]
+            if intervals:
+                ci = found[0]["ci"] if found[0] else None
+                texts.append("–" if ci is None else f"{ci[0]:.2f} to {ci[1]:.2f}")
+            else:
+                texts.append(" / ".join(_number(None if f is None else f["value"]) for f in found))
+        name = f"{metric} (sentinel)" if is_sentinel else metric
+        lines.append(f"| {name} | " + " | ".join(texts) + " |")
+    return [*lines, ""]
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _short(encoder: str) -> str:
+    return encoder.rsplit("/", 1)[-1]
+
+
+def draw(results: dict[str, Any]) -> None:
+    """Pearson correlation with Pk: a row of dots per metric, a panel per corpus and pool."""
+    import altair as alt
+
+    rows = [
+        {**r, "panel": f"{r['corpus']}, {r['pool']}", "encoder": _short(r["encoder"])}
+        for r in results["rows"]
+        if r["gold"] == "pk" and r["measure"] == "pearson" and r["metric"] != "random_score"
+    ]
+    order = list(dict.fromkeys(r["metric"] for r in rows))
+    base = alt.Chart(alt.Data(values=rows))  # type: ignore[no-untyped-call]
+    dots = base.mark_point(filled=True, size=60).encode(
+        x=alt.X("value:Q", title="Pearson with Pk", scale=alt.Scale(domain=[-1, 1])),
+        y=alt.Y("metric:N", sort=order, title=None),
+        color=alt.Color("encoder:N", title="encoder"),
+    )
+    rule = base.mark_rule(color="#999").encode(x=alt.datum(0))
+    chart = alt.layer(rule, dots).properties(width=190, height=150)
+    chart.facet("panel:N", columns=4).save(str(CHART))
+
+
+def main() -> None:
+    """Run the study, or print the table of the last run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpora", nargs="*", help="corpus files with gold or golds")
+    parser.add_argument("--encoder", action="append", help="may be repeated; wordllama and minilm")
+    parser.add_argument("--table", action="store_true", help="print the last results")
+    arguments = parser.parse_args()
+    if arguments.table:
+        print(table(json.loads(RESULTS.read_text())))
+        return
+    if not arguments.corpora:
+        parser.error("name at least one corpus")
+    results: dict[str, Any] = {"version": reffree.__version__, "rows": [], "blind": []}
+    for path in arguments.corpora:
+        for encoder in arguments.encoder or ["wordllama", "minilm"]:
+            start = time.perf_counter()
+            case, length = cases(path, encoder, with_length=True)
+            results["rows"] += agreement(case, length)
+            if GOLD in case.scored.corpus.hypotheses:
+                results["blind"].append(blind_cuts(case))
+            print(f"{path} {encoder}: {time.perf_counter() - start:.0f} s", flush=True)
+            RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+    draw(results)
+    print(table(results))
+
+
+if __name__ == "__main__":
+    main()

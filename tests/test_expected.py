@@ -1,0 +1,264 @@
+"""Expected errors: sums over all segmentations against enumeration, and what they must not do."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from reffree.errors import InputError
+from reffree.masses import mass_matrix
+from reffree.reference import pk, windowdiff
+from reffree.scoring import evidence as evidence_module
+from reffree.scoring.engine import score_document, score_documents
+from reffree.scoring.evidence import Reading, embedding_coherence, word_coherence
+from reffree.scoring.expected import (
+    ExpectedBoundarySimilarity,
+    ExpectedPk,
+    ExpectedWF1,
+    ExpectedWindowDiff,
+)
+from reffree.scoring.metrics import parse_metric, parse_metrics
+from reffree.scoring.posterior import Posterior
+from reffree.words import Lexicon
+from tests.oracles import expected as oracle
+from tests.properties import examples
+
+METRICS = (ExpectedPk, ExpectedWindowDiff, ExpectedBoundarySimilarity, ExpectedWF1)
+NOUNS = ["garden", "tax", "boat", "violin", "engine", "recipe"]
+
+
+@st.composite
+def documents(draw, max_units=9):
+    """Vectors with topics, repeats, zeros, and text of a few nouns."""
+    n = draw(st.integers(1, max_units))
+    d = draw(st.integers(1, 5))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kind = draw(st.sampled_from(["noise", "topics", "identical", "zeros", "repeats"]))
+    x = rng.standard_normal((n, d))
+    if kind == "topics":
+        x = 0.3 * x + np.repeat(rng.standard_normal((n, d)), rng.integers(1, 5, n), axis=0)[:n]
+    elif kind == "identical":
+        x = np.tile(x[:1], (n, 1))
+    elif kind == "zeros":
+        x = x * rng.integers(0, 2, (n, 1))
+    elif kind == "repeats":
+        x = x[rng.integers(0, n, n)]
+    dtype = draw(st.sampled_from([np.float64, np.float32, np.float16]))
+    units = [" ".join(rng.choice(NOUNS, rng.integers(0, 4))) for _ in range(n)]
+    return x.astype(dtype), units
+
+
+def enumerated(x, units, length, evidence):
+    """The oracle's evidence and nodes for what `Posterior.of` is given."""
+    lexicon = Lexicon("english")
+    numbers = lexicon.terms(units)
+    terms = [numbers.ids[a:b].tolist() for a, b in itertools.pairwise(numbers.edges.tolist())]
+    return oracle.evidence_and_nodes(
+        np.asarray(x, dtype=np.float64) if evidence in ("all", "embedding") else None,
+        terms if evidence in ("all", "words") else None,
+        n=len(x),
+        length=length,
+    )
+
+
+@examples(60)
+@given(
+    documents(),
+    st.sampled_from([None, 1.0, 2.5, 40.0]),
+    st.sampled_from(["all", "embedding", "words"]),
+)
+def test_posterior_is_that_of_enumeration(document, length, evidence):
+    x, units = document
+    n = len(x)
+    posterior = Posterior.of(x, Reading(units), length=length, evidence=evidence)
+    table, nodes = enumerated(x, units, length, evidence) if n > 1 else (None, None)
+    assert posterior.is_defined == bool(nodes)
+    if not nodes:
+        return
+    mixed = oracle.mixture(table, n, nodes)
+    assert_allclose(
+        posterior.boundaries, oracle.boundary_probabilities(mixed, n), rtol=1e-6, atol=1e-8
+    )
+    every = oracle.every_segmentation(n)
+    rng = np.random.default_rng(n)
+    chosen = [every[i] for i in rng.choice(len(every), min(8, len(every)), replace=False)]
+    found = posterior.expected_pk(mass_matrix(chosen, n, "x"))
+    assert_allclose(found, [oracle.expected_pk(h, mixed) for h in chosen], rtol=1e-6, atol=1e-8)
+    assert_allclose(
+        posterior.information, oracle.information(table, n, nodes), rtol=1e-5, atol=1e-7
+    )
+    best = posterior.best()
+    least = oracle.best_segmentation(mixed, n)[1]
+    assert_allclose(oracle.expected_pk(tuple(best.tolist()), mixed), least, rtol=1e-6, atol=1e-8)
+
+
+@examples(8)
+@given(documents(max_units=8), st.sampled_from([None, 2.5]))
+def test_draws_are_those_of_the_posterior(document, length):
+    x, units = document
+    assume(len(x) > 2)
+    posterior = Posterior.of(x, Reading(units), length=length)
+    table, nodes = enumerated(x, units, length, "all")
+    mixed = oracle.mixture(table, len(x), nodes)
+    rng = np.random.default_rng(0)
+    hypothesis = (1, len(x) - 1)
+    draws = 4000
+    for metric, name in zip(
+        METRICS, ("pk", "windowdiff", "boundary_similarity", "w_f1"), strict=True
+    ):
+        made = metric(draws=draws, seed=int(rng.integers(1 << 30)))
+        masses = mass_matrix([hypothesis], len(x), "x")
+        value, spread = made._moments(posterior, masses)
+        exact = oracle.expected_metric(oracle.METRICS[name], hypothesis, mixed)
+        sd = oracle.spread(oracle.METRICS[name], hypothesis, mixed)
+        # Six standard errors: a failure by chance in a billion.
+        assert abs(value[0] - exact) <= 6 * sd / np.sqrt(draws) + 1e-9
+        assert abs(spread[0] - sd) <= 0.05
+
+
+def test_pk_by_drawing_agrees_with_the_closed_form():
+    rng = np.random.default_rng(3)
+    x = np.repeat(rng.standard_normal((6, 16)), 7, axis=0) + 0.8 * rng.standard_normal((42, 16))
+    posterior = Posterior.of(x, Reading())
+    hypotheses = mass_matrix([[7] * 6, [42], [1] * 42, [20, 22]], 42, "x")
+    metric = ExpectedPk(draws=5000)
+    drawn, spread = metric._moments(posterior, hypotheses)
+    assert_allclose(drawn, metric.scores(posterior, hypotheses), atol=6 * spread.max() / 70)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_steps_of_several_units(monkeypatch, size):
+    """A long document is read in steps; probabilities are those of the steps' edges."""
+    n, b = 11, size
+    monkeypatch.setattr(evidence_module, "MOST_STEPS", -(-n // size))
+    rng = np.random.default_rng(size)
+    x = rng.standard_normal((n, 4))
+    posterior = Posterior.of(x, Reading())
+    table, nodes = oracle.evidence_and_nodes(x, n=n, b=b)
+    m = -(-n // b)
+    mixed = oracle.mixture(table, m, nodes)
+    assert_allclose(posterior.boundaries, oracle.boundary_probabilities(mixed, n, b), atol=1e-8)
+    hypotheses = [(n,), (3, 8), (1,) * n, (5, 1, 5)]
+    found = posterior.expected_pk(mass_matrix(hypotheses, n, "x"))
+    assert_allclose(found, [oracle.expected_pk(h, mixed, b) for h in hypotheses], atol=1e-8)
+
+
+def test_trained_scorers_are_evidence():
+    n = 7
+    probabilities = np.array([0.1, 0.9, 0.2, 0.0, 1.0, 0.5])
+    x = np.ones((n, 2))
+    reading = Reading(None, {"folder": probabilities})
+    posterior = Posterior.of(x, reading, length=3, evidence="scorer:folder")
+    table, nodes = oracle.evidence_and_nodes(None, None, probabilities, n=n, length=3)
+    mixed = oracle.mixture(table, n, nodes)
+    assert_allclose(posterior.boundaries, oracle.boundary_probabilities(mixed, n), atol=1e-8)
+    assert posterior.boundaries[4] > posterior.boundaries[1] > posterior.boundaries[3]
+
+
+def test_without_evidence_nothing_is_learnt():
+    same = Posterior.of(np.ones((30, 3)), Reading(["the"] * 30))
+    assert same.information == pytest.approx(0, abs=1e-9)
+    assert_allclose(same.boundaries, same.boundaries[::-1], atol=1e-9)
+    assert embedding_coherence(np.ones((5, 3))) is None
+    assert word_coherence(["the same"] * 5) is None
+
+
+def test_topics_are_found():
+    rng = np.random.default_rng(0)
+    topics = np.repeat(rng.standard_normal((5, 64)), 12, axis=0)
+    x = topics + 0.7 * rng.standard_normal((60, 64))
+    posterior = Posterior.of(x, Reading(), length=12)
+    found = np.sort(np.argsort(posterior.boundaries)[-4:])
+    assert found.tolist() == [11, 23, 35, 47]
+    shuffled = Posterior.of(x[rng.permutation(60)], Reading(), length=12)
+    assert posterior.information > 5 * shuffled.information
+    gold, even, random = score_document(
+        x, [[12] * 5, [10] * 6, [5, 20, 9, 14, 12]], ["expected_pk"]
+    )["expected_pk"].tolist()
+    assert gold < 0.5 * min(even, random)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_too_short_for_a_window_is_undefined(n):
+    scores = score_document(np.eye(2)[:n], [[n]], [metric.name for metric in METRICS])
+    assert all(torch.isnan(value).all() for value in scores.values())
+
+
+def test_scale_and_rotation_change_nothing():
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((25, 6))
+    q, _ = np.linalg.qr(rng.standard_normal((6, 6)))
+    hypotheses = [[25], [5] * 5, [1, 24]]
+    plain, turned, huge = (
+        score_document(y, hypotheses, ["expected_pk"])["expected_pk"] for y in (x, x @ q, x * 1e150)
+    )
+    assert_allclose(turned, plain, atol=1e-9)
+    assert_allclose(huge, plain, atol=1e-9)
+
+
+def test_one_score_whatever_is_beside_it():
+    rng = np.random.default_rng(6)
+    documents = [rng.standard_normal((n, 8)).astype(np.float32) for n in (20, 5, 33)]
+    hypotheses = [[[n], [n // 2, n - n // 2]] for n in (20, 5, 33)]
+    metrics = parse_metrics(["expected_pk", "expected_windowdiff", "arp_pair"])
+    together = score_documents(documents, hypotheses, metrics, keep_spread=True)
+    for i in range(3):
+        alone = score_documents(documents[i : i + 1], [hypotheses[i][1:]], metrics[:2])
+        for name, scores in alone.items():
+            assert scores.documents[0].tolist() == together[name].documents[i][1:].tolist()
+
+
+def test_windows_are_those_of_the_node():
+    """Pk and WindowDiff of a draw take the window of the granularity it was drawn for."""
+    rng = np.random.default_rng(8)
+    posterior = Posterior.of(rng.standard_normal((20, 5)), Reading(), length=4)
+    hypothesis = mass_matrix([[8, 12]], 20, "x")
+    for metric, plain in ((ExpectedPk, pk), (ExpectedWindowDiff, windowdiff)):
+        made = metric(draws=50)
+        by_hand = [
+            plain([8, 12], row[row > 0].tolist(), k=window)
+            for window, drawn in made._draws(posterior)
+            for row in drawn
+        ]
+        value, spread = made._moments(posterior, hypothesis)
+        assert value[0] == pytest.approx(np.mean(by_hand))
+        assert spread[0] == pytest.approx(np.std(by_hand))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("expected_pk:length=0.5", "found length=0.5.*1 or more"),
+        ("expected_pk:draws=0", "found draws=0"),
+        ("expected_pk:draws=1000000000", "found draws=1000000000"),
+        ("expected_pk:evidence=vibes", "found evidence=vibes.*scorer:FOLDER"),
+    ],
+)
+def test_options_that_cannot_be(text, sentence):
+    with pytest.raises(InputError, match=sentence):
+        parse_metric(text)
+
+
+def test_evidence_that_is_not_at_hand():
+    with pytest.raises(InputError, match="vectors without text for evidence=words"):
+        score_document(np.eye(5), [[5]], ["expected_pk:evidence=words"])
+    with pytest.raises(InputError, match="no scores of there"):
+        score_document(np.eye(5), [[5]], ["expected_pk:evidence=scorer:there"])
+
+
+def test_many_hypotheses_and_long_documents():
+    rng = np.random.default_rng(9)
+    n = 50_000
+    x = rng.standard_normal((n, 4)).astype(np.float32)
+    value = score_document(x, [[n // 2, n - n // 2]], ["expected_pk"])["expected_pk"]
+    assert 0 < float(value) < 1
+    many = [[k, 60 - k] for k in rng.integers(1, 60, 10_000)]
+    scores = score_document(x[:60], many, ["expected_pk"])["expected_pk"]
+    assert len(scores) == 10_000
+    assert bool(((scores > 0) & (scores < 1)).all())
