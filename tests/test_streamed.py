@@ -19,7 +19,7 @@ from reffree.study.survey import DistinctTexts
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.properties import examples
 
-METRICS = ["arp_pair", "silhouette", "sag:shuffles=4", "pk", "w_f1", "arp_std"]
+METRICS = ["expected_pk", "arp_pair", "silhouette", "sag:shuffles=4", "pk", "w_f1", "arp_std"]
 
 
 def masses(rng, n):
