@@ -11,9 +11,9 @@ For Pk it has a closed form: with the window :math:`k` of an assumed number of s
 over :math:`u` of :math:`1 - q_u` where the hypothesis has them in one segment and of :math:`q_u`
 where it has not. The others are means over seeded draws, the same for all hypotheses.
 
-Scores come with their spread over draws; with the information, which is what the document adds to
-the prior, :math:`KL(P \| P^0)` per expected boundary averaged over numbers of segments; and with the
-information that its steps in a random order would add, tempered as in their own (see `INFORMED`).
+Scores come with their spread over draws; with the information, what the document adds to the prior,
+:math:`KL(P \| P^0)` per expected boundary; and with the information that its steps in a random
+order would add, tempered as in their own (see `INFORMED`).
 
 Undefined for documents of fewer than three units, in which no window fits.
 """
