@@ -279,7 +279,10 @@ def _density_checks(corpus: Corpus, source: str) -> Iterator[Check]:
         ratios[worst],
         f"segments of {worst!r} for each of {source!r}, the farthest of {len(ratios)}",
         rules.DENSITY(factor),
-        _if_bad(rules.DENSITY(factor), "use expected_pk or --null: other losses move with density"),
+        _if_bad(
+            rules.DENSITY(factor),
+            "use expected_pk, with a length if you know it, or --null: losses move with density",
+        ),
     )
 
 
