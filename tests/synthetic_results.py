@@ -270,6 +270,29 @@ def density(nasty="", n_thresholds=15):
     return result("density", tables, nasty=nasty)
 
 
+def granularity(nasty="", n_numbers=12):
+    rows, marks = [], []
+    systems = ("gold", "depth", f"changepoint{nasty}")
+    for corpus, gold in {"alpha": 4.5, "beta": 12.0}.items():
+        for metric in ("expected_pk", "expected_w_f1"):
+            place = {"corpus": corpus, "metric": metric}
+            for s, system in enumerate(systems):
+                numbers = [2 * 1.3**i for i in range(n_numbers)]
+                for i, segments in enumerate([*numbers, gold + s]):
+                    value = 0.3 + 0.1 * abs(math.log(segments / (gold + 2 * s)))
+                    point = "grid" if i < n_numbers else "own"
+                    row = {**place, "system": system, "point": point, "segments": segments}
+                    span = {"low": value - 0.03, "high": value + 0.04}
+                    rows.append({**row, "value": value, **span, "real": 0.1 * s})
+            marks.append({**place, "point": "assumed", "low": 2.2, "segments": 5.0, "high": 9.0})
+            marks.append({**place, "point": "gold", "low": None, "segments": gold, "high": None})
+    kinds = dict.fromkeys(("corpus", "metric", "system", "point"), "text")
+    numbers_of = dict.fromkeys(("segments", "value", "low", "high", "real"), "number")
+    of_marks = {name: "text" if isinstance(v, str) else "number" for name, v in marks[0].items()}
+    tables = [table("curves", kinds | numbers_of, rows), table("marks", of_marks, marks)]
+    return result("granularity", tables, nasty=nasty)
+
+
 def encoders(nasty=""):
     rng = random.Random(1)
     names = ("minilm", "mpnet", f"falcon-7b{nasty}")
@@ -325,4 +348,4 @@ def unknown():
     return result("somersault", [ranking(), other])
 
 
-ALL = {f.__name__: f for f in (correlate, perturb, density, encoders, diagnose)}
+ALL = {f.__name__: f for f in (correlate, perturb, density, granularity, encoders, diagnose)}

@@ -117,6 +117,7 @@ HEAVY = (
         ["encoders", "-h"],
         ["perturb", "-h"],
         ["density", "-h"],
+        ["granularity", "-h"],
         ["diagnose", "-h"],
         ["run", "-h"],
         ["report", "-h"],

@@ -20,6 +20,7 @@ EXPECTED = {
     "correlate": ["correlations", "scatter", "documents"],
     "perturb": ["perturbation-scaled", "perturbation-values"],
     "density": ["density"],
+    "granularity": ["granularity"],
     "encoders": ["correlations", "agreement", "cross"],
     "diagnose": ["noticed"],
 }
@@ -113,6 +114,23 @@ def test_gold_density_is_marked_where_bor_is_one():
     assert own == [0.4] * 3
     regimes = {row["regime"]: row["bor"] for row in rows}
     assert regimes["conservative"] < 0.9 < regimes["balanced"] < 1.5 < regimes["aggressive"]
+
+
+def test_lines_marks_and_gold_of_granularity():
+    chart = chart_of(synthetic.granularity(), "granularity")
+    rows = chart.drawn({"corpus": "beta", "metric": "expected_pk"})
+    kinds = ("grid", "own", "real", "assumed", "gold")
+    drawn = {kind: [row for row in rows if row["kind"] == kind] for kind in kinds}
+    assert [len(drawn[kind]) for kind in kinds] == [36, 3, 4, 1, 1]
+    assert [row["x"] for row in drawn["own"]] == [12.0, 13.0, 14.0]
+    assert {row["line"]: row["y"] for row in drawn["real"]} == {"depth": 0.1, "changepoint": 0.2}
+    assert drawn["gold"][0]["x"] == 12.0
+    assert (drawn["assumed"][0]["low"], drawn["assumed"][0]["high"]) == (2.2, 9.0)
+    damaged = synthetic.granularity()
+    curves = damaged.table("curves")
+    at = [field.name for field in curves.fields].index("segments")
+    rows = tuple((*row[:at], 0, *row[at + 1 :]) for row in curves.rows)  # has no logarithm
+    assert charts_of(replace(damaged, tables=(replace(curves, rows=rows),))) == []
 
 
 def test_agreement_is_mirrored():

@@ -164,7 +164,7 @@ def test_every_table_of_a_correlation_study(case, seed):
         pool="given",
         cohesion=["c"],
         embeddings={"c": vectors},
-        resamples=40,
+        resamples=100,
         seed=seed,
     )
     assert intervals_held(result) >= 0

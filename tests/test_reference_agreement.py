@@ -200,7 +200,7 @@ def test_near_misses_reach_as_far_as_told():
     wide = measure({"stargazer": STARGAZERS}, n_t=4)
     assert wide.observed == pytest.approx(float(formulas({"s": STARGAZERS}, n_t=4)[0]))
     assert wide.observed > measure({"stargazer": STARGAZERS}).observed
-    with pytest.raises(InputError, match="found n_t 0"):
+    with pytest.raises(InputError, match="found n_t = 0"):
         measure({"stargazer": STARGAZERS}, n_t=0)
 
 

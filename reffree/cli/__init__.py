@@ -27,6 +27,7 @@ COMMANDS = {
     "correlate": ("reffree.cli.correlate", "Do metrics without gold rank systems as gold does?"),
     "encoders": ("reffree.cli.encoders", "Compare encoders on your corpus."),
     "density": ("reffree.cli.density", "Quality against the number of boundaries."),
+    "granularity": ("reffree.cli.granularity", "Expected errors against assumed segments."),
     "diagnose": ("reffree.cli.diagnose", "What misleads metrics on a corpus; which to trust."),
     "run": ("reffree.cli.run", "Run a whole study from a YAML file."),
     "report": ("reffree.cli.report", "Show a study's results: a page, tables, charts for papers."),

@@ -59,9 +59,10 @@ def command(
 ) -> None:
     """Show a study's results: one self-contained page, tables, charts for papers.
 
-    RESULTS.json is what correlate, perturb, encoders, density, diagnose and run write with -f
-    json; the JSON of score and compare is another and not taken. report.html is one file that
-    asks nothing of the network; .md, .tex, .csv and .json are written by their endings as well.
+    RESULTS.json is what correlate, perturb, encoders, density, granularity, diagnose and run
+    write with -f json; the JSON of score and compare is another and not taken. report.html is one
+    file that asks nothing of the network; .md, .tex, .csv and .json are written by their endings
+    as well.
     """
     if choose and charts is None:
         raise click.UsageError("--choose is for charts: add --charts FOLDER.")

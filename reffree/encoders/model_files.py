@@ -27,8 +27,9 @@ def check_folder(folder: Path, settings: ModelSettings) -> None:
     A folder that describes no model is not looked through: it may be the root of a disk.
     """
     allowed = ["*.safetensors", *(["*.bin"] if settings.allow_pickle else [])]
-    describes = any((folder / name).is_file() for name in ("config.json", "modules.json"))
-    if not describes or not any(found for name in allowed for found in folder.rglob(name)):
+    described = ("config.json", "modules.json", "tokenizer.json")
+    is_model = any((folder / name).is_file() for name in described)
+    if not is_model or not any(found for name in allowed for found in folder.rglob(name)):
         raise EncoderError(
             f"{folder}: found no .safetensors weights with their config.json; expected a model "
             "folder as save_pretrained writes it; check the path, save the model again in that "

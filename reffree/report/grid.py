@@ -91,10 +91,13 @@ def json_text(data: object) -> str:
     return visible_json(json.dumps(data, ensure_ascii=False, allow_nan=False, indent=2)) + "\n"
 
 
-def markdown_page(grids: Sequence[Grid], remarks: Sequence[str], signature: str) -> str:
-    """Tables, then a paragraph for every remark, then the signature as code."""
+def markdown_page(
+    grids: Sequence[Grid], remarks: Sequence[str], signature: str, opening: Sequence[str] = ()
+) -> str:
+    """Opening paragraphs, tables, a paragraph for every remark, then the signature as code."""
+    above = "".join(f"{escape_markdown(each)}\n\n" for each in opening)
     below = "\n\n".join([*map(escape_markdown, remarks), _code(signature)])
-    return "\n".join(grid.to_markdown() for grid in grids) + f"\n{below}\n"
+    return above + "\n".join(grid.to_markdown() for grid in grids) + f"\n{below}\n"
 
 
 def latex_page(grids: Sequence[Grid], comments: Sequence[str]) -> str:

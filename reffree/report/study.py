@@ -14,6 +14,9 @@ from reffree.visible import visible_json
 if TYPE_CHECKING:
     from reffree.study.result import Field, StudyResult, Table, Value
 
+ANSWER_FIRST = ("granularity",)
+"""Studies whose sentences say more than their tables, and so stand above them."""
+
 SPECS = {"number": ".3f", "share": ".1%", "p": ".4f", "count": ",d"}
 
 
@@ -32,12 +35,14 @@ def render(
         return _csv(result, table)
     chosen = [result.table(table)] if table else [t for t in result.tables if t.shown]
     grids = [grid_of(each) for each in chosen]
-    remarks = [*result.answer, *result.notes]
+    opening = result.answer if result.study in ANSWER_FIRST else ()
+    remarks = [*result.notes] if opening else [*result.answer, *result.notes]
     if format == "table":
-        return render_terminal(grids, [*remarks, result.signature], color=color, width=width)
+        below = [*remarks, result.signature]
+        return render_terminal(grids, below, color=color, width=width, opening=opening)
     if format == "md":
-        return markdown_page(grids, remarks, result.signature)
-    return latex_page(grids, [result.signature, *remarks])
+        return markdown_page(grids, remarks, result.signature, opening)
+    return latex_page(grids, [result.signature, *opening, *remarks])
 
 
 def grid_of(table: Table) -> Grid:

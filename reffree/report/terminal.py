@@ -40,9 +40,17 @@ def console(*, color: bool, width: int | None) -> tuple[Console, io.StringIO]:
 
 
 def render_terminal(
-    grids: Sequence[Grid], remarks: Sequence[str], *, color: bool, width: int | None
+    grids: Sequence[Grid],
+    remarks: Sequence[str],
+    *,
+    color: bool,
+    width: int | None,
+    opening: Sequence[str] = (),
 ) -> str:
-    """Draw the grids, then one remark a line; the last one, the signature, is dimmed."""
+    """Draw the grids, then one remark a line; the last one, the signature, is dimmed.
+
+    ``opening`` stands above the grids, one sentence a line.
+    """
     from rich.text import Text
 
     # A column too wide for the terminal runs over its edge: cut numbers would lie.
@@ -56,6 +64,10 @@ def render_terminal(
     # The box draws empty lines above and below; one below is enough.
     lines = ["", *(line.rstrip() for line in drawn.getvalue().splitlines())]
     kept = [line for before, line in pairwise(lines) if line or before]
+    if opening:
+        kept = ["", *kept]
+    for sentence in opening:
+        screen.print(Text(visible(sentence), style="bold"), soft_wrap=width is None)
     out.write("\n".join(kept) + "\n")
     for i, remark in enumerate(remarks):
         style = "dim" if i == len(remarks) - 1 else ""

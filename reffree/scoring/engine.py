@@ -26,7 +26,7 @@ from reffree.errors import OptionError
 from reffree.masses import Hypotheses, MadeMasses, Masses, hypothesis_width, mass_matrix
 from reffree.scoring.batches import similar_documents, stack_hypotheses
 from reffree.scoring.evidence import Reading
-from reffree.scoring.expected import Expected, PosteriorCache
+from reffree.scoring.expected import Expected, score_expected
 from reffree.scoring.inputs import check_finite, check_matrix
 from reffree.scoring.layout import Layout
 from reffree.scoring.metrics import (
@@ -247,26 +247,24 @@ class _Task:
         """Score one document by expected errors, on the CPU."""
         document = self.documents[i]
         check_finite(document, self.names[i])
-        posteriors = PosteriorCache(lambda: document.detach().double().cpu().numpy(), reading)
         step = self._step(i)
         starts = range(0, max(1, len(self.hypotheses[i])), step)
-        parts: dict[str, list[tuple[Floats, Floats]]] = {name: [] for name in metrics}
-        for start in starts:
-            masses = self.masses(i, start, start + step)
-            for name, metric in metrics.items():
-                posterior = posteriors.get(metric)
-                spread = metric.spread(posterior, masses) if keep_spread else np.empty(0)
-                parts[name].append((metric.scores(posterior, masses), spread))
-            progress(len(masses))
+        scored = score_expected(
+            document.detach().double().cpu().numpy(),
+            reading,
+            metrics,
+            (self.masses(i, start, start + step) for start in starts),
+            progress,
+            keep_spread=keep_spread,
+        )
         device = self.device_of(i)
-        for name, metric in metrics.items():
+        for name, (raw, spread, facts) in scored.items():
             result = results[name]
-            raw, spread = (np.concatenate(part) for part in zip(*parts[name], strict=True))
             result.documents[i] = torch.from_numpy(raw).to(device)
             result.spread[i] = torch.from_numpy(spread).to(device)
             result.weights[i] = torch.ones_like(result.documents[i])
             result.left_out[i] = torch.zeros_like(result.documents[i])
-            result.facts[i] = posteriors.facts(metric) if keep_spread else None
+            result.facts[i] = facts
             if self.keep_segments:
                 width = hypothesis_width(self.hypotheses[i])
                 result.segments[i] = torch.full((len(raw), width), torch.nan, dtype=torch.float64)

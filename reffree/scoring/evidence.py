@@ -53,6 +53,9 @@ MOST_DIMENSIONS = 2000.0
 NO_VARIANCE = 1e-12
 """Variance, relative to the vectors' squared lengths, below which steps are all the same."""
 
+NO_CORRELATION = 1e-9
+"""Correlations up to this are none, whichever way they were rounded."""
+
 SURE = 1e-6
 """A scorer's probabilities are taken to be this far from 0 and 1."""
 
@@ -201,7 +204,7 @@ def _correlations(gram: Floats, variance: float) -> Floats:
     found = []
     for lag in range(1, min(max(2, m // 4), m)):
         correlation = float(np.diagonal(gram, lag).mean()) / variance + 1 / m
-        if correlation <= 0:
+        if correlation <= NO_CORRELATION:
             break
         found.append(correlation)
     return np.array(found)

@@ -21,7 +21,7 @@ Undefined for documents of fewer than three units, in which no window fits.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -240,30 +240,39 @@ class ExpectedWF1(Expected):
 EXPECTED = (ExpectedPk, ExpectedWindowDiff, ExpectedBoundarySimilarity, ExpectedWF1)
 
 
-class PosteriorCache:
-    """One document's posteriors: metrics that rest on the same evidence share one."""
+def score_expected(
+    embeddings: NDArray[np.generic],
+    reading: Reading,
+    metrics: Mapping[str, Expected],
+    hypotheses: Iterable[Masses],
+    progress: Callable[[int], None],
+    *,
+    keep_spread: bool,
+) -> dict[str, tuple[Floats, Floats, PosteriorFacts | None]]:
+    """Score one document's hypotheses, given a part at a time.
 
-    def __init__(self, embeddings: Callable[[], NDArray[np.generic]], reading: Reading) -> None:
-        """Take the vectors when first needed."""
-        self._embeddings = embeddings
-        self._reading = reading
-        self._made: dict[tuple[float | None, str], Posterior] = {}
-        self._facts: dict[tuple[float | None, str], PosteriorFacts | None] = {}
-
-    def get(self, metric: Expected) -> Posterior:
-        """Return the metric's posterior, made when first asked for."""
+    Returns, for each metric, values of all hypotheses; and, where asked for, their spreads and what
+    to read them with. Metrics that rest on the same evidence share a posterior.
+    """
+    made: dict[tuple[float | None, str], Posterior] = {}
+    facts: dict[tuple[float | None, str], PosteriorFacts | None] = {}
+    for metric in metrics.values():
         key = (metric.length, metric.evidence)
-        if key not in self._made:
-            self._made[key] = metric.posterior(self._embeddings(), self._reading)
-        return self._made[key]
-
-    def facts(self, metric: Expected) -> PosteriorFacts | None:
-        """Return what to read the metric's scores with, found when first asked for."""
-        key = (metric.length, metric.evidence)
-        if key not in self._facts:
-            posterior = self.get(metric)
-            self._facts[key] = metric.facts(posterior, self._embeddings(), self._reading)
-        return self._facts[key]
+        if key not in made:
+            made[key] = metric.posterior(embeddings, reading)
+            facts[key] = metric.facts(made[key], embeddings, reading) if keep_spread else None
+    posteriors = {name: made[m.length, m.evidence] for name, m in metrics.items()}
+    parts: dict[str, list[tuple[Floats, Floats]]] = {name: [] for name in metrics}
+    for masses in hypotheses:
+        for name, metric in metrics.items():
+            spread = metric.spread(posteriors[name], masses) if keep_spread else np.empty(0)
+            parts[name].append((metric.scores(posteriors[name], masses), spread))
+        progress(len(masses))
+    scored = {}
+    for name, metric in metrics.items():
+        values, spreads = (np.concatenate(part) for part in zip(*parts[name], strict=True))
+        scored[name] = (values, spreads, facts[metric.length, metric.evidence])
+    return scored
 
 
 def _against(metric: GoldMetric, hypotheses: Masses, drawn: Masses) -> Floats:

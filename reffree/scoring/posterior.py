@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from typing import NamedTuple
 
@@ -68,6 +69,18 @@ FEWEST = 1.02
 """The least number of segments that is considered: almost surely one."""
 
 
+def assumed_segments(n_units: int, length: float | None) -> tuple[float, float]:
+    """Segments that a document is assumed to have, and their standard deviation in the log."""
+    if length is not None:
+        return 1 + (n_units - 1) / length, SPREAD_OF_LENGTH
+    return math.exp(INTERCEPT + SLOPE * math.log(n_units)), SPREAD
+
+
+def most_segments(n_units: int) -> float:
+    """The largest number of segments that is considered: almost surely every step is one."""
+    return max(FEWEST, len(step_edges(n_units)) - 1.5)
+
+
 class Node(NamedTuple):
     """The distribution over segmentations at one assumed number of segments."""
 
@@ -109,7 +122,8 @@ class Posterior:
         self._coherences = coherences
         self._log_odds = sum(boundary_log_odds, start=np.zeros(len(self.edges) - 1))[:, None]
         self._log_length = np.log(np.arange(1, len(self.edges)))
-        self.nodes = self._make_nodes(None if length is not None else counts, length)
+        told = counts if length is None else None
+        self.nodes = self._make_nodes(told, *assumed_segments(n_units, length))
 
     @classmethod
     def of(
@@ -156,6 +170,19 @@ class Posterior:
     def is_defined(self) -> bool:
         """Whether any window fits into the document."""
         return bool(self.nodes)
+
+    def at(self, segments: float) -> Posterior:
+        """Return the same evidence at one assumed number of segments, without a prior of it.
+
+        The number is taken to be at least `FEWEST`, and half a step below that of all steps at
+        most.
+        """
+        alone = copy(self)
+        made_of_nodes = vars(Posterior).keys() & vars(alone).keys()  # what properties have kept
+        for name in made_of_nodes:
+            del vars(alone)[name]
+        alone.nodes = self._make_nodes(None, segments, 0.0, (0.0,))
+        return alone
 
     @cached_property
     def weights(self) -> Floats:
@@ -229,20 +256,23 @@ class Posterior:
             total += source.temper(m / segments) * source.evidence
         return total
 
-    def _make_nodes(self, counts: Coherence | None, length: float | None) -> list[Node]:
+    def _make_nodes(
+        self,
+        counts: Coherence | None,
+        centre: float,
+        spread: float,
+        deviations: tuple[float, ...] = NODES,
+    ) -> list[Node]:
         n, m = self.n_units, len(self.edges) - 1
         if m < 2:
             return []
-        centre, spread = math.exp(INTERCEPT + SLOPE * math.log(n)), SPREAD
-        if length is not None:
-            centre, spread = 1 + (n - 1) / length, SPREAD_OF_LENGTH
         made: list[Node] = []
         scores: list[float] = []
         guess = prior_guess = gain_guess = 0.0
         none = np.empty((m, 0))
         sums = np.empty(m + 1)
-        for z in NODES:
-            segments = min(max(centre * math.exp(spread * z), FEWEST), max(FEWEST, m - 0.5))
+        for z in deviations:
+            segments = min(max(centre * math.exp(spread * z), FEWEST), most_segments(n))
             window = max(2, round(n / segments / 2))
             if window >= n:
                 continue

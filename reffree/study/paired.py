@@ -75,26 +75,26 @@ class _SwapTest:
     """Counts swaps of documents between the systems of pairs that have a common document."""
 
     def __init__(self, sides: _Sides) -> None:
-        """Sum once what every swap starts from."""
-        self._a_sum, self._a_weight = sides.a_sums.sum(1), sides.a_weights.sum(1)  # (p,)
-        self._b_sum, self._b_weight = sides.b_sums.sum(1), sides.b_weights.sum(1)
-        self._gaps = (sides.b_sums - sides.a_sums).T  # (d, p)
-        self._weight_gaps = (sides.b_weights - sides.a_weights).T
-        self._has_equal_weights = not self._weight_gaps.any()
-        sizes = np.abs(sides.a_sums).sum(1) / self._a_weight
-        sizes += np.abs(sides.b_sums).sum(1) / self._b_weight
-        observed = np.abs(self._a_sum / self._a_weight - self._b_sum / self._b_weight)
+        """Keep both sides, and the difference as it is observed."""
+        self._sides = sides
+        a_weight, b_weight = sides.a_weights.sum(1), sides.b_weights.sum(1)  # (p,)
+        sizes = np.abs(sides.a_sums).sum(1) / a_weight + np.abs(sides.b_sums).sum(1) / b_weight
+        observed = np.abs(sides.a_sums.sum(1) / a_weight - sides.b_sums.sum(1) / b_weight)
         self._threshold = observed - TIE * sizes
 
     def count(self, swaps: Floats) -> NDArray[np.int64]:
         """Count (p,) the rows of ``swaps`` (n, d) with a difference as large as the observed one.
 
-        A document changes sides where its entry is 1.
+        A document changes sides where its entry is 1. Weights are added, never taken away: light
+        documents count beside heavy ones.
         """
-        moved = swaps @ self._gaps  # (n, p)
-        moved_weight = 0.0 if self._has_equal_weights else swaps @ self._weight_gaps
-        a = (self._a_sum + moved) / (self._a_weight + moved_weight)
-        b = (self._b_sum - moved) / (self._b_weight - moved_weight)
+        stay, sides = 1.0 - swaps, self._sides
+        a = (stay @ sides.a_sums.T + swaps @ sides.b_sums.T) / (
+            stay @ sides.a_weights.T + swaps @ sides.b_weights.T
+        )
+        b = (stay @ sides.b_sums.T + swaps @ sides.a_sums.T) / (
+            stay @ sides.b_weights.T + swaps @ sides.a_weights.T
+        )
         counts: NDArray[np.int64] = (np.abs(a - b) >= self._threshold).sum(0, dtype=np.int64)
         return counts
 

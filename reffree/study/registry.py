@@ -14,6 +14,7 @@ HOMES = {
     "perturb": "reffree.study.perturb:perturbation_study",
     "encoders": "reffree.study.encoders:compare_encoders",
     "density": "reffree.study.density:density",
+    "granularity": "reffree.study.granularity:granularity",
     "diagnose": "reffree.study.diagnose:diagnose",
 }
 """Functions from corpora by name, and keywords, to a `StudyResult`."""

@@ -25,7 +25,7 @@ from reffree.scoring.engine import score_documents
 from reffree.scoring.metrics import COMPILED, parse_metrics
 from reffree.study import blocks
 
-METRICS = (*COMPILED, "sag:shuffles=3")
+METRICS = (*COMPILED, "sag:shuffles=3", "expected_pk", "expected_windowdiff:draws=20")
 SYSTEMS = ("a", "b", "c", "d")
 DTYPES = (np.float64, np.float32, np.float16, np.int64)
 

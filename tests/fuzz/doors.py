@@ -54,6 +54,7 @@ STUDY = {
         {"study": "correlate", "name": "first", "metrics": ["arp_pair", "pk"], "resamples": 200},
         {"study": "perturb", "kinds": ["removal"], "strengths": [1, 2], "seeds": 3},
         {"study": "density", "methods": ["depth"], "thresholds": [0.1, 0.5], "min_gap": 2},
+        {"study": "granularity", "metrics": ["expected_pk"], "length": 4.5, "evidence": "words"},
         {"study": "diagnose", "threshold": 0.9, "source": None},
     ],
 }
@@ -123,7 +124,6 @@ def system(rng: Random, folder: Path) -> None:
 def vectors(kind: str, rng: Random, folder: Path) -> None:
     """Read damaged arrays, and score with what is read."""
     from reffree.encoders.precomputed import from_file
-    from reffree.scoring.metrics import WITHOUT_SEARCH
 
     arrays = {
         id: x.astype(rng.choice(("f4", "f8", "f2", "i8", "i1"))) for id, x in _vectors().items()
@@ -142,7 +142,7 @@ def vectors(kind: str, rng: Random, folder: Path) -> None:
     if rng.random() < 0.9:
         data = mutations.mutate_bytes(data, rng) if rng.random() < 0.5 else _header(data, rng)
     found = from_file(_corpus(), _written(folder, f"v.{kind}", data))
-    table = reffree.score(_corpus(), embeddings=found.vectors, metrics=WITHOUT_SEARCH, device="cpu")
+    table = reffree.score(_corpus(), embeddings=found.vectors, metrics=["all"], device="cpu")
     json.dumps(table.to_dict(), allow_nan=False)
 
 
@@ -177,6 +177,7 @@ def _results() -> list[dict[str, Any]]:
         synthetic_results.correlate(n_documents=2, corpora=("a", "b"), encoders=("minilm",)),
         synthetic_results.perturb(),
         synthetic_results.density(n_thresholds=3),
+        synthetic_results.granularity(n_numbers=3),
         synthetic_results.encoders(),
         synthetic_results.diagnose(),
     )
@@ -306,7 +307,7 @@ def command(rng: Random, folder: Path) -> None:
         "report": ["c.jsonl"],
         "convert": ["c.jsonl", "-"],
     }[name]
-    flags = [f for f in _flags(name) if f not in ("--encoder", "--null", "--engine", "--device")]
+    flags = [f for f in _flags(name) if f not in ("--encoder", "--engine", "--device")]
     given = [part for _ in range(2) for part in (rng.choice(flags), mutations.option_value(rng))]
     args = [name, *base, *given[: rng.choice((2, 2, 4))]]
     code, _, err = run_main(

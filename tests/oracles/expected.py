@@ -123,7 +123,7 @@ def source_parameters(y: ArrayLike) -> tuple[float, float, list[float]] | None:
     for lag in range(1, min(max(2, m // 4), m)):
         products = [float(x[i] @ x[i + lag]) for i in range(m - lag)]
         c = sum(products) / len(products) / v + 1 / m
-        if c <= 0:
+        if c <= 1e-9:
             break
         correlations.append(c)
     return v, dimension, correlations

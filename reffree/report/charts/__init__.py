@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from reffree.report.charts.chart import Chart, Choice
 from reffree.report.charts.curves import density, perturbation
+from reffree.report.charts.granularity import granularity
 from reffree.report.charts.heatmaps import agreement, correlations, cross
 from reffree.report.charts.points import noticed, scatter, strip
 from reffree.study.result import StudyResult
 
 __all__ = ["Chart", "Choice", "charts_of"]
 
-BUILDERS = (correlations, scatter, agreement, cross, perturbation, density, noticed, strip)
+BUILDERS = (
+    *(correlations, scatter, agreement, cross, perturbation, density, granularity, noticed, strip),
+)
 
 
 def charts_of(result: StudyResult) -> list[Chart]:

@@ -46,7 +46,7 @@ TEXTS = {
 }
 NUMBERS = {
     *("value", "loss", "low", "high", "scaled", "scaled_low", "scaled_high", "kendall", "share"),
-    *("turned", "bor", "density", "threshold", "n_systems"),
+    *("turned", "bor", "density", "threshold", "n_systems", "segments", "real"),
 }
 DRAWN = TEXTS | NUMBERS | {"ci"}
 """Columns of a result's tables that charts draw."""
@@ -214,7 +214,7 @@ def shapes(name: str, values: Sequence[str], title: str) -> alt.Shape:
 def _legend(of_lines: bool) -> alt.Legend:
     columns = alt.ExprRef("legend_columns")
     if not of_lines:
-        return alt.Legend(orient="bottom", columns=columns)
+        return alt.Legend(orient="bottom", columns=columns, symbolOpacity=1)
     return alt.Legend(
         orient="bottom",
         columns=columns,
