@@ -17,7 +17,7 @@ from reffree.cli import main
 from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, OptionError, UnknownNameError
 from reffree.report.study import render
-from reffree.scoring.metrics import parse_metrics, spelling
+from reffree.scoring.metrics import DEFAULT, parse_metrics, spelling
 from reffree.segmentation import Segmentation
 from reffree.study.bootstrap import DocumentBootstrap
 from reffree.study.diagnose import SEEDS, diagnose
@@ -254,7 +254,7 @@ def test_risen_is_one_zero_or_half(after, before):
 
 
 def test_topics_are_noticed_and_noise_is_not():
-    names = ("arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree", "sag")
+    names = (*DEFAULT, "sag")
     clear = noticed_by(*corpus_of(12), names)
     assert {each.verdict for each in clear.values()} == {NOTICES}
     assert all(each.gap > 0 and each.resolution < 1 for each in clear.values())
@@ -286,7 +286,7 @@ def test_verdicts_claim_no_more_than_intervals():
 
 def test_every_rule_is_strict_where_it_says_so():
     every = [rule for rule in vars(rules).values() if isinstance(rule, rules.Rule)]
-    assert len(every) == 14
+    assert len(every) == 15
     for rule in every:
         better = rule.watch - 1e-6 if rule.watch < rule.problem else rule.watch + 1e-6
         verdicts = [rule(value) for value in (better, rule.watch, rule.problem)]
@@ -363,12 +363,12 @@ def test_awkward_corpora_get_a_result_without_nan(name, n_documents):
     assert any("says less than with gold" in note for note in result.notes)
 
 
-def test_the_source_is_gold_else_the_best_under_sag_else_what_was_asked_for():
+def test_the_source_is_gold_else_that_of_least_expected_pk_else_what_was_asked_for():
     corpus, vectors = corpus_of(6, systems=("poor", "good"), gold=False)
     result = diagnosed(corpus, vectors, metrics=["arp_pair"])
     source = result.settings["sources"]["mine"]
     assert source["name"] == "good"
-    assert source["reason"].startswith("the lowest sag loss of 2 systems (")
+    assert source["reason"].startswith("the lowest expected_pk of 2 systems (")
     named = diagnosed(corpus, vectors, metrics=["arp_pair"], source="poor")
     assert named.settings["sources"]["mine"] == {"name": "poor", "reason": "as asked for"}
     with pytest.raises(UnknownNameError, match="unknown system 'god'; did you mean 'good'"):
@@ -382,13 +382,12 @@ def test_without_any_segmentation_a_sentence_says_so():
         diagnosed(*corpus_of(2, gold=False))
 
 
-def test_systems_without_a_sag_loss_cannot_be_chosen_from():
+def test_systems_without_an_expected_pk_cannot_be_chosen_from():
     documents = [
-        Document.build(f"d{i}", ["a", "b", "c"], systems={"x": [1, 1, 1], "y": [1, 1, 1]})
-        for i in range(2)
+        Document.build(f"d{i}", ["a", "b"], systems={"x": [1, 1], "y": [2]}) for i in range(2)
     ]
-    with pytest.raises(InputError, match=r"no system with a sag loss.*--source"):
-        diagnosed(Corpus(tuple(documents)), [np.eye(3)] * 2)
+    with pytest.raises(InputError, match=r"no system with an expected_pk.*--source"):
+        diagnosed(Corpus(tuple(documents)), [np.eye(2)] * 2)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from reffree.study.survey import DistinctTexts
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.properties import examples
 
-METRICS = ["arp_pair", "silhouette", "sag:shuffles=4", "pk", "w_f1", "arp_std"]
+METRICS = ["expected_pk", "arp_pair", "silhouette", "sag:shuffles=4", "pk", "w_f1", "arp_std"]
 
 
 def masses(rng, n):
@@ -125,7 +125,8 @@ def test_documents_go_into_parts(tmp_path, model, run, monkeypatch, small_blocks
     monkeypatch.setattr("reffree.study.document_shards.ROWS_PER_PART", 25)
     documents = tables()
     write_jsonl(tmp_path / "c.jsonl", documents)
-    command = ["score", "c.jsonl", "--encoder", model, "-m", "arp_pair", "-m", "pk", "--null", "5"]
+    command = ["score", "c.jsonl", "--encoder", model, "--null", "5"]
+    command += ["-m", "expected_pk", "-m", "arp_pair", "-m", "pk"]
     whole = json.loads(run(*command, "--per-document", "-f", "json").stdout)
     done = run(*command, "--shards", format, "-o", "out")
     assert done.returncode == 0, done.stderr
@@ -138,8 +139,11 @@ def test_documents_go_into_parts(tmp_path, model, run, monkeypatch, small_blocks
     else:
         pq = pytest.importorskip("pyarrow.parquet")
         found = [row for part in parts for row in pq.read_table(part).to_pylist()]
-        assert [(row["id"], row["system"], row["metric"], row["value"]) for row in found] == [
-            (row["id"], row["system"], name, score["value"])
+        numbers = ("value", "spread", "information", "chance_information", "assumed_segments")
+        assert [
+            (row["id"], row["system"], row["metric"], *(row[n] for n in numbers)) for row in found
+        ] == [
+            (row["id"], row["system"], name, *(score.get(n) for n in numbers))
             for row in rows
             for name, score in row["metrics"].items()
         ]

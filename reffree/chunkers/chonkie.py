@@ -114,8 +114,8 @@ class ChonkieSemantic:
     name: ClassVar[str] = "chonkie-semantic"
     package: ClassVar[str | None] = PACKAGE
     remark: ClassVar[str | None] = (
-        "cuts by the encoder that scores it, and of the reference-free metrics only sag takes such "
-        "a search into account"
+        "cuts by the encoder that scores it, which the published reference-free metrics reward: "
+        "compare by expected_pk"
     )
 
     def __post_init__(self) -> None:

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     help="Of boundaries in W-F1; may be repeated.  [default: both]",
 )
 @metric_option(
-    "Further metrics on the sweep, as in reffree score; may be repeated.  [default: arp_pair, "
-    "silhouette, sag]"
+    "Further metrics on the sweep, as in reffree score; may be repeated.  [default: expected_pk, "
+    "arp_pair, silhouette]"
 )
 @system_of_one_corpus
 @unsegmented_option()

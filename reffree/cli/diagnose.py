@@ -16,13 +16,15 @@ from reffree.cli.scoring_options import metric_option, system_of_one_corpus, vec
 
 @click.command(name="diagnose")
 @corpora_argument
-@metric_option("Reference-free, as in reffree score; may be repeated.  [default: all]")
+@metric_option(
+    "Reference-free, as in reffree score; may be repeated.  [default: those of reffree score]"
+)
 @system_of_one_corpus
 @click.option(
     "--source",
     metavar="NAME",
     help="The segmentation to trust most.  [default: gold where it is complete, else the system "
-    "with the lowest sag loss]",
+    "with the lowest expected_pk]",
 )
 @click.option(
     "--threshold",

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     "--choose",
     multiple=True,
     metavar="NAME=VALUE",
-    help="What those files show, by the choices of the page: metric=arp_cos, x=sag, y=pk, "
+    help="What those files show, by the choices of the page: metric=arp_cos, x=expected_pk, y=pk, "
     "coefficient=kendall, …; may be repeated.  [default: the first of each; a file for every "
     "corpus and encoder]",
 )

@@ -44,10 +44,12 @@ def unsegmented_option(text: str = "What a document without a boundary scores.")
 
 system_options = together(
     metric_option(
-        "Reference-free: arp_std, arp_cos, arp_pair, silhouette, segrefree, sag, or all of them. "
+        "Reference-free: expected_pk (also _windowdiff, _boundary_similarity, _w_f1), arp_std, "
+        "arp_cos, arp_pair, silhouette, segrefree, sag, or all of them. "
         "Gold-based: pk, windowdiff, boundary_similarity, w_f1 and many more (see the README), or "
-        "all of them as gold. With options as in arp_std:p=1 or pk:k=3; may be repeated.  "
-        "[default: all, and pk, windowdiff, boundary_similarity where there is gold]"
+        "all of them as gold. With options as in expected_pk:length=12 or pk:k=3; may be "
+        "repeated.  [default: expected_pk and the published ones, which are arp_std to segrefree; "
+        "and pk, windowdiff, boundary_similarity where there is gold]"
     ),
     more_systems,
     unsegmented_option(),

@@ -33,12 +33,13 @@ FORMULA = tuple("=+-@＝＋－＠")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell: its text, smaller parts below it, and whether it is the best of its column."""
+    """One cell: its text, smaller parts beside and below it, whether it is best of its column."""
 
     text: str
     detail: str = ""
     is_best: bool = False
     chance: str = ""
+    beside: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +138,12 @@ def _csv(value: object) -> object:
 def _markdown(cell: Cell) -> str:
     text = escape_markdown(cell.text)
     text = f"**{text}**" if cell.is_best else text
-    return " ".join(filter(None, [text, *map(escape_markdown, (cell.detail, cell.chance))]))
+    small = (cell.beside, cell.detail, cell.chance)
+    return " ".join(filter(None, [text, *map(escape_markdown, small)]))
 
 
 def _latex(cell: Cell) -> str:
     text = escape_latex(cell.text)
     text = rf"\textbf{{{text}}}" if cell.is_best else text
-    small = " ".join(filter(None, [cell.detail, cell.chance]))
+    small = " ".join(filter(None, [cell.beside, cell.detail, cell.chance]))
     return f"{text} {{\\small {escape_latex(small)}}}" if small else text

@@ -9,14 +9,21 @@ from reffree.errors import counted
 from reffree.report import explain
 from reffree.report.grid import Cell, Grid, json_text, latex_page, markdown_page, to_csv
 from reffree.report.terminal import render_terminal
-from reffree.study.table import CorpusScore, NullTest, PartScore, ScoreTable, rounded
+from reffree.study.table import (
+    POSTERIOR,
+    CorpusScore,
+    NullTest,
+    PartScore,
+    ScoreTable,
+    rounded,
+)
 
 OutputFormat = Literal["table", "json", "csv", "md", "latex"]
 OUTPUT_FORMATS: tuple[str, ...] = get_args(OutputFormat)
 
 CSV_HEADER = (
     *("system", "document", "segment", "metric", "value", "raw", "ci_low", "ci_high"),
-    *("documents", "undefined", "null_z", "null_p", "direction", "signature"),
+    *("documents", "undefined", "weight", *POSTERIOR, "null_z", "null_p", "direction", "signature"),
 )
 
 
@@ -72,7 +79,7 @@ def _corpus_cell(score: CorpusScore, *, is_best: bool) -> Cell:
     if score.value is None:
         return Cell("–", "undefined")
     detail = "" if score.ci is None else f"[{_short(score.ci[0])}, {_short(score.ci[1])}]"
-    return Cell(_short(score.value), detail, is_best, _chance(score.null))
+    return Cell(_short(score.value), detail, is_best, _chance(score.null), _spread(score))
 
 
 def _short(value: float) -> str:
@@ -84,8 +91,14 @@ def _part_cell(score: PartScore) -> Cell:
     detail = ""
     if score.segments is not None:
         detail = " ".join("–" if s.value is None else f"{s.value:.3f}" for s in score.segments)
-    text = "–" if score.value is None else f"{score.value:.3f}"
-    return Cell(text, detail, chance=_chance(score.null))
+    if score.value is None:
+        return Cell("–", detail, chance=_chance(score.null))
+    beside = _spread(score) or ("" if score.weight is None else f"× {score.weight:.3g}")
+    return Cell(f"{score.value:.3f}", detail, chance=_chance(score.null), beside=beside)
+
+
+def _spread(score: CorpusScore | PartScore) -> str:
+    return "" if score.spread is None else f"± {_short(score.spread)}"
 
 
 def _chance(null: NullTest | None) -> str:
@@ -106,6 +119,11 @@ def _legend(table: ScoreTable) -> str:
     legend = f"{_directions(table)}; * marks the best of a column."
     if any(score.ci for score in cells):
         legend += " Under each score: its 95 % interval over documents."
+    if any(score.spread is not None for score in cells):
+        legend += " ±: standard deviation over segmentations that the text makes likely."
+    parts = [score for row in table.documents or () for score in row.metrics.values()]
+    if any(score.weight is not None for score in parts):
+        legend += " ×: what a document counts for in the corpus's score, where that is not 1."
     if any(score.null for score in cells):
         legend += (
             " p: how often the same segment lengths in random order do as well; if small, the "
@@ -188,6 +206,8 @@ def _csv_rows(table: ScoreTable) -> Iterator[list[object]]:
                 rounded(high),
                 score.documents,
                 score.undefined,
+                None,
+                *_posterior_columns(score),
                 *_null_columns(score.null),
                 score.direction,
                 table.signature,
@@ -205,10 +225,16 @@ def _csv_rows(table: ScoreTable) -> Iterator[list[object]]:
                     rounded(score_of_part.raw),
                     *(None, None, None),
                     int(score_of_part.value is None),
+                    rounded(score_of_part.weight),
+                    *_posterior_columns(score_of_part),
                     *_null_columns(score_of_part.null),
                     direction,
                     table.signature,
                 ]
+
+
+def _posterior_columns(score: CorpusScore | PartScore) -> list[float | None]:
+    return [rounded(getattr(score, name)) for name in POSTERIOR]
 
 
 def _null_columns(null: NullTest | None) -> list[float | None]:

@@ -127,6 +127,8 @@ def _cell(cell: Cell) -> Text:
     text = Text(f"*{shown}" if cell.is_best else shown)
     if cell.is_best:
         text.stylize("bold green")
+    if cell.beside:
+        text.append(f" {visible(_compact(cell.beside))}", style="dim")
     if cell.detail:
         text.append(f"\n{visible(_compact(cell.detail))}", style="dim")
     if cell.chance:
@@ -135,10 +137,12 @@ def _cell(cell: Cell) -> Text:
 
 
 def _compact(detail: str) -> str:
-    """``[0.391, 0.431]`` as ``.391–.431``: columns stay narrow."""
+    """``[0.391, 0.431]`` as ``.391–.431``, ``± 0.113`` as ``±.113``: columns stay narrow."""
     if detail.startswith("["):
         low, high = map(_no_zero, detail.strip("[]").split(", "))
         return f"{low}–{high}" if not high.startswith("-") else f"{low} to {high}"
+    if detail.startswith("± "):
+        return f"±{_no_zero(detail.removeprefix('± '))}"
     return detail
 
 

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from reffree.scoring.layout import Layout, SpanName
 from reffree.scoring.pairs import PairValue, Request, Units
-from reffree.scoring.result import SIMILARITY, MetricScores, Orientation, masked_mean
+from reffree.scoring.result import OF_SEGMENTS, SIMILARITY, MetricScores, Orientation, masked_mean
 
 ROLES: tuple[SpanName, ...] = ("intra", "inter_left", "inter_right")
 
@@ -51,6 +51,7 @@ class Arp(ABC):
     value: ClassVar[PairValue]
     orientation: ClassVar[Orientation] = SIMILARITY
     undefined: ClassVar[str] = "no boundary"
+    aggregation: ClassVar[str] = OF_SEGMENTS
     p: int = field(default=1, init=False)
 
     @property

@@ -83,7 +83,7 @@ class RawScores:
     left_out: list[Tensor]  # (hypotheses,) infinite parts that were left out
     segments: list[Tensor]  # (hypotheses, segments) NaN in the padding; empty unless asked for
     spread: list[Tensor]  # (hypotheses,) of expected errors over draws; empty unless asked for
-    facts: list[PosteriorFacts | None]  # of the posterior behind expected errors
+    facts: list[PosteriorFacts | None]  # behind expected errors; none unless asked for
 
     @classmethod
     def empty(cls, n_documents: int) -> RawScores:
@@ -111,10 +111,10 @@ def score_document(
             gradient flows through the scores.
         hypotheses: one list of masses (or `Segmentation`) each, or an integer matrix of masses
             with a row per hypothesis, padded with zeros.
-        metrics: reference-free names as for ``reffree score -m``; by default all that need no
-            search, which is all but ``sag``.
+        metrics: reference-free names as for ``reffree score -m``; by default the published ones.
+            Expected errors first make tables of the document, ``sag`` searches it.
         unsegmented: what a hypothesis without a boundary scores.
-        seed: of the shuffles of ``sag``.
+        seed: of the draws of expected errors, and of the shuffles of ``sag``.
         memory: see `score_documents`.
 
     Returns:
@@ -157,7 +157,7 @@ def score_documents(
     """Score every hypothesis of every document; ``progress`` is told how many were just done.
 
     ``readings`` are the documents' texts and what trained scorers say of them, for expected errors;
-    ``keep_spread`` asks for how far these are unsure.
+    ``keep_spread`` asks for how far these are unsure, and for what they rest on.
 
     Documents on CPUs go through the compiled loop, one at a time; those on other devices through
     torch, in batches of documents of similar length.

@@ -42,6 +42,7 @@ from reffree.scoring.posterior_kernel import dot_products, squared_sums
 from reffree.words import Lexicon
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 MOST_STEPS = 1024
 """Documents of more units are read in steps of several, so that time and memory stay bounded."""
@@ -103,22 +104,28 @@ def step_edges(n_units: int) -> NDArray[np.int64]:
     return np.append(np.arange(0, n_units, step_size(n_units)), n_units)
 
 
-def embedding_coherence(embeddings: NDArray[np.generic]) -> Coherence | None:
-    """Coherence of vectors scaled to length 1; None where all steps are the same."""
+def embedding_coherence(
+    embeddings: NDArray[np.generic], order: Integers | None = None
+) -> Coherence | None:
+    """Coherence of vectors scaled to length 1; None where all steps are the same.
+
+    ``order`` is one to put the steps in, tempered as they are in their own.
+    """
     # By a power of two: squares neither overflow nor vanish, and no bit is lost.
     x = np.asarray(embeddings, dtype=np.float64)
     x = np.ldexp(x, -int(np.frexp(np.abs(x).max(initial=0.0))[1]))
     length = np.sqrt(np.einsum("nd,nd->n", x, x))
     steps = _steps(x / np.where(length > 0, length, 1.0)[:, None])
     gram = dot_products(np.ascontiguousarray(steps - steps.mean(0)))
-    return _coherence(gram, float(np.einsum("md,md->", steps, steps)))
+    return _coherence(gram, float(np.einsum("md,md->", steps, steps)), order)
 
 
-def word_coherence(units: Sequence[str]) -> Coherence | None:
+def word_coherence(units: Sequence[str], order: Integers | None = None) -> Coherence | None:
     """Coherence of the terms in the text; None where all steps are the same.
 
     A unit's vector has the rarity ``log((n + 1)/df)`` of each of its terms, and is divided by the
     square root of its length: long units count for more, but not by as much as they are longer.
+    ``order`` is as in `embedding_coherence`.
     """
     terms = _english().terms(units)
     n = len(units)
@@ -134,7 +141,7 @@ def word_coherence(units: Sequence[str]) -> Coherence | None:
     steps = csr_array((values, (step, pairs[1])), shape=shape)
     gram = (steps @ steps.T).toarray()
     mean = gram.mean(0)
-    return _coherence(gram - mean - mean[:, None] + mean.mean(), float(np.trace(gram)))
+    return _coherence(gram - mean - mean[:, None] + mean.mean(), float(np.trace(gram)), order)
 
 
 def scorer_evidence(probabilities: Floats, n_units: int) -> Floats:
@@ -155,7 +162,7 @@ def _steps(x: Floats) -> Floats:
     return sums / np.diff(edges)[:, None]
 
 
-def _coherence(gram: Floats, size: float) -> Coherence | None:
+def _coherence(gram: Floats, size: float, order: Integers | None) -> Coherence | None:
     """Gain and evidence of every stretch, from the dot products of steps.
 
     ``size`` is the sum of the steps' squared lengths before their mean was taken away.
@@ -167,6 +174,9 @@ def _coherence(gram: Floats, size: float) -> Coherence | None:
     variance = total / m
     dimension = _effective_dimension(gram, total)
     scale = math.sqrt(dimension / 2)
+    correlations = _correlations(gram, variance)
+    if order is not None:
+        gram = np.ascontiguousarray(gram[order][:, order])
     length = np.arange(1, m + 1, dtype=np.float64)
     occam = 2 / 3 * np.log1p(length / 2)
     gain = squared_sums(gram)
@@ -176,7 +186,7 @@ def _coherence(gram: Floats, size: float) -> Coherence | None:
     for column in range(m):
         whole = gain[column:, column]
         evidence[:, column] = gain[:, column] - whole.mean()
-    return Coherence(gain, evidence, _correlations(gram, variance))
+    return Coherence(gain, evidence, correlations)
 
 
 def _effective_dimension(gram: Floats, total: float) -> float:

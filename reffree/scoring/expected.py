@@ -11,6 +11,10 @@ For Pk it has a closed form: with the window :math:`k` of an assumed number of s
 over :math:`u` of :math:`1 - q_u` where the hypothesis has them in one segment and of :math:`q_u`
 where it has not. The others are means over seeded draws, the same for all hypotheses.
 
+Scores come with their spread over draws; with the information, what the document adds to the prior,
+:math:`KL(P \| P^0)` per expected boundary; and with the information that its steps in a random
+order would add, tempered as in their own (see `INFORMED`).
+
 Undefined for documents of fewer than three units, in which no window fits.
 """
 
@@ -33,7 +37,7 @@ from reffree.reference.pairs import Pairs
 from reffree.reference.windows import Pk, WindowDiff
 from reffree.scoring.evidence import Reading
 from reffree.scoring.posterior import Posterior, PosteriorFacts
-from reffree.scoring.result import Orientation
+from reffree.scoring.result import OF_DOCUMENTS, Orientation
 from reffree.seeds import rng_for
 
 Floats = NDArray[np.float64]
@@ -42,6 +46,14 @@ EVIDENCE = ("all", "embedding", "words")
 """Named sources; ``scorer:FOLDER`` is another."""
 
 MOST_DRAWS = 100_000
+
+INFORMED = 1.25
+"""A corpus says something if its information is more than this many times what its units in random
+order would give. Information alone cannot tell, as a posterior also gains from noise: 0.1 nats a
+boundary on chats in random order, 2.6 on meetings. Of 78 corpora of 8 to 20 documents with shuffled
+units, 95 % stay below 1.15 times (both sources), 1.19 (embedding) and 1.17 (words). Six corpora as
+they are have 1.4 (chats) to 4.3 times (Choi) with both; chats have 1.2 with words alone. Of single
+documents with shuffled units a quarter are above."""
 
 PAIRS = 1 << 18
 """Hypotheses × draws compared at a time."""
@@ -65,6 +77,7 @@ class Expected:
     orientation: ClassVar[Orientation]
     name: ClassVar[str]
     undefined: ClassVar[str] = "fewer than three units"
+    aggregation: ClassVar[str] = OF_DOCUMENTS
 
     length: float | None = None
     evidence: str = "all"
@@ -98,10 +111,28 @@ class Expected:
         kind, _, folder = self.evidence.partition(":")
         return folder if kind == "scorer" else ""
 
-    def posterior(self, embeddings: NDArray[np.generic], reading: Reading) -> Posterior:
-        """Distribution over the segmentations of a document."""
+    def posterior(
+        self,
+        embeddings: NDArray[np.generic],
+        reading: Reading,
+        order: NDArray[np.int64] | None = None,
+    ) -> Posterior:
+        """Distribution over the segmentations of a document; ``order`` as in `Posterior.of`."""
         self.check(reading)
-        return Posterior.of(embeddings, reading, length=self.length, evidence=self.evidence)
+        return Posterior.of(
+            embeddings, reading, length=self.length, evidence=self.evidence, order=order
+        )
+
+    def facts(
+        self, posterior: Posterior, embeddings: NDArray[np.generic], reading: Reading
+    ) -> PosteriorFacts | None:
+        """What to read scores under a document's posterior with; None where it is not defined."""
+        if not posterior.is_defined:
+            return None
+        rng = rng_for(self.seed, "expected by chance", posterior.n_units)
+        order = rng.permutation(len(posterior.edges) - 1)
+        chance = self.posterior(embeddings, reading, order)
+        return PosteriorFacts(posterior.information, chance.information, posterior.segments)
 
     def check(self, reading: Reading) -> None:
         """Refuse evidence that a document does not offer."""
@@ -220,13 +251,16 @@ def score_expected(
 ) -> dict[str, tuple[Floats, Floats, PosteriorFacts | None]]:
     """Score one document's hypotheses, given a part at a time.
 
-    Returns, for each metric, values and spreads of all hypotheses, spreads only where asked for,
-    and what to read them with. Metrics that rest on the same evidence share a posterior.
+    Returns, for each metric, values of all hypotheses; and, where asked for, their spreads and what
+    to read them with. Metrics that rest on the same evidence share a posterior.
     """
     made: dict[tuple[float | None, str], Posterior] = {}
+    facts: dict[tuple[float | None, str], PosteriorFacts | None] = {}
     for metric in metrics.values():
         key = (metric.length, metric.evidence)
-        made[key] = made.get(key) or metric.posterior(embeddings, reading)
+        if key not in made:
+            made[key] = metric.posterior(embeddings, reading)
+            facts[key] = metric.facts(made[key], embeddings, reading) if keep_spread else None
     posteriors = {name: made[m.length, m.evidence] for name, m in metrics.items()}
     parts: dict[str, list[tuple[Floats, Floats]]] = {name: [] for name in metrics}
     for masses in hypotheses:
@@ -235,9 +269,9 @@ def score_expected(
             parts[name].append((metric.scores(posteriors[name], masses), spread))
         progress(len(masses))
     scored = {}
-    for name, found in parts.items():
-        values, spreads = (np.concatenate(part) for part in zip(*found, strict=True))
-        scored[name] = (values, spreads, posteriors[name].facts)
+    for name, metric in metrics.items():
+        values, spreads = (np.concatenate(part) for part in zip(*parts[name], strict=True))
+        scored[name] = (values, spreads, facts[metric.length, metric.evidence])
     return scored
 
 

@@ -39,6 +39,11 @@ class Metric(Protocol):
         """Why a document with a boundary may have no score."""
         ...
 
+    @property
+    def aggregation(self) -> str:
+        """How segments become a document's score, and documents a corpus's."""
+        ...
+
     def __hash__(self) -> int: ...
 
 
@@ -63,7 +68,7 @@ DEFAULT = ("expected_pk", "arp_std", "arp_cos", "arp_pair", "silhouette", "segre
 """Scored unless others are asked for: the one to judge by, and the published ones."""
 
 WITHOUT_SEARCH = ("arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree")
-"""What one more hypothesis of a document costs next to nothing for; ``sag`` searches it first."""
+"""What a document's hypotheses are scored by without tables or a search made first."""
 
 COMPILED = (
     *("arp_std", "arp_std:p=1", "arp_cos", "arp_pair"),

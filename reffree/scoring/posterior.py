@@ -97,6 +97,7 @@ class PosteriorFacts(NamedTuple):
     """What a score that rests on a posterior is to be read with."""
 
     information: float  # nats that the document adds to the prior, per expected boundary
+    chance_information: float  # nats that its steps in random order would add
     segments: float  # assumed
 
 
@@ -132,6 +133,7 @@ class Posterior:
         *,
         length: float | None = None,
         evidence: str = "all",
+        order: Integers | None = None,
     ) -> Posterior:
         """Take the evidence that is named and at hand; ``all`` of a bare document is its vectors.
 
@@ -140,21 +142,28 @@ class Posterior:
             reading: the text, and what trained scorers say.
             length: expected units per segment.
             evidence: ``embedding``, ``words``, ``scorer:FOLDER`` or ``all``.
+            order: to put the steps in, their evidence tempered as in their own order: what there
+                is to be found by chance.
         """
         n = len(embeddings)
         wanted = ("embedding", "words", "scorer") if evidence == "all" else (evidence,)
-        vectors = embedding_coherence(embeddings) if "embedding" in wanted else None
+        vectors = embedding_coherence(embeddings, order) if "embedding" in wanted else None
         has_text = "words" in wanted and reading.units is not None
-        words = word_coherence(reading.units) if has_text and reading.units is not None else None
+        words = None
+        if has_text and reading.units is not None:
+            words = word_coherence(reading.units, order)
         known = reading.boundary_probabilities
         folder = evidence.partition(":")[2]
         scorers = list(known.values()) if evidence == "all" else [known[folder]] if folder else []
+        odds = [scorer_evidence(p, n) for p in scorers]
+        if order is not None:
+            odds = [each[order] for each in odds]
         return cls(
             n,
             [source for source in (vectors, words) if source is not None],
             length=length,
             counts=vectors,
-            boundary_log_odds=[scorer_evidence(p, n) for p in scorers],
+            boundary_log_odds=odds,
         )
 
     @property
@@ -179,11 +188,6 @@ class Posterior:
     def weights(self) -> Floats:
         """Of the nodes."""
         return np.array([node.weight for node in self.nodes])
-
-    @property
-    def facts(self) -> PosteriorFacts | None:
-        """What to read its scores with; None where it is not defined."""
-        return PosteriorFacts(self.information, self.segments) if self.is_defined else None
 
     @property
     def segments(self) -> float:

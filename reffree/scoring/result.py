@@ -34,6 +34,11 @@ class Orientation:
 SIMILARITY = Orientation(offset=0.5, slope=-0.5, neutral=0.0, worst=-1.0)
 """From -1 (worst) to 1 (best): the loss is ``(1 - raw) / 2`` (ARP paper, eq. 12)."""
 
+OF_SEGMENTS = "mean(segments)>mean(documents)"
+OF_DOCUMENTS = "mean(documents)"
+WEIGHTED = "weighted_mean(documents)"
+"""How segments become a document's score, and documents a corpus's."""
+
 
 @dataclass(frozen=True, slots=True)
 class MetricScores:

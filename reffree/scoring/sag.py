@@ -9,9 +9,16 @@ boundaries gain on the units in random order, averaged over seeded shuffles. So 
 placement, 1 what searching finds in noise, and more than 1 structure that no search could buy.
 Unbounded, higher is better, loss ``1 - raw``.
 
-A document counts for :math:`G_{search} - G_{random}` in the corpus mean, which is then the pooled
-ratio. Undefined without a boundary, with all of them, and where nothing can be bought: identical
-units, or units all equally far from each other. There are no scores of segments.
+Compare only segmentations of similar density with it, and do not choose a density by it: on long
+texts it follows the number of segments, and a blind cut in half beats gold. Text drifts, so that
+any few boundaries, wherever they are, part units that lie far apart, and gain. Units in random
+order do not drift, so :math:`G_{random}` and :math:`G_{search}` allow for none of that, least of
+all where ``k`` is small. ``expected_pk`` has no such preference.
+
+A document counts for :math:`G_{search} - G_{random}` in the corpus mean, which is therefore
+weighted: it is the pooled ratio. Undefined without a boundary, with all of them, and where nothing
+can be bought: identical units, or units all equally far from each other. There are no scores of
+segments.
 """
 
 from __future__ import annotations
@@ -28,7 +35,7 @@ from torch import Tensor
 from reffree.bounds import check_whole
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
-from reffree.scoring.result import MetricScores, Orientation
+from reffree.scoring.result import WEIGHTED, MetricScores, Orientation
 from reffree.scoring.search import search_document, search_gains
 
 if TYPE_CHECKING:
@@ -60,6 +67,7 @@ class Sag:
     orientation: ClassVar[Orientation] = Orientation(
         offset=1.0, slope=-1.0, neutral=0.0, worst=-1.0
     )
+    aggregation: ClassVar[str] = WEIGHTED
     undefined: ClassVar[str] = "every gap is a boundary, or the units are all equally far apart"
     requests: ClassVar[tuple[Request, ...]] = (("squared", "own"),)
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
-from reffree.scoring.result import MetricScores, Orientation, masked_mean
+from reffree.scoring.result import OF_SEGMENTS, MetricScores, Orientation, masked_mean
 
 ALL_SINGLE = 10.0
 """Score of a document cut into single units: the paper's penalty."""
@@ -36,6 +36,7 @@ class SegReFree:
         offset=0.0, slope=1.0, neutral=None, worst=ALL_SINGLE
     )
     undefined: ClassVar[str] = "the centroids of all neighbouring segments are equal"
+    aggregation: ClassVar[str] = OF_SEGMENTS
     requests: ClassVar[tuple[Request, ...]] = (("squared", "own"), ("squared", "next"))
 
     def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> MetricScores:

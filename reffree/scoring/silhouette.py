@@ -19,7 +19,7 @@ from torch import Tensor
 
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
-from reffree.scoring.result import SIMILARITY, MetricScores, Orientation
+from reffree.scoring.result import OF_SEGMENTS, SIMILARITY, MetricScores, Orientation
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Silhouette:
     name: ClassVar[str] = "silhouette"
     orientation: ClassVar[Orientation] = SIMILARITY
     undefined: ClassVar[str] = "no boundary"
+    aggregation: ClassVar[str] = OF_SEGMENTS
     requests: ClassVar[tuple[Request, ...]] = (
         ("distance", "own"),
         ("distance", "previous"),

@@ -146,7 +146,7 @@ class _FreeColumn:
     weights: Floats  # (documents, systems)
     left_out: Floats  # (systems,)
     spread: Floats  # (documents, systems)
-    facts: Floats  # (documents, 2)
+    facts: Floats  # (documents, 3)
     nulls: list[NullTest | None]
 
     @property
@@ -171,7 +171,8 @@ class _FreeColumn:
         return {
             "spread": float(self.spread[known, s].mean()),
             "information": float(self.facts[known, 0].mean()),
-            "assumed_segments": float(np.exp(np.log(self.facts[known, 1]).mean())),
+            "chance_information": float(self.facts[known, 1].mean()),
+            "assumed_segments": float(np.exp(np.log(self.facts[known, 2]).mean())),
         }
 
 

@@ -21,6 +21,7 @@ from reffree.encoders.device import choose_device
 from reffree.encoders.embed import Embeddings, distinct_texts, embed
 from reffree.encoders.options import EncoderOptions
 from reffree.scoring.engine import Unsegmented
+from reffree.scoring.posterior import PosteriorFacts
 from reffree.segmentation import Segmentation
 from reffree.study.columns import Average, GoldBased, ReferenceFree
 from reffree.study.metrics import Chosen, choose_metrics
@@ -73,7 +74,7 @@ class FreeScores:
     weights: Floats  # (documents, systems)
     left_out: Floats  # (systems,)
     spread: Floats  # (documents, systems) of expected errors; NaN without
-    facts: Floats  # (documents, 2) information and assumed segments behind them; NaN without
+    facts: Floats  # (documents, 3) the `PosteriorFacts` behind them; NaN without
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,7 @@ def score_block(
         progress=progress,
         keep_segments=settings.per_segment,
         null=settings.null,
+        keep_spread=True,
         hypotheses=hypotheses,
     )
     columns, task = scored.columns, scored.reference_free
@@ -195,7 +197,7 @@ def _without_gold(chosen: Chosen) -> Chosen:
 def _free(column: ReferenceFree) -> FreeScores:
     left_out = stacked(column.raw.left_out).sum(0)
     values, weights = values_and_own_weights(column.raw)
-    none = (math.nan, math.nan)
+    none = (math.nan,) * len(PosteriorFacts._fields)
     spread = [np.full(values.shape[1], math.nan) if not len(x) else x for x in column.raw.spread]
     facts = np.array([none if each is None else each for each in column.raw.facts])
     return FreeScores(values, weights, left_out, np.stack(spread), facts)

@@ -75,7 +75,7 @@ class ReferenceFree:
             part.value,
             part.raw,
             reason=None if part.value is not None else self._reason(segmentation),
-            weight=None if weight == 1.0 else weight,
+            weight=None if weight in (0.0, 1.0) else weight,
             segments=tuple(
                 self._part(float(x)) for x in self.raw.segments[d][s][: len(segmentation)]
             )
@@ -90,7 +90,11 @@ class ReferenceFree:
         facts = self.raw.facts[d]
         if facts is None:
             return {}
-        known = {"information": facts.information, "assumed_segments": facts.segments}
+        known = {
+            "information": facts.information,
+            "chance_information": facts.chance_information,
+            "assumed_segments": facts.segments,
+        }
         if len(self.raw.spread[d]):
             known["spread"] = float(self.raw.spread[d][s])
         return known

@@ -52,7 +52,7 @@ METHODS = ("depth", "texttiling", CHANCE)
 THRESHOLDS = tuple(round(0.05 * i, 2) for i in range(1, 20))
 """Of §5.1: 0.05 to 0.95 in steps of 0.05."""
 
-METRICS = ("arp_pair", "silhouette", "sag")
+METRICS = ("expected_pk", "arp_pair", "silhouette")
 
 
 @within_bounds

@@ -63,8 +63,8 @@ def diagnose(
     Args:
         corpora: from `reffree.load`, by name, each with a system or a complete gold.
         source: the segmentation to trust most; gold where every document has it, else the system
-            with the lowest loss under ``sag``.
-        metrics: reference-free names as for `reffree.score`; all by default.
+            with the lowest ``expected_pk``.
+        metrics: reference-free names as for `reffree.score`, and the same by default.
         threshold: cosine from which two units are near twins.
         seeds: draws of every damage.
         embeddings: arrays of every document by corpus, instead of an encoder.
@@ -178,6 +178,7 @@ class _Work:
             self.embedded,
             self.corpus.hypotheses[source.name],
             self.threshold,
+            self.seed,
             self.progress,
         )
         size = len(self.corpus) * n_scored(self.seeds)

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from reffree.atomic import write_file
 from reffree.errors import InputError, OptionError, Place
-from reffree.study.table import DocumentScores, ScoreTable
+from reffree.study.table import POSTERIOR, DocumentScores, ScoreTable
 
 ShardFormat = Literal["jsonl", "parquet"]
 SHARD_FORMATS: tuple[str, ...] = get_args(ShardFormat)
@@ -92,6 +92,7 @@ def _write_parquet(path: Path, rows: Sequence[DocumentScores]) -> None:
         [
             *(("id", text), ("system", text), ("metric", text), ("value", number)),
             *(("raw", number), ("reason", text), ("weight", number), ("null", null)),
+            *((name, number) for name in POSTERIOR),
             ("segments", pa.list_(segment)),
         ]
     )

@@ -7,7 +7,9 @@ from collections.abc import Collection, Sequence
 from reffree.encoders.embed import Embeddings
 from reffree.errors import counted
 from reffree.scoring.engine import Unsegmented
+from reffree.scoring.expected import INFORMED, Expected
 from reffree.study.metrics import Chosen
+from reffree.study.provenance import listed
 from reffree.study.survey import Survey
 from reffree.study.table import SystemScores
 
@@ -41,7 +43,36 @@ def score_notes(
     if single and chosen.reference_free:
         listed = ", ".join(f"{row.system} {row.unsegmented}" for row in single)
         notes.append(f"Documents without a boundary ({unsegmented}): {listed}.")
-    return notes
+    return notes + _posterior_notes(systems, chosen)
+
+
+def _posterior_notes(systems: Sequence[SystemScores], chosen: Chosen) -> list[str]:
+    """How finely expected errors assume that documents are cut, and whether the text says much."""
+    assumed: dict[str, list[str]] = {}
+    uninformed: dict[tuple[str, str], list[str]] = {}
+    for name, metric in chosen.reference_free.items():
+        score = systems[0].metrics[name]  # the posterior is the same for all systems
+        if not isinstance(metric, Expected) or score.information is None:
+            continue
+        chance = score.chance_information or 0.0
+        if metric.length is None and score.assumed_segments is not None:
+            assumed.setdefault(f"{score.assumed_segments:.1f}", []).append(name)
+        if score.information <= INFORMED * chance:
+            key = (f"{score.information:.2f}", f"{chance:.2f}")
+            uninformed.setdefault(key, []).append(name)
+    return [
+        *(
+            f"{listed(names)}: {segments} segments a document assumed; give length=N, units a "
+            "segment, if you know better."
+            for segments, names in assumed.items()
+        ),
+        *(
+            f"{listed(names)}: this rests on the prior. The text adds {found} nats a boundary to "
+            f"it, its units in random order {chance}; information is more than {INFORMED:g} times "
+            "that."
+            for (found, chance), names in uninformed.items()
+        ),
+    ]
 
 
 def reading_notes(survey: Survey, embedded: Embeddings | None) -> list[str]:

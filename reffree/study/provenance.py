@@ -77,8 +77,8 @@ def check_study(corpora: Mapping[str, Corpus], vectors: Mapping[str, object] | N
 def listed(words: Iterable[str]) -> str:
     """Join words as a sentence does.
 
-    >>> listed(["pk"]), listed(["pk", "sag"]), listed(["a", "b", "c"])
-    ('pk', 'pk and sag', 'a, b and c')
+    >>> listed(["pk"]), listed(["pk", "bor"]), listed(["a", "b", "c"])
+    ('pk', 'pk and bor', 'a, b and c')
     """
     *most, last = words
     return f"{', '.join(most)} and {last}" if most else last

@@ -39,7 +39,9 @@ class ReferenceFreeTask:
         """Ids of the documents."""
         return [document.id for document in self.corpus.documents]
 
-    def columns(self, *, keep_segments: bool, null: int, seed: int) -> dict[str, ReferenceFree]:
+    def columns(
+        self, *, keep_segments: bool, keep_spread: bool, null: int, seed: int
+    ) -> dict[str, ReferenceFree]:
         """Score every system, against ``null`` random arrangements of its segments if any."""
         metrics = list(self.metrics.values())
         size = len(self.hypotheses) * len(self.corpus)
@@ -53,7 +55,7 @@ class ReferenceFreeTask:
                 device=self.device,
                 names=self.ids,
                 readings=self.readings,
-                keep_spread=True,
+                keep_spread=keep_spread,
                 memory=self.memory,
                 progress=advance,
             )

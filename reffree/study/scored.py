@@ -63,6 +63,7 @@ def score_columns(
     memory: int | None,
     progress: Progress,
     keep_segments: bool = False,
+    keep_spread: bool = False,
     null: int = 0,
     hypotheses: dict[str, tuple[Segmentation, ...]] | None = None,
 ) -> Scored:
@@ -89,7 +90,10 @@ def score_columns(
             progress,
             readings(corpus, embedded, chosen.reference_free.values()),
         )
-        columns.update(task.columns(keep_segments=keep_segments, null=null, seed=seed))
+        made = task.columns(
+            keep_segments=keep_segments, keep_spread=keep_spread, null=null, seed=seed
+        )
+        columns.update(made)
     ordered = {name: columns[name] for name in chosen.names}
     return Scored(corpus, chosen, ordered, embedded, task)
 

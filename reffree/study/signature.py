@@ -10,6 +10,7 @@ their backend says.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
 from hashlib import blake2b
@@ -21,6 +22,8 @@ from reffree.encoders.embed import Embeddings
 from reffree.naming import Named, settings_of
 from reffree.reference.cohesion import FUNCTION_WORDS
 from reffree.reference.sed import Sed
+from reffree.scoring.metrics import Metric
+from reffree.scoring.result import OF_DOCUMENTS, OF_SEGMENTS, WEIGHTED
 from reffree.study.bootstrap import CONFIDENCE, RESAMPLES
 from reffree.study.metrics import Chosen
 from reffree.study.survey import Survey
@@ -88,7 +91,7 @@ class Signature:
                 "truncated": f"{embedded.n_truncated / survey.n_units:.2%}",
                 "device": embedded.device,
                 "unsegmented": unsegmented,
-                "aggregation": "mean(segments)>mean(documents)",
+                "aggregation": _aggregation(metrics.reference_free.values()),
             }
         if metrics.gold_based:
             several = "mean(annotators)>" if survey.annotators else ""
@@ -109,10 +112,20 @@ class Signature:
             name, _, revision = short["encoder"].rpartition("@")
             short["encoder"] = f"{name.rsplit('/', 1)[-1]}@{revision.rsplit(':', 1)[-1][:8]}"
         if "aggregation" in short:
-            short["aggregation"] = "mean"
+            short["aggregation"] = short["aggregation"].replace(OF_SEGMENTS, "mean")
         if "deviation" not in short.get("backend", ""):
             short.pop("backend", None)  # exact ones do not change a score
         return "|".join(f"{SHORT_KEYS[key]}:{short[key]}" for key in short if key in SHORT_KEYS)
+
+
+def _aggregation(metrics: Collection[Metric]) -> str:
+    """How scores become those of documents and of the corpus; weighted means are named."""
+    kinds = {metric.aggregation for metric in metrics}
+    if len(kinds) == 1:
+        return kinds.pop()
+    weighted = "+".join({m.name: None for m in metrics if m.aggregation == WEIGHTED})
+    plain = OF_SEGMENTS if OF_SEGMENTS in kinds else OF_DOCUMENTS  # some have no segments
+    return f"{plain},{weighted}={WEIGHTED}" if weighted else plain
 
 
 def _max_length(spec: EncoderSpec) -> str:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 DECIMALS = 10
 """Rounding of results: far below any meaning, far above what batching can change."""
 
+POSTERIOR = ("spread", "information", "chance_information", "assumed_segments")
+"""What comes with expected errors, in this order in every output."""
+
 Direction = Literal["lower", "higher", "toward_1"]
 
 
@@ -64,8 +67,7 @@ class NullTest:
 
 def _posterior_facts(score: CorpusScore | PartScore) -> dict[str, float | None]:
     """What an expected error is to be read with; nothing for other metrics."""
-    names = ("spread", "information", "assumed_segments")
-    found = {name: rounded(getattr(score, name)) for name in names}
+    found = {name: rounded(getattr(score, name)) for name in POSTERIOR}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -84,6 +86,7 @@ class CorpusScore:
     direction: Direction = "lower"
     spread: float | None = None  # of an expected error over draws, mean over documents
     information: float | None = None  # nats per boundary behind an expected error, likewise
+    chance_information: float | None = None  # the same with the units in random order
     assumed_segments: float | None = None  # of a document
 
     def to_dict(self) -> dict[str, Any]:
@@ -112,11 +115,12 @@ class PartScore:
     value: float | None
     raw: float | None
     reason: str | None = None  # why it is undefined
-    weight: float | None = None  # in the corpus mean, where documents do not count equally
+    weight: float | None = None  # in the corpus mean; none is 1, or the average where it has none
     segments: tuple[PartScore, ...] | None = None
     null: NullTest | None = None
     spread: float | None = None  # of an expected error over draws
     information: float | None = None  # nats per boundary behind it
+    chance_information: float | None = None  # the same with the units in random order
     assumed_segments: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -253,6 +257,7 @@ class ScoreTable:
                 "ci_high": None if score.ci is None else rounded(score.ci[1]),
                 "documents": score.documents,
                 "undefined": score.undefined,
+                **{name: rounded(getattr(score, name)) for name in POSTERIOR},
             }
             for row in self.systems
             for name, score in row.metrics.items()
@@ -269,11 +274,14 @@ class ScoreTable:
                 "metric": name,
                 "value": rounded(score.value),
                 "raw": rounded(score.raw),
+                "weight": rounded(score.weight),
+                **{name: rounded(getattr(score, name)) for name in POSTERIOR},
             }
             for row in self.documents or ()
             for name, score in row.metrics.items()
         ]
-        return pd.DataFrame(rows, columns=["id", "system", "metric", "value", "raw"])
+        columns = ("id", "system", "metric", "value", "raw", "weight", *POSTERIOR)
+        return pd.DataFrame(rows, columns=columns)
 
 
 def _pandas() -> Any:  # noqa: ANN401  (a module)

@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings
 from reffree.encoders.left_out import is_backchannel
 from reffree.errors import shorten
+from reffree.scoring.evidence import Reading
+from reffree.scoring.expected import ExpectedPk
 from reffree.segmentation import Segmentation
 from reffree.study.bootstrap import DocumentBootstrap
 from reffree.study.diagnosis import rules
@@ -47,6 +50,7 @@ class Measured:
     backchannels: list[int]
     returns: list[Returns]
     vectors: Shape
+    information: list[tuple[float, float]]  # of the text, and by chance; none of short documents
     repeated: Counter[str] = field(default_factory=Counter)  # units with an exact twin, by text
 
 
@@ -55,10 +59,12 @@ def measure(
     embedded: Embeddings,
     source: Sequence[Segmentation],
     threshold: float,
+    seed: int,
     progress: Progress,
 ) -> Measured:
     """Go through the documents once."""
-    measured = Measured([], [], [], [], shape(map(directions, embedded.vectors)))
+    measured = Measured([], [], [], [], shape(map(directions, embedded.vectors)), [])
+    expected = ExpectedPk(seed=seed)
     with progress("Diagnosing", len(corpus)) as advance:
         for document, x, segmentation in zip(corpus, embedded.vectors, source, strict=True):
             rows = directions(x)
@@ -68,6 +74,7 @@ def measure(
             measured.near.append(int(near_twins(rows, segment, threshold).sum()))
             measured.backchannels.append(sum(map(is_backchannel, document.units)))
             measured.returns.append(semantic_returns(rows, segmentation.masses))
+            measured.information.append(_information(expected, x, document.units))
             measured.repeated.update(
                 text for text, is_twin in zip(document.units, twins, strict=True) if is_twin
             )
@@ -95,6 +102,7 @@ def run_checks(
         *_unit_checks(corpus, embedded, measured, bootstrap, threshold),
         *_segment_checks(corpus.hypotheses[source], measured.returns, bootstrap),
         *_vector_checks(measured.vectors, bootstrap),
+        _information_check(measured.information, bootstrap),
         *_size_checks(corpus, noticed),
         *_density_checks(corpus, source),
     ]
@@ -170,7 +178,7 @@ def _segment_checks(
         ([sum(m == 1 for m in each.masses) for each in source], [len(each) for each in source]),
         rules.SINGLETONS,
         bootstrap,
-        "their scores are made up: prefer sag, which needs none",
+        "their scores are made up: prefer expected_pk, which needs none",
     )
     yield _share(
         ("unsegmented", "of documents have no boundary"),
@@ -204,6 +212,31 @@ def _vector_checks(vectors: Shape, bootstrap: DocumentBootstrap) -> Iterator[Che
         rules.EFFECTIVE_DIMENSION,
         "too few directions to keep topics apart: try another encoder",
     )
+
+
+def _information(
+    metric: ExpectedPk, vectors: NDArray[np.generic], units: Sequence[str]
+) -> tuple[float, float]:
+    """Nats a boundary that the text adds to the prior, and that its units in random order add."""
+    reading = Reading(units)
+    facts = metric.facts(metric.posterior(vectors, reading), vectors, reading)
+    return (0.0, 0.0) if facts is None else (facts.information, facts.chance_information)
+
+
+def _information_check(
+    information: Sequence[tuple[float, float]], bootstrap: DocumentBootstrap
+) -> Check:
+    names = ("information", "times what the units in random order would add to the prior")
+    advice = (
+        "expected errors rest on the prior, not on this text: try another encoder, or compare "
+        "systems with gold"
+    )
+    pairs = np.array(information)  # (d, 2)
+    if not pairs[:, 1].any():
+        return Check(names[0], None, names[1], "problem", advice)
+    value = float(_ratio(pairs.sum(0)))
+    interval = bootstrap.pooled_interval(value, pairs, pairs[:, 1] > 0, _ratio)
+    return _plain(names, value, rules.INFORMATION, advice, interval)
 
 
 def _size_checks(corpus: Corpus, noticed: Mapping[str, Noticing]) -> Iterator[Check]:
@@ -246,7 +279,10 @@ def _density_checks(corpus: Corpus, source: str) -> Iterator[Check]:
         ratios[worst],
         f"segments of {worst!r} for each of {source!r}, the farthest of {len(ratios)}",
         rules.DENSITY(factor),
-        _if_bad(rules.DENSITY(factor), "use sag or --null: other losses move with density"),
+        _if_bad(
+            rules.DENSITY(factor),
+            "use expected_pk, with a length if you know it, or --null: losses move with density",
+        ),
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from reffree.scoring.expected import INFORMED
+
 Verdict = Literal["ok", "watch", "problem"]
 
 
@@ -56,6 +58,9 @@ CONSECUTIVE_GAIN = Rule(watch=0.03, problem=0.0)
 
 EFFECTIVE_DIMENSION = Rule(watch=10, problem=3)
 """Fewer directions than topics in a document cannot keep its topics apart."""
+
+INFORMATION = Rule(watch=1.5, problem=INFORMED)
+"""Below, the text says no more about where boundaries are than its units in random order would."""
 
 DOCUMENTS = Rule(watch=29, problem=9)
 """Bootstrap intervals over fewer than ten documents are too narrow, below thirty still rough."""

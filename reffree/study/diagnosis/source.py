@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from reffree.corpus import GOLD, Corpus
 from reffree.errors import InputError, UnknownNameError
 from reffree.scoring.engine import score_documents
-from reffree.scoring.sag import Sag
+from reffree.scoring.evidence import Reading
+from reffree.scoring.expected import ExpectedPk
 from reffree.study.weights import corpus_mean, values_and_weights
 
 
@@ -46,10 +47,10 @@ def choose_source(
     device: torch.device,
     memory: int | None,
 ) -> Source:
-    """Take the named one, else gold, else the system with the lowest loss under ``sag``.
+    """Take the named one, else gold, else the system with the lowest ``expected_pk``.
 
-    ``sag`` because it is adjusted both for chance and for what a search buys: other metrics would
-    pick the system that searched hardest. Of equal systems the first is taken.
+    It is the one metric here that punishes too many boundaries and too few: others would pick the
+    system that searched hardest, or cut most. Of equal systems the first is taken.
     """
     check_source(corpus, name)
     systems = list(corpus.hypotheses)
@@ -59,25 +60,26 @@ def choose_source(
         return Source(GOLD, "complete in every document")
     if len(systems) == 1:
         return Source(systems[0], "the only system")
-    metric = Sag(seed=seed)
+    metric = ExpectedPk(seed=seed)
     scores = score_documents(
         vectors,
         list(zip(*corpus.hypotheses.values(), strict=True)),
         [metric],
         device=device,
         names=[document.id for document in corpus.documents],
+        readings=[Reading(document.units) for document in corpus],
         memory=memory,
-    )["sag"]
+    )[metric.name]
     means = [corpus_mean(*values_and_weights(scores, s)) for s in range(len(systems))]
     losses = [np.inf if mean is None else metric.orientation.loss(mean) for mean in means]
     best = int(np.argmin(losses))
     if np.isinf(losses[best]):
         raise InputError(
-            "no system with a sag loss to choose the source by",
-            expected="a system with some boundaries, but not all",
+            "no system with an expected_pk to choose the source by",
+            expected="a document of three units or more",
             remedy="name the system to trust most with --source",
             place=corpus.documents[0].place,
         )
     return Source(
-        systems[best], f"the lowest sag loss of {len(systems)} systems ({losses[best]:.3f})"
+        systems[best], f"the lowest expected_pk of {len(systems)} systems ({losses[best]:.3f})"
     )

@@ -83,6 +83,8 @@ READING = {
     "it is smallest: smaller differences between systems drown in noise",
     "semantic returns": "segments whose nearest segment by centroid is no neighbour; by chance: if "
     "the order of segments said nothing",
+    "information": "what the text adds to a prior over segmentations, for each nat that its units "
+    "in random order would add: at 1, expected errors rest on the prior",
     "consecutive gain": "what the order of units says about their vectors; without it no boundary "
     "can show",
 }
