@@ -325,7 +325,7 @@ def _document(
     document: Document, metric: ExpectedPk, posterior: Posterior, shown: Sequence[str]
 ) -> DocumentBoundaries:
     segmentations = _segmentations(document)
-    facts = posterior.facts
+    is_defined = posterior.is_defined
     ends = posterior.edges[1:-1]  # of steps: gaps that may have a boundary
     placed = []
     for name in shown:
@@ -333,7 +333,7 @@ def _document(
             masses = np.array([segmentations[name].masses])
             value = float(metric.scores(posterior, masses)[0])
             at = segmentations[name].boundaries
-            nearest = _nearest(ends, at) if facts is not None else []
+            nearest = _nearest(ends, at) if is_defined else []
             placed.append(
                 SystemBoundaries(
                     name,
@@ -345,10 +345,10 @@ def _document(
     return DocumentBoundaries(
         document.id,
         document.units,
-        None if facts is None else tuple(posterior.boundaries.tolist()),
-        None if facts is None else float(posterior.boundaries[ends - 1].mean()),
-        None if facts is None else facts.information,
-        None if facts is None else facts.segments,
+        tuple(posterior.boundaries.tolist()) if is_defined else None,
+        float(posterior.boundaries[ends - 1].mean()) if is_defined else None,
+        posterior.information if is_defined else None,
+        posterior.segments if is_defined else None,
         tuple(placed),
     )
 
