@@ -5,9 +5,10 @@ plus something common to all systems of a document, plus noise of its own; expec
 variance 1 over systems. Two worlds: *normal* (expected scores and noise are), and *uneven* (a third
 of the systems is far worse than the rest under both metrics, so the given correlation is only that
 inside the groups; noise is skewed, of different size from system to system and half shared by the
-two metrics). An interval should hold the truth in 95 % of runs, a test reject a true null
-hypothesis in 5 %. Writes ``benchmarks/results/interval_coverage.json``; ``--table`` prints it as
-markdown.
+two metrics). A value's interval should hold the mean of the value over corpora of as many
+documents in 95 % of runs, that of the value without noise the correlation of the expected scores;
+a test should reject a true null hypothesis in 5 %. Writes
+``benchmarks/results/interval_coverage.json``; ``--table`` prints it as markdown.
 
     python benchmarks/interval_coverage.py
     python benchmarks/interval_coverage.py --table
@@ -29,18 +30,22 @@ from numpy.typing import NDArray
 
 from reffree.seeds import rng_for
 from reffree.study.statistics.coefficients import COEFFICIENTS, Coefficient, correlation
+from reffree.study.statistics.estimate import Estimate
 from reffree.study.statistics.evaluation import MetaEvaluation
-from reffree.study.statistics.intervals import percentile_interval, resampled_documents
+from reffree.study.statistics.intervals import resampled_documents
 from reffree.study.statistics.multiplicity import benjamini_hochberg
 from reffree.study.statistics.scores import Floats, MeanOverDocuments
 
 RESULTS = Path(__file__).parent / "results" / "interval_coverage.json"
 RESAMPLES = 300
 PERMUTATIONS = 300
-SIZES = ((10, 50), (20, 100), (30, 50), (30, 200))
+SIZES = ((30, 12), (10, 50), (20, 100), (30, 50), (30, 200))
+TESTED = ((10, 50), (30, 200))
 SHARED_NOISE = 0.5
 EQUAL = 1e-9
 NULLS = ("noise only", "own views", "equal")
+
+Span = tuple[float, float]
 
 
 def directions(n_systems: int, count: int, rng: np.random.Generator) -> Floats:
@@ -67,7 +72,7 @@ def losses(
     shape = (*expected.shape, n_documents)
     if world == "uneven":
         own, shared = rng.gamma(1, size=shape) - 1, rng.gamma(1, size=shape[1:]) - 1
-        size = rng.uniform(0.5, 1.5, size=(shape[1], 1))
+        size = rng_for(0, "sizes of noise").uniform(0.5, 1.5, size=(shape[1], 1))
         own = size * (np.sqrt(SHARED_NOISE) * shared + np.sqrt(1 - SHARED_NOISE) * own)
     else:
         own, shared = rng.normal(size=shape), rng.normal(size=shape[1:])
@@ -83,7 +88,12 @@ def evaluation(made: Floats, run: int) -> MetaEvaluation:
     return MetaEvaluation(metrics, seed=run, resamples=RESAMPLES)
 
 
-def holds(interval: tuple[float, float] | None, truth: float) -> float:
+def width(interval: Span | None) -> float:
+    """NaN without an interval."""
+    return np.nan if interval is None else interval[1] - interval[0]
+
+
+def holds(interval: Span | None, truth: float) -> float:
     """1 where the interval holds the truth, 0 where not, NaN without an interval."""
     if interval is None:
         return np.nan
@@ -104,31 +114,27 @@ def cells(name: str, runs: int, *settings: tuple[Any, ...]) -> Iterator[tuple[An
 
 
 def corpus_coverage(runs: int) -> list[dict[str, Any]]:
-    """Intervals of correlations over systems, and plain percentiles of resamples beside them."""
+    """Intervals of correlations over systems, and plain percentiles of resamples beside them.
+
+    Systems are the same in all runs of a cell, so the mean value over runs is the truth of the
+    first and the last.
+    """
     rows = []
     settings = (("normal", "uneven"), SIZES, (2.0, 4.0), (0.0, 0.5, 0.9))
     for world, (s, d), noise, rho, draws in cells("corpus", runs, *settings):
-        found: dict[Coefficient, list[tuple[float, ...]]] = {c: [] for c in COEFFICIENTS}
+        expected = expected_pair(world, s, rho, rng_for(0, world, s, rho))
+        found: dict[Coefficient, list[tuple[Estimate, Span | None]]] = {c: [] for c in COEFFICIENTS}
         for run, rng in draws:
-            expected = expected_pair(world, s, rho, rng)
             made = losses(world, expected, d, noise, rng)
             study = evaluation(made, run)
             counts = resampled_documents(d, rng, RESAMPLES) / d
             for coefficient in COEFFICIENTS:
-                truth = float(correlation(expected[0], expected[1], coefficient))
-                estimate = study.corpus("0", "1", coefficient)
                 resampled = correlation(counts @ made[0].T, counts @ made[1].T, coefficient)
-                plain = percentile_interval(resampled)
-                width = np.nan if estimate.ci is None else estimate.ci[1] - estimate.ci[0]
-                found[coefficient].append(
-                    (
-                        holds(estimate.ci, truth),
-                        width,
-                        holds(plain, truth),
-                    )
-                )
+                low, high = np.quantile(resampled, [0.025, 0.975])
+                found[coefficient].append((study.corpus("0", "1", coefficient), (low, high)))
         for coefficient, values in found.items():
-            ours, mean_width, plain_share = (share(column) for column in np.array(values).T)
+            mean = float(np.mean([estimate.value for estimate, _ in values]))
+            truth = float(correlation(expected[0], expected[1], coefficient))
             rows.append(
                 {
                     "world": world,
@@ -137,9 +143,13 @@ def corpus_coverage(runs: int) -> list[dict[str, Any]]:
                     "noise": noise,
                     "rho": rho,
                     "coefficient": coefficient,
-                    "coverage": ours,
-                    "width": mean_width,
-                    "percentile": plain_share,
+                    "mean": round(mean, 4),
+                    "coverage": share([holds(e.ci, mean) for e, _ in values]),
+                    "width": share([width(e.ci) for e, _ in values]),
+                    "truth": round(truth, 4),
+                    "noiseless": share([holds(e.noiseless_ci, truth) for e, _ in values]),
+                    "noiseless_width": share([width(e.noiseless_ci) for e, _ in values]),
+                    "percentile": share([holds(plain, mean) for _, plain in values]),
                 }
             )
     return rows
@@ -148,10 +158,10 @@ def corpus_coverage(runs: int) -> list[dict[str, Any]]:
 def other_coverage(runs: int) -> list[dict[str, Any]]:
     """Intervals whose target is an expectation over corpora: spa, and within documents."""
     rows = []
-    settings = (SIZES[::3], (2.0,), (0.0, 0.5, 0.9))
+    settings = (TESTED, (2.0,), (0.0, 0.5, 0.9))
     for (s, d), noise, rho, draws in cells("expectation", runs, *settings):
         expected = expected_pair("normal", s, rho, rng_for(0, s, rho))
-        values: dict[str, list[tuple[float, tuple[float, float] | None]]] = {}
+        values: dict[str, list[tuple[float, Span | None]]] = {}
         for run, rng in draws:
             study = evaluation(losses("normal", expected, d, noise, rng), run)
             for name, estimate in (
@@ -197,7 +207,7 @@ def compared(
 def false_positives(runs: int) -> list[dict[str, Any]]:
     """Share of p at most .05 where two metrics correlate alike with a third."""
     rows = []
-    settings = (NULLS, SIZES[::3], (2.0,), ("pearson", "kendall"))
+    settings = (NULLS, TESTED, (2.0,), ("pearson", "kendall"))
     for kind, (s, d), noise, coefficient, draws in cells("tests", runs, *settings):
         if kind == "equal" and coefficient != "pearson":
             continue  # equal Pearson correlations are not equal rank correlations
@@ -228,7 +238,7 @@ def false_positives(runs: int) -> list[dict[str, Any]]:
 def families(runs: int, size: int = 8) -> list[dict[str, Any]]:
     """Share of families with a rejection after Benjamini and Hochberg; all nulls are true."""
     rows = []
-    for (s, d), coefficient, draws in cells("families", runs, SIZES[::3], ("pearson", "kendall")):
+    for (s, d), coefficient, draws in cells("families", runs, TESTED, ("pearson", "kendall")):
         rejected: dict[str, list[float]] = {"swap systems": [], "swap both": []}
         for run, rng in draws:
             study = evaluation(compared("own views", s, d, 2.0, size + 1, rng), run)
@@ -268,11 +278,28 @@ def table(results: dict[str, Any]) -> str:
         return lines
 
     runs = results["runs"]
-    lines = [f"Share (%) of 95 % intervals that hold the truth, {runs} runs each; beside it", ""]
-    lines[0] += " that of plain percentiles of resampled correlations:"
-    shown = ["world", "systems", "documents", "noise", "rho", "coefficient"]
-    lines += lines_of(results["corpus"], shown, ["coverage", "percentile"])
-    lines += ["", "The same of measures that are their own target:", ""]
+    shown = ["world", "systems", "documents", "noise", "rho"]
+    cells: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in results["corpus"]:
+        cell = cells.setdefault(
+            tuple(row[name] for name in shown), {name: row[name] for name in shown}
+        )
+        cell[row["coefficient"]] = row["coverage"]
+        cell[f"{row['coefficient']}, no noise"] = row["noiseless"]
+    lines = [
+        f"Share (%) of 95 % intervals that hold the mean value over corpora, {runs} runs each; and",
+        "of those of the value without noise that hold the correlation of the expected scores:",
+        "",
+    ]
+    counted = [*COEFFICIENTS, *(f"{coefficient}, no noise" for coefficient in COEFFICIENTS)]
+    lines += lines_of(list(cells.values()), shown, counted)
+    plain = [row["percentile"] for row in results["corpus"]]
+    lines += [
+        "",
+        f"Plain percentiles of resampled correlations hold the mean value in {percent(min(plain))}",
+    ]
+    lines[-1] += f" to {percent(max(plain))} %, {percent(float(np.mean(plain)))} on average."
+    lines += ["", "The same of measures over pairs and inside documents:", ""]
     lines += lines_of(
         results["expectation"], ["measure", "systems", "documents", "rho"], ["coverage"]
     )

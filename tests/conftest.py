@@ -11,16 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from reffree.folders import cache_folder
+from tests.properties import register_profiles
 
-# A slow machine is no failure, and a run that fails fails again; --hypothesis-profile=explore looks
-# at other examples every time.
-STEADY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("steady", derandomize=True, **STEADY)
-settings.register_profile("explore", max_examples=500, **STEADY)
-settings.load_profile("steady")
+register_profiles()
 
 # Several libraries here bring threads of their own; on two cores those that spin starve the others.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

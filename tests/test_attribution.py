@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import reffree
@@ -18,6 +18,7 @@ from reffree.scoring.attribution import explain_document
 from reffree.scoring.attribution_kernel import lay_out
 from reffree.scoring.metrics import parse_metrics
 from reffree.segmentation import Segmentation
+from tests.properties import examples
 from tests.test_scoring import documents, hypotheses, oracle
 
 
@@ -30,7 +31,7 @@ def loss_of(x, boundaries, metric):
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_every_effect_is_a_difference_of_losses(data):
     x = data.draw(documents(min_units=2, max_units=9)).astype(np.float64)
     masses = data.draw(hypotheses(len(x)))[0]

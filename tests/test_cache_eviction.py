@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_files, cache_path
 from reffree.encoders.cache.eviction import environment_limit, evict, parse_limit
 from reffree.errors import OptionError
+from tests.properties import examples
 from tests.test_cache import SPEC, HashEncoder, collect, filled, open_cached, vector
 
 OTHER = replace(SPEC, revision="r2")
@@ -100,7 +101,7 @@ def test_a_clock_going_backwards_changes_nothing(tmp_path, monkeypatch):
     assert (cached(tmp_path, SPEC)[0], cached(tmp_path, OTHER)[1]) == ({"d"}, 0)
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=6), st.floats(0.05, 0.95))
 def test_what_stays_was_used_after_all_that_went(tmp_path_factory, runs, part):
     folder = tmp_path_factory.mktemp("cache")

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import semantic_text_splitter
 from click.testing import CliRunner
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import reffree
@@ -41,6 +41,7 @@ from reffree.errors import InputError, OptionError, Place, UnknownNameError
 from reffree.formats import load
 from reffree.naming import settings_of, spelling_of
 from reffree.segmentation import Segmentation
+from tests.properties import examples
 
 PROSE = (
     "The server failed at noon. Dr. Smith restarted it twice! Was the disk full? It was.\n\n"
@@ -160,7 +161,7 @@ def test_abbreviations_are_those_of_the_language():
 
 
 @given(odd_texts)
-@settings(max_examples=300)
+@examples(300)
 def test_sentences_hold_all_text_once_and_in_order(text):
     spans = sentences(text)
     assert squeezed("".join(text[a:b] for a, b in spans)) == squeezed(text)
@@ -187,7 +188,7 @@ def cut_texts(draw):
 
 
 @given(cut_texts())
-@settings(max_examples=300)
+@examples(300)
 def test_chunks_are_found_whatever_happened_to_their_whitespace(cut):
     text, spans, pieces = cut
     expected = trimmed(text, spans)
@@ -277,7 +278,7 @@ def chunks_and_units(draw):
 
 
 @given(chunks_and_units())
-@settings(max_examples=400)
+@examples(400)
 def test_snapping_follows_the_definition(case):
     chunks, units = case
     segmentation, report = snap(chunks, units)
@@ -342,7 +343,7 @@ def test_libraries_cut_awkward_texts(chunker):
 
 
 @given(odd_texts, st.sampled_from(LIBRARY_CHUNKERS))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_libraries_cut_odd_texts(text, chunker):
     assume(text.strip())
     spans = chunker(text)

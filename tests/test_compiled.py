@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -20,6 +20,7 @@ from reffree.scoring.engine import TOLERANCE, score_document, score_documents
 from reffree.scoring.metrics import COMPILED, parse_metrics
 from reffree.scoring.sweep import Rows, sweep_tables
 from reffree.scoring.tables import Band, build_tables
+from tests.properties import examples
 from tests.test_scoring import by_torch, documents, hypotheses, oracle, random_masses
 
 
@@ -32,7 +33,7 @@ def run_compiled(embeddings, masses):
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_scores_equal_the_definition(data):
     embeddings = data.draw(documents())
     masses = data.draw(hypotheses(len(embeddings)))

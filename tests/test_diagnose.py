@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reffree.cli import main
@@ -43,6 +43,7 @@ from reffree.study.diagnosis.returns import TIE, semantic_returns
 from reffree.study.result import StudyResult
 from tests.oracles import diagnosis as oracle
 from tests.oracles import reference_free
+from tests.properties import examples, intervals_held
 
 
 @st.composite
@@ -74,7 +75,7 @@ ZEROS = (np.zeros((3, 2)), [1, 1, 1])
 @example(ONE_UNIT, 0.95)
 @example(ONE_SEGMENT, 0.5)
 @example(ZEROS, 0.5)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_near_twins_are_those_of_all_pairs(document, threshold):
     vectors, masses = document
     found = near_twins(directions(vectors), ids_of(masses), threshold)
@@ -83,7 +84,7 @@ def test_near_twins_are_those_of_all_pairs(document, threshold):
 
 
 @given(st.lists(st.sampled_from("abcde"), min_size=1, max_size=10), st.data())
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_exact_twins_are_those_of_all_pairs(units, data):
     n = len(units)
     cuts = data.draw(st.sets(st.integers(1, n - 1))) if n > 1 else set()
@@ -97,7 +98,7 @@ def test_exact_twins_are_those_of_all_pairs(units, data):
 @example(ONE_SEGMENT)
 @example(ZEROS)
 @example((np.array([[1, 0], [-1, 0], [0, 1], [1, 0], [0, 1.0]]), [2, 1, 1, 1]))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_returns_are_those_of_all_pairs(document):
     vectors, masses = document
     found = semantic_returns(directions(vectors), masses)
@@ -121,7 +122,7 @@ def test_returns_among_many_segments_need_no_more_than_the_nearest():
 @given(st.lists(segmented(6), min_size=1, max_size=3))
 @example([IDENTICAL])
 @example([ONE_UNIT])
-@settings(max_examples=75, deadline=None)
+@examples(75)
 def test_shape_of_vectors_is_that_of_all_pairs(documents):
     width = documents[0][0].shape[1]
     vectors = [x / max(np.abs(x).max(), 1e-300) for x, _ in documents if x.shape[1] == width]
@@ -230,7 +231,7 @@ def test_shares_are_counted_as_defined(noise):
 
 
 @given(st.integers(1, 30), st.integers(0, 5))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_turned_documents_are_rings_begun_elsewhere(n, seed):
     units = np.arange(n)[:, None]
     ring = turned(units, "d", seed)[:, 0].tolist()
@@ -243,7 +244,7 @@ def test_turned_documents_are_rings_begun_elsewhere(n, seed):
     st.lists(st.sampled_from([0.0, 0.5, 0.5 + 1e-12, 1.0, np.nan]), min_size=1, max_size=6),
     st.sampled_from([0.0, 0.5, 1.0, np.nan]),
 )
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_risen_is_one_zero_or_half(after, before):
     expected = [
         np.nan if (share := oracle.noticed_share([[before]], [[a]], [[True]])) is None else share
@@ -303,6 +304,7 @@ def checks_of(result):
 def test_a_clear_corpus_is_told_to_be_one():
     result = diagnosed(*corpus_of(12, systems=("good", "poor")))
     assert result.answer[0].startswith("Use ")
+    assert intervals_held(result) > 20
     assert result.settings["sources"]["mine"]["name"] == "gold"
     checks = checks_of(result)
     assert checks["exact twins"]["value"] == 0

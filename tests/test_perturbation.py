@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chisquare
 
@@ -40,6 +40,7 @@ from reffree.perturbation.kinds import (
 )
 from reffree.segmentation import Segmentation
 from tests.oracles import perturbation as oracles
+from tests.properties import examples
 
 EXAMPLES = [
     Removal(k=2),
@@ -88,7 +89,7 @@ def equally_likely(outcomes, possible):
 
 
 @given(segmentations(), st.integers(0, 10), st.integers(0, 99))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_removal_is_one_of_all_removals(source, k, seed):
     result = removal(source, k, seeded(seed))
     assert places(result.segmentation) in oracles.removals(source.boundaries, k)
@@ -98,7 +99,7 @@ def test_removal_is_one_of_all_removals(source, k, seed):
 
 
 @given(segmentations(), st.integers(0, 10), st.integers(0, 99))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_insertion_is_one_of_all_insertions(source, k, seed):
     result = insertion(source, k, seeded(seed))
     assert places(result.segmentation) in oracles.insertions(source.boundaries, source.n_units, k)
@@ -108,7 +109,7 @@ def test_insertion_is_one_of_all_insertions(source, k, seed):
 
 
 @given(segmentations(8), st.integers(0, 8), st.integers(0, 99))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_replacement_is_one_of_all_replacements(source, k, seed):
     result = replacement(source, k, seeded(seed))
     assert places(result.segmentation) in oracles.replacements(source.boundaries, source.n_units, k)
@@ -123,7 +124,7 @@ def test_replacement_is_one_of_all_replacements(source, k, seed):
 @example(Segmentation((1, 2, 2, 2, 2, 1)), 1, 0)
 @example(Segmentation((2, 2, 2, 2)), 1, 0)
 @example(Segmentation((1, 2, 2)), 1, 0)
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_transposition_is_one_of_the_largest_transpositions(source, distance, seed):
     result = transposition(source, distance, seeded(seed))
     largest = oracles.transpositions(source.boundaries, source.n_units, distance)
@@ -145,7 +146,7 @@ def moved(source, moves):
 @example(Segmentation((2,)), 0)
 @example(Segmentation((1, 1)), 0)
 @example(Segmentation((1,) * 20), 0)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_account_is_complete(perturbation, source, seed):
     before = source.masses
     result = perturbation(source, seeded(seed))
@@ -162,7 +163,7 @@ def test_the_account_is_complete(perturbation, source, seed):
 
 
 @given(segmentations(25), st.tuples(*[st.integers(0, 12)] * 3), st.integers(1, 3))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_no_boundary_is_both_removed_and_moved(source, asked, distance):
     """However much is asked for."""
     remove, insert, move = asked
@@ -176,7 +177,7 @@ def test_no_boundary_is_both_removed_and_moved(source, asked, distance):
 
 
 @given(segmentations(60), st.integers(1, 8), st.integers(0, 20), st.integers(0, 99))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_boundaries_move_by_exactly_the_distance(source, distance, k, seed):
     """The moved can be paired off with new places at the distance."""
     result = transposition(source, distance, seeded(seed), k)
@@ -197,7 +198,7 @@ def test_boundaries_move_by_exactly_the_distance(source, distance, k, seed):
 @given(segmentations(30), st.integers(0, 99))
 @example(Segmentation((1,) * 12), 0)
 @example(Segmentation((1,) * 11 + (2,)), 0)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_density_is_preserved(perturbation, source, seed):
     result = perturbation(source, seeded(seed))
     assert len(result.segmentation) == len(source)
@@ -205,7 +206,7 @@ def test_density_is_preserved(perturbation, source, seed):
 
 
 @given(segmentations(30), st.integers(0, 9), st.integers(0, 99))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_transposition_keeps_the_number_of_boundaries(source, distance, seed):
     assert len(transposition(source, distance, seeded(seed)).segmentation) == len(source)
 
@@ -219,7 +220,7 @@ def test_transposition_keeps_the_number_of_boundaries(source, distance, seed):
     ],
 )
 @given(segmentations(20))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_strength_0_changes_nothing(text, source):
     result = parse_perturbation(text)(source, seeded())
     assert result.segmentation == source
@@ -350,7 +351,7 @@ def test_a_mixture_splits_its_share_in_thirds():
 
 
 @given(segmentations(30), st.floats(0, 1), st.integers(0, 99))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_a_mixture_never_asks_for_more_boundaries_than_there_are(source, share, seed):
     result = Mixture(removal=share, transposition=1 - share)(source, seeded(seed))
     asked = [
@@ -369,7 +370,7 @@ def test_a_mixture_never_asks_for_more_boundaries_than_there_are(source, share, 
 
 @pytest.mark.parametrize("kind", [removal, insertion, replacement])
 @given(segmentations(25), st.integers(0, 99))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_strengths_are_progressive(kind, source, seed):
     old = places(source)
     steps = [places(kind(source, k, seeded(seed)).segmentation) for k in range(8)]
@@ -379,7 +380,7 @@ def test_strengths_are_progressive(kind, source, seed):
 
 
 @given(segmentations(25), st.integers(0, 99))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_shares_are_progressive(source, seed):
     steps = [
         places(Removal(share=share)(source, seeded(seed)).segmentation)

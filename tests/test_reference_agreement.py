@@ -8,13 +8,14 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reffree.errors import InputError
 from reffree.reference.agreement import agreement
 from reffree.segmentation import Segmentation
 from tests.oracles.reference_based import bed, segmentation_similarity
+from tests.properties import examples
 
 with warnings.catch_warnings():
     # segeval's docstrings have invalid escapes.
@@ -275,7 +276,7 @@ def test_documents_without_boundaries_add_to_chance_only():
 
 
 @given(st.integers(0, 10_000), st.randoms(use_true_random=False))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_order_and_names_do_not_matter(seed, random):
     documents = random_documents(seed, n_documents=3, n_annotators=4)
     names = random.sample(["p", "q", "r", "s"], 4)

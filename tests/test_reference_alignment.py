@@ -8,7 +8,7 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -18,6 +18,7 @@ from reffree.reference.metric import count_pairs, evaluate
 from reffree.reference.pairs import Pairs
 from reffree.segmentation import Segmentation
 from tests.oracles import reference_based as oracle
+from tests.properties import examples
 
 A = Alignment()
 
@@ -159,7 +160,7 @@ def test_every_short_pair_equals_the_definition(n):
 
 
 @given(segmentations())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_equals_the_definition(pair):
     h, r = pair
     assert evaluate(A, h, r) == pytest.approx(float(oracle.alignment(h, r)), abs=1e-12)
@@ -167,7 +168,7 @@ def test_equals_the_definition(pair):
 
 
 @given(segmentations(max_units=200))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_both_paths_agree(pair):
     h, r = pair
     total, n_edges = A.counts(Pairs.of(h, r))[0]
@@ -187,7 +188,7 @@ def test_both_paths_agree_on_a_long_document():
 
 
 @given(segmentations(max_units=60))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_sides_may_be_swapped(pair):
     h, r = pair
     assert_array_equal(A.counts(Pairs.of(h, r)), A.counts(Pairs.of(r, h)))

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linear_sum_assignment
@@ -26,6 +26,7 @@ from reffree.reference.boundary_edits import (
 from reffree.reference.metric import count_pairs, evaluate
 from reffree.reference.pairs import Pairs
 from tests.oracles import reference_based as oracle
+from tests.properties import examples
 
 with warnings.catch_warnings():
     # segeval's docstrings have invalid escapes.
@@ -88,7 +89,7 @@ def assert_is(got, want):
 
 
 @given(pairs_of_masses(), st.integers(1, 5))
-@settings(max_examples=250, deadline=None)
+@examples(250)
 def test_near_misses_equal_the_exhaustive_search(masses, n_t):
     for metric, defined in NEAR_MISSES.items():
         assert_is(evaluate(metric(n_t), *masses), defined(*masses, n_t))
@@ -98,7 +99,7 @@ COSTS = st.sampled_from([0, Fraction(1, 2), 1, Fraction(3, 2), 2, 3, 7])
 
 
 @given(pairs_of_masses(max_units=9), COSTS, COSTS, COSTS)
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_ghd_equals_the_exhaustive_search(masses, insertion, deletion, shift):
     metric = Ghd(float(insertion), float(deletion), float(shift))
     assert_is(evaluate(metric, *masses), oracle.ghd(*masses, insertion, deletion, shift))
@@ -241,7 +242,7 @@ def test_an_assignment_solver_agrees_on_long_documents(n_t):
 
 
 @given(pairs_of_masses(max_units=40), st.integers(1, 12))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_sides_may_be_swapped(masses, n_t):
     one, other = masses
     for metric in (BoundarySimilarity(n_t), SegmentationSimilarity(n_t), Bed(n_t), Ghd(3, 3)):
@@ -251,7 +252,7 @@ def test_sides_may_be_swapped(masses, n_t):
 
 
 @given(pairs_of_masses(max_units=40), st.integers(1, 12))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_ranges_and_identity(masses, n_t):
     for metric in NEAR_MISSES:
         value = evaluate(metric(n_t), *masses)

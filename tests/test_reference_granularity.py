@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -25,6 +25,7 @@ from reffree.reference.metric import evaluate
 from reffree.reference.pairs import Pairs
 from reffree.segmentation import Segmentation
 from tests.oracles import reference_based as oracles
+from tests.properties import examples
 from tests.test_devices import Watch
 from tests.test_reference_windows import agree, pairs
 
@@ -47,27 +48,27 @@ def masses(boundaries, n):
 @example(pair=([7], [3, 4]))
 @example(pair=([3, 4], [7]))
 @example(pair=([1] * 7, [1] * 7))
-@settings(max_examples=120, deadline=None)
+@examples(120)
 def test_equals_the_definition(metric, pair):
     assert agree(evaluate(metric(), *pair), getattr(oracles, metric.name)(*pair))
 
 
 @pytest.mark.parametrize("metric", TOLERANT, ids=lambda metric: metric.name)
 @given(pair=pairs(max_units=8), w=st.integers(0, 10))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_any_window_equals_the_definition(metric, pair, w):
     assert agree(evaluate(metric(w=w), *pair), getattr(oracles, metric.name)(*pair, w=w))
 
 
 @pytest.mark.parametrize("metric", [WF1, Purity, Coverage], ids=lambda metric: metric.name)
 @given(pair=pairs(max_units=40))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_longer_documents_equal_the_definition(metric, pair):
     assert agree(evaluate(metric(), *pair), getattr(oracles, metric.name)(*pair))
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_matching_is_maximum_on_longer_documents(data):
     """Against augmenting paths, for boundaries too many to try every matching."""
     h, r = data.draw(pairs(max_units=40))
@@ -122,7 +123,7 @@ def test_single_values(metric, hypothesis, reference, expected):
 
 
 @given(pairs(max_units=30), st.data())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_refinement_is_monotone(pair, data):
     """Coen, appendix C: splitting hypothesis segments never lowers purity nor raises coverage."""
     coarse, reference = pair
@@ -137,14 +138,14 @@ def test_refinement_is_monotone(pair, data):
 
 
 @given(pairs(max_units=30))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_coverage_is_purity_the_other_way_round(pair):
     hypothesis, reference = pair
     assert evaluate(Coverage(), hypothesis, reference) == evaluate(Purity(), reference, hypothesis)
 
 
 @given(pairs(max_units=30), st.integers(0, 5))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_f1_variants_are_ordered(pair, w):
     exact, one, many = (evaluate(m, *pair) for m in (F1(), WF1OneToOne(w=w), WF1(w=w)))
     assert exact <= one + 1e-12
@@ -154,7 +155,7 @@ def test_f1_variants_are_ordered(pair, w):
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 @given(st.lists(pairs(max_units=20), min_size=1, max_size=6))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_a_batch_equals_its_pairs(metric, batch):
     hypotheses, references = zip(*batch, strict=True)
     together = metric().counts(Pairs.of(list(hypotheses), list(references)))

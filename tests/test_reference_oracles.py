@@ -7,7 +7,7 @@ from fractions import Fraction as F
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracles.reference_based import (
@@ -45,6 +45,7 @@ from tests.oracles.reference_based import (
     winpr_precision,
     winpr_recall,
 )
+from tests.properties import examples
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # segeval compares with literals through "is"
@@ -248,14 +249,12 @@ def test_two_boundaries_in_one_window():
 
 
 @given(documents(), st.integers(1, 5))
-@settings(deadline=None)
 def test_pk_prime_is_windowdiff(pair, k):
     # With P_seg counted on the same windows the two conditional rates add up to WindowDiff.
     assert pk_prime(*pair, k=k) == windowdiff(*pair, k=k)
 
 
 @given(documents(), st.integers(1, 5))
-@settings(deadline=None)
 def test_pr_error_stays_below_its_printed_worst_case(pair, k):
     """The paper gives 100 % to the complement of the reference; no hypothesis can reach that.
 
@@ -278,7 +277,6 @@ def test_pr_error_of_the_complement():
 
 
 @given(documents(), st.integers(1, 5))
-@settings(deadline=None)
 def test_winpr_counts_each_boundary_once(pair, k):
     hypothesis, reference = pair
     true_positives, false_positives, false_negatives = winpr_counts(hypothesis, reference, k)
@@ -358,7 +356,6 @@ def all_matchings(left, right, reach):
 
 
 @given(documents(max_units=9), st.integers(0, 3))
-@settings(deadline=None)
 def test_outcomes_of_every_matching(pair, reach):
     left, right = (tuple(sorted(boundaries(masses))) for masses in pair)
     outcomes = {
@@ -369,7 +366,6 @@ def test_outcomes_of_every_matching(pair, reach):
 
 
 @given(documents(), st.integers(1, 4))
-@settings(deadline=None)
 def test_edit_metrics_are_symmetric(pair, n_t):
     hypothesis, reference = pair
     for metric in (boundary_similarity, segmentation_similarity, bed):
@@ -379,7 +375,6 @@ def test_edit_metrics_are_symmetric(pair, n_t):
 
 
 @given(documents(), st.integers(1, 4))
-@settings(deadline=None)
 def test_bed_f_is_harmonic_mean_and_never_below_b(pair, n_t):
     precision, recall, f = (metric(*pair, n_t) for metric in (bed_precision, bed_recall, bed))
     if precision and recall:
@@ -389,7 +384,6 @@ def test_bed_f_is_harmonic_mean_and_never_below_b(pair, n_t):
 
 
 @given(documents())
-@settings(deadline=None)
 def test_without_near_misses_bed_is_exact_f1(pair):
     if pair != ([sum(pair[0])], [sum(pair[0])]):
         assert bed(*pair, n_t=1) == f1(*pair)
@@ -484,7 +478,6 @@ def test_pure_merges_score_segments_per_segment(reference):
 
 
 @given(documents())
-@settings(deadline=None)
 def test_alignment_is_symmetric(pair):
     hypothesis, reference = pair
     edges = alignment_edges(reference, hypothesis)
@@ -601,7 +594,7 @@ def pseudocode_total(hypothesis, reference, cohesion):
 
 
 @given(documents(max_units=9), st.integers(0, 2**32))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_sed_pseudocode_misses_no_chunking(pair, seed):
     def cohesion(a, b):
         return F(hash((seed, a, b)) % 17, 16)
@@ -658,7 +651,6 @@ def test_purity_and_coverage():
 
 
 @given(documents(), st.integers(1, 11))
-@settings(deadline=None)
 def test_refinement_raises_purity_and_lowers_coverage(pair, cut):
     hypothesis, reference = pair
     n = sum(reference)
@@ -669,7 +661,6 @@ def test_refinement_raises_purity_and_lowers_coverage(pair, cut):
 
 
 @given(documents(), st.integers(0, 3))
-@settings(deadline=None)
 def test_order_of_the_f_measures(pair, w):
     assert f1(*pair) == w_f1(*pair, w=0) == w_f1_one_to_one(*pair, w=0)
     assert f1(*pair) <= w_f1_one_to_one(*pair, w=w) <= w_f1(*pair, w=w)
@@ -679,7 +670,6 @@ def test_order_of_the_f_measures(pair, w):
 
 
 @given(documents(max_units=20), st.integers(1, 8))
-@settings(deadline=None)
 def test_segeval_windows(pair, k):
     if k < sum(pair[0]):
         assert F(segeval.pk(*pair, window_size=k)) == decimals(pk(*pair, k=k), 12)
@@ -689,7 +679,6 @@ def test_segeval_windows(pair, k):
 
 
 @given(documents(max_units=20))
-@settings(deadline=None)
 def test_segeval_windows_of_its_own_size(pair):
     if window_size(pair[1]) < sum(pair[1]):
         assert F(segeval.pk(*pair)) == decimals(pk(*pair), 12)
@@ -697,7 +686,6 @@ def test_segeval_windows_of_its_own_size(pair):
 
 
 @given(documents(max_units=16))
-@settings(deadline=None)
 def test_segeval_similarities(pair):
     if pair != ([sum(pair[0])], [sum(pair[0])]):
         similarity = F(segeval.boundary_similarity(*pair))
@@ -708,7 +696,6 @@ def test_segeval_similarities(pair):
 
 
 @given(documents(max_units=20), st.integers(1, 8))
-@settings(deadline=None)
 def test_nltk_windows(pair, k):
     hypothesis, reference = map(gaps_of, pair)
     if k < sum(pair[0]):
@@ -718,7 +705,7 @@ def test_nltk_windows(pair, k):
 
 
 @given(documents(max_units=9), *[st.sampled_from([0, 0.25, 0.5, 1, 2, 5])] * 3)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_nltk_ghd(pair, ins, del_, shift):
     hypothesis, reference = map(gaps_of, pair)
     assert nltk_segmentation.ghd(reference, hypothesis) == ghd(*pair)

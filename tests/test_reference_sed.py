@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -19,6 +19,7 @@ from reffree.reference.pairs import Pairs
 from reffree.reference.sed import Sed, align_segments
 from reffree.segmentation import Segmentation
 from tests.oracles import reference_based as oracle
+from tests.properties import examples
 
 # Vectors of length 5, so that every cosine is a fraction of 25 and none is .7.
 VECTORS = {
@@ -105,7 +106,7 @@ def documents(draw, most=9):
 # Against the definition ------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(documents())
 def test_equals_the_cheapest_of_all_chunkings(document):
     units, hypothesis, reference = document
@@ -176,7 +177,7 @@ def test_equals_the_pseudocode_on_longer_documents(seed):
     assert_allclose(counts, [[float(cost), -edits]], atol=1e-12)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(documents())
 def test_the_alignment_explains_the_value(document):
     units, hypothesis, reference = document
@@ -445,7 +446,6 @@ def test_cohesion_by_hand():
 text = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
 
 
-@settings(deadline=None)
 @given(text, text)
 def test_cohesion_is_its_definition(first, second):
     expected = unit_cohesion([first, second])((0,), (1,))

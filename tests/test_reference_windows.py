@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -30,6 +30,7 @@ from reffree.reference.windows import (
 )
 from reffree.segmentation import Segmentation
 from tests.oracles import reference_based as oracles
+from tests.properties import examples
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -78,7 +79,7 @@ def agree(got, expected):
 @example(pair=([3], [1, 1, 1]), k=3)
 @example(pair=([1] * 5, [1] * 5), k=None)
 @example(pair=([5], [5]), k=None)
-@settings(max_examples=120, deadline=None)
+@examples(120)
 def test_equals_the_definition(metric, pair, k):
     expected = getattr(oracles, metric.name)(*pair, k=k)
     assert agree(evaluate(metric(k=k), *pair), expected)
@@ -88,14 +89,14 @@ def test_equals_the_definition(metric, pair, k):
 @given(pair=pairs(), k=st.none() | st.integers(1, 17))
 @example(pair=([1], [1]), k=1)
 @example(pair=([1, 2], [3]), k=9)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_padding_equals_the_definition(padding, pair, k):
     expected = oracles.windowdiff(*pair, k=k, padding=padding)
     assert agree(evaluate(WindowDiff(k=k, padding=padding), *pair), expected)
 
 
 @given(pairs(), st.floats(0, 4), st.floats(0, 4))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_costs_equal_the_definition(pair, c_miss, c_fa):
     expected = oracles.pr_error(*pair, c_miss=c_miss, c_fa=c_fa)
     assert agree(evaluate(PrError(c_miss=c_miss, c_fa=c_fa), *pair), expected)
@@ -103,7 +104,7 @@ def test_costs_equal_the_definition(pair, c_miss, c_fa):
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=9))
 @example([5, 5])
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_window_size_equals_the_definition(reference):
     assert window_sizes(Pairs.of(reference, reference)).tolist() == [oracles.window_size(reference)]
 
@@ -175,7 +176,7 @@ def test_nltk_pair():
 
 
 @given(pairs(max_units=30), st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_nltk_agrees(pair, k):
     assume(sum(pair[0]) > k)
     hypothesis, reference = (Segmentation(tuple(masses)).to_string("gap") for masses in pair)
@@ -186,7 +187,7 @@ def test_nltk_agrees(pair, k):
 
 
 @given(pairs(max_units=40), st.none() | st.integers(2, 6))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_segeval_agrees(pair, k):
     n = sum(pair[0])
     assume(n > (k or oracles.window_size(pair[1])))
@@ -201,7 +202,7 @@ def test_segeval_agrees(pair, k):
 
 
 @given(pairs(), st.none() | st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_pk_prime_is_windowdiff(pair, k):
     """With P_seg counted on the same windows the weights cancel."""
     batch = Pairs.of(*pair)
@@ -209,7 +210,7 @@ def test_pk_prime_is_windowdiff(pair, k):
 
 
 @given(pairs(), st.floats(0, 1))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_no_boundaries_cost_a_miss(pair, c_miss):
     """Georgescul et al., section 4.3: placing no boundaries costs one half when costs are equal."""
     reference = pair[1]
@@ -233,7 +234,7 @@ def test_the_worst_segmentation_of_the_paper_is_not_the_worst():
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 @given(segmentations(12))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_the_reference_itself_is_perfect(metric, masses):
     value = evaluate(metric(), masses, masses)
     assert value in (None, 0 if metric.direction == "lower" else 1)
@@ -244,7 +245,7 @@ def test_the_reference_itself_is_perfect(metric, masses):
 
 @pytest.mark.parametrize("make", [*METRICS, *PADDED])
 @given(batch=st.lists(pairs(), min_size=1, max_size=6), k=st.none() | st.integers(1, 8))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_a_batch_equals_its_pairs(make, batch, k):
     metric = make(k=k)
     hypotheses, references = zip(*batch, strict=True)
@@ -271,7 +272,7 @@ def test_one_reference_serves_many_hypotheses():
 
 
 @given(st.lists(pairs(), min_size=1, max_size=6))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_summed_counts_give_the_pooled_value(batch):
     hypotheses, references = zip(*batch, strict=True)
     given_pairs = Pairs.of(list(hypotheses), list(references))

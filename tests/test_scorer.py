@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
@@ -57,6 +57,7 @@ from reffree.segmenters.scorer.pair import PairClassifier, PairOnTexts, load_tra
 from reffree.segmenters.scorer.settings import Training
 from reffree.segmenters.scorer.train import _schedule, train_head, train_pair
 from tests.checkpoints import WORDS, save_checkpoint
+from tests.properties import examples
 
 DIMENSION = 12
 QUICK = Training(splice_epochs=1, epochs=4, learning_rate=0.01, batch_size=32, hidden=16, splices=2)
@@ -122,7 +123,7 @@ def f1_of(found, golds):
 
 
 @given(st.integers(1, 12), st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_windows_are_the_units_around_a_gap(n, window):
     rows = np.arange(100, 100 + n)
     found = windows_of(rows, window)
@@ -161,7 +162,7 @@ def test_documents_are_held_out_whole():
 
 
 @given(st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=2, max_size=6))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_splices_join_segments_of_different_documents(golds):
     passages = gold_passages(corpus_of(golds))
     owner = np.repeat(np.arange(len(golds)), [sum(gold) for gold in golds])
@@ -246,7 +247,7 @@ def features_obvious(x, gap, window):
 
 
 @given(st.integers(2, 9), st.integers(1, 5), st.integers(0, 99), st.booleans())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_features_are_as_defined(n, window, seed, has_zero):
     x = np.random.default_rng(seed).normal(size=(n, 3))
     if has_zero:
@@ -304,7 +305,7 @@ labelled = st.lists(st.tuples(st.floats(-30, 30), st.booleans()), min_size=1, ma
 
 
 @given(labelled)
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_the_temperature_is_the_best_there_is(pairs):
     z, y = np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs], dtype=float)
     found = find_temperature(z, y)
@@ -322,7 +323,7 @@ def test_the_temperature_is_the_best_there_is(pairs):
 
 
 @given(st.lists(st.floats(-1e6, 1e6), max_size=20), st.floats(0.1, 10))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_scores_are_probabilities_in_the_order_of_logits(z, temperature):
     found = probabilities(z, temperature)
     np.testing.assert_allclose(found, expit(np.array(z) / temperature), atol=1e-12)

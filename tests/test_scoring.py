@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import silhouette_samples
@@ -28,6 +28,7 @@ from tests.oracles.reference_free import (
     segrefree_segments,
     silhouette_segments,
 )
+from tests.properties import examples
 
 SPELLINGS = [*WITHOUT_SEARCH, "arp_std:p=1", "silhouette:average=units"]
 TOY = np.array([[1, 0], [1, 0.2], [0.9, 0.1], [0, 1], [0.1, 1], [0.2, 0.9], [0.5, 0.5]])
@@ -84,7 +85,7 @@ def hypotheses(draw, n):
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_scores_equal_the_definition(data):
     embeddings = data.draw(documents())
     masses = data.draw(hypotheses(len(embeddings)))
@@ -100,7 +101,7 @@ def test_scores_equal_the_definition(data):
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_segments_equal_the_definition(data):
     embeddings = data.draw(documents(min_units=2)).astype(np.float64)
     masses = data.draw(hypotheses(len(embeddings)))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import ruptures
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -32,6 +32,7 @@ from tests.oracles.search import (
     within,
 )
 from tests.oracles.search import sag as sag_oracle
+from tests.properties import examples
 
 
 @st.composite
@@ -72,7 +73,7 @@ def whole(x):
 
 
 @given(documents())
-@settings(max_examples=120, deadline=None)
+@examples(120)
 def test_no_segmentation_gains_more(x):
     got = gains_in_order(x, len(x) - 1)
     expected = [best_gain(x, k) for k in range(len(x))]
@@ -80,7 +81,7 @@ def test_no_segmentation_gains_more(x):
 
 
 @given(st.lists(documents(max_units=7), min_size=1, max_size=3), st.integers(0, 3))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_shuffled_gains_equal_the_definition(xs, seed):
     xs = [x[:, :1] for x in xs]
     k_max = [len(x) - 1 for x in xs]
@@ -105,7 +106,7 @@ def test_same_gain_as_ruptures(n):
 
 
 @given(documents(min_units=2), st.integers(0, 5))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_every_boundary_adds_until_nothing_is_left(x, seed):
     gains = search_gains([torch.tensor(x)], [len(x) - 1], n_shuffles=4, seed=seed)[0].numpy()
     tiny = 1e-12 * (1 + whole(x))
@@ -263,7 +264,7 @@ def score(metric, xs, masses):
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_sag_equals_the_definition(data):
     xs = [x[:, :1] for x in data.draw(st.lists(documents(max_units=7), min_size=1, max_size=3))]
     masses = [[[len(x)], [1] * len(x), *data.draw(st.lists(cuts(len(x)), max_size=3))] for x in xs]

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 import ruptures
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reffree.corpus import Corpus, Document
@@ -26,6 +26,7 @@ from reffree.segmenters.maximise import Greedy, Optimal
 from tests.oracles.reference_free import cosine, document_score
 from tests.oracles.search import sag as sag_oracle
 from tests.oracles.selection import greedy
+from tests.properties import examples
 
 METHODS = {method.name: method for method in (Depth, ChangePoint, Greedy, Optimal)}
 ARPS = ("arp_std", "arp_std:p=1", "arp_cos", "arp_pair")
@@ -255,7 +256,7 @@ def kernel_cost(products, masses):
     st.integers(0, 5),
     st.integers(1, 3),
 )
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_k_change_points_are_the_best(x, kernel, k, min_size):
     products = gram(x, kernel)
     found = run(ChangePoint(kernel=kernel, k=k, min_size=min_size), x)
@@ -277,7 +278,7 @@ def test_k_change_points_are_the_best(x, kernel, k, min_size):
     st.integers(1, 3),
 )
 @example(x=np.array([[0.0]] * 5 + [[3.0]]), kernel="rbf", penalty=0.8, min_size=1)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_penalised_change_points_are_the_best(x, kernel, penalty, min_size):
     products = gram(x, kernel)
     found = run(ChangePoint(kernel=kernel, penalty=penalty, min_size=min_size), x)
@@ -376,7 +377,7 @@ def loss_by_definition(x, metric):
     st.sampled_from([None, 0, 1, 2, 4]),
     st.booleans(),
 )
-@settings(max_examples=120, deadline=None)
+@examples(120)
 def test_greedy_is_the_literal_search(x, metric, k, climb):
     found = run(Greedy(metric=metric, k=k, climb=climb), x)
     expected = greedy(len(x), k, climb, loss_by_definition(x, metric))
@@ -425,7 +426,7 @@ def test_greedy_without_room_for_tables(monkeypatch):
     st.sampled_from([*ARPS, "sag:shuffles=2"]),
     st.sampled_from([None, 0, 1, 2, 3, 5, 9]),
 )
-@settings(max_examples=120, deadline=None)
+@examples(120)
 def test_optimal_equals_exhaustive_search(x, metric, k):
     n = len(x)
     found = run(Optimal(metric=metric, k=k), x)

@@ -8,7 +8,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -21,6 +21,7 @@ from reffree.segmenters.textseg import TextSeg
 from reffree.segmenters.texttiling import TextTiling
 from reffree.segmenters.words import STOP_WORDS, Language, Lexicon, terms_of, words_of
 from tests.oracles import segmenters as oracle
+from tests.properties import examples
 
 METHODS = (TextTiling, C99, TextSeg)
 REGISTRY = {method.name: method for method in METHODS}
@@ -119,7 +120,7 @@ def test_stems_are_those_of_the_language():
     st.sampled_from(["conservative", "liberal"]),
     st.integers(1, 4),
 )
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_texttiling_equals_the_definition(
     units, block, measure, smoothing, rounds, cutoff, min_gap
 ):
@@ -168,7 +169,7 @@ def test_texttiling_takes_the_deepest_gaps_if_told_how_many():
 
 
 @given(units_of_words(max_units=13), st.sampled_from([3, 5, 11]), st.integers(0, 4))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_c99_equals_the_definition(units, mask, k):
     text, c = of_words(units), Fraction(6, 5)
     k = min(k, len(units) - 1)
@@ -189,7 +190,7 @@ def test_a_lower_threshold_finds_no_fewer_boundaries():
 
 
 @given(units_of_words(max_units=9), st.integers(0, 8))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_no_segmentation_is_cheaper(units, k):
     text = of_words(units)
     found = segment(TextSeg(), text)

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, chisquare
 
@@ -29,6 +29,7 @@ from reffree.segmenters.naive import (
     arp_random_baselines,
     nearest_period,
 )
+from tests.properties import examples
 
 WITHOUT_GOLD = [
     NoBoundaries(),
@@ -94,7 +95,7 @@ def test_names():
 @example([(1,), (2,), (1, 1)], 0)
 @example([(1,)], 0)
 @example([(1,) * 7, (7,)], 0)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_every_document_is_covered(method, gold, seed):
     corpus = corpus_of(*gold)
     found = method(Inputs(corpus, seed))
@@ -203,7 +204,7 @@ def test_even():
 
 
 @given(st.integers(1, 200), st.integers(1, 250))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_even_lengths_differ_by_one_at_most(n_units, number):
     (found,) = masses(Even(k=number)(Inputs(plain(n_units))))
     assert len(found) == min(number, n_units)
@@ -214,7 +215,7 @@ def test_even_lengths_differ_by_one_at_most(n_units, number):
 
 
 @given(st.lists(st.integers(1, 25), min_size=1, max_size=6), st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_the_period_is_the_nearest_of_all(lengths, data):
     wanted = data.draw(st.integers(0, sum(lengths) - len(lengths)))
 
@@ -238,7 +239,7 @@ def test_oracle_periodic():
 
 
 @given(golds())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_oracles_have_as_many_boundaries_as_gold(gold):
     inputs = Inputs(corpus_of(*gold))
     for method in (RandomKnown(), OracleRandom(), OraclePeriodic("document")):

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reffree.errors import InputError
@@ -18,6 +18,7 @@ from reffree.selection import (
     select_top,
 )
 from tests.oracles import selection as oracle
+from tests.properties import examples
 
 # Few values, so that scores tie and meet the threshold exactly.
 SCORES = st.lists(st.sampled_from([-1.0, 0.0, 0.25, 0.5, 0.75, 1.0]), max_size=25)
@@ -84,7 +85,7 @@ def test_defaults_are_the_papers():
     st.sampled_from([-0.5, 0.5, 1.5]),
     st.floats(0.01, 1),
 )
-@settings(max_examples=300)
+@examples(300)
 def test_controller_is_the_paper_s(documents, min_gap, lifetime, window, step, threshold, share):
     rate = share / min_gap
     controller = AdaptiveThreshold(rate, min_gap, window, step, threshold, lifetime)

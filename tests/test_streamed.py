@@ -6,7 +6,7 @@ import json
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import reffree
@@ -17,6 +17,7 @@ from reffree.study import blocks, survey
 from reffree.study.distributed import Plan, score_streamed
 from reffree.study.survey import DistinctTexts
 from tests.checkpoints import WORDS, save_checkpoint
+from tests.properties import examples
 
 METRICS = ["arp_pair", "silhouette", "sag:shuffles=4", "pk", "w_f1", "arp_std"]
 
@@ -225,7 +226,7 @@ def test_bytes_before_the_text_and_windows_line_ends(tmp_path):
     assert tuple(shards.notes) == reffree.load(path).notes
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.lists(st.lists(st.text(alphabet="ab\0é", max_size=3)), max_size=12))
 def test_distinct_texts_are_those_of_a_set(batches):
     seen, distinct = set(), DistinctTexts()

@@ -24,6 +24,7 @@ from reffree.study.score import score
 from reffree.study.sentinels import sentinel_scores
 from reffree.study.vectors import corpus_vectors
 from tests.checkpoints import save_checkpoint
+from tests.properties import intervals_held
 
 WORDS = ["bees dance home", "servers queue jobs", "knees need rest", "lenses bend light"]
 WORDS_OF = (["bees", "honey", "dance"], ["server", "queue", "login"])
@@ -87,6 +88,12 @@ def test_corpus_level_is_the_correlation_of_the_score_table(result, pooled, pool
             assert row["n_systems"] == len(names)
             low, high = row["ci"]
             assert -1 <= low <= high <= 1
+
+
+def test_every_value_lies_in_its_interval(result):
+    assert intervals_held(result) > 100
+    rows = rows_of(result, "correlations", level="corpus", coefficient="pearson")
+    assert all(row["noiseless"] is not None for row in rows if row["ci"] is not None)
 
 
 def test_within_documents_is_the_mean_of_documents(result, pooled):

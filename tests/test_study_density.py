@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reffree.corpus import Corpus, Document
@@ -21,6 +21,7 @@ from reffree.study.gap_scores import gap_scores, parse_scored_method
 from reffree.study.plane import build_plane, regime
 from reffree.study.result import StudyResult
 from tests.oracles import reference_based, selection, studies
+from tests.properties import examples, intervals_held
 
 GOLDS = [[6, 5, 7], [8, 6], [4, 9, 5, 6], [12], [7, 7], [5, 8, 6], [10, 4]]
 SWEEP = [0.2, 0.4, 0.6, 0.8]
@@ -67,6 +68,10 @@ def rows(result, table, **wanted):
         for row in result.table(table).records()
         if all(row[key] == value for key, value in wanted.items())
     ]
+
+
+def test_every_value_lies_in_its_interval(small):
+    assert intervals_held(small[2]) > 10
 
 
 def literal(corpus, vectors, tau):
@@ -234,7 +239,7 @@ def test_defaults_are_the_papers():
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     scores=st.lists(
         st.lists(st.integers(0, 4).map(lambda x: x / 4), max_size=12), min_size=1, max_size=4
@@ -251,7 +256,7 @@ def test_a_lower_threshold_only_adds_boundaries(scores, tau, gap):
         assert kept == selection.static(each, tau, gap)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     golds=st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=4), min_size=1, max_size=4),
     seed=st.integers(0, 3),

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reffree.corpus import Corpus, Document
@@ -19,6 +19,7 @@ from reffree.study.result import StudyResult
 from reffree.study.rising import rising
 from reffree.study.statistics.scores import MeanOverDocuments
 from tests.oracles import reference_based, studies
+from tests.properties import examples, intervals_held
 
 FREE = ["arp_pair", "silhouette"]
 METRICS = [*FREE, "pk"]
@@ -53,6 +54,10 @@ def small():
         seed=5,
     )
     return corpus, vectors, result
+
+
+def test_every_value_lies_in_its_interval(small):
+    assert intervals_held(small[2]) >= 4
 
 
 def literal(corpus, vectors, kind, metric):
@@ -345,7 +350,7 @@ def test_mixtures_have_shares_of_their_own():
     assert wanted["mixture"] == pytest.approx(np.arange(1, 11) / 10)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     golds=st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=1, max_size=4),
     kind=st.sampled_from(["removal", "insertion", "replacement", "transposition"]),

@@ -18,7 +18,8 @@ RESAMPLED_AT_ONCE = 1 << 22
 class DocumentBootstrap:
     """The same resamples of a corpus's documents for every system and metric.
 
-    Percentile intervals of the mean; seeded, so the same corpus and seed give the same interval.
+    Percentile intervals, each of which holds its estimate (`percentiles`); seeded, so the same
+    corpus and seed give the same interval.
     """
 
     def __init__(
@@ -32,35 +33,46 @@ class DocumentBootstrap:
             rng.multinomial(n_documents, uniform, size=size).astype(np.uint8) for size in sizes
         ]
 
-    def interval(self, values: Floats, weights: Floats | None = None) -> tuple[float, float] | None:
-        """95 % interval of the (weighted) mean over documents, NaN left out.
+    def interval(
+        self, mean: float | None, values: Floats, weights: Floats | None = None
+    ) -> tuple[float, float] | None:
+        """95 % interval of the (weighted) mean over documents of ``values``, NaN left out.
 
         None with fewer than `MIN_DOCUMENTS` defined documents, where it would mean nothing.
         """
         defined = ~np.isnan(values)
-        if defined.sum() < MIN_DOCUMENTS:
+        if mean is None or defined.sum() < MIN_DOCUMENTS:
             return None
         weight = np.where(defined, 1.0 if weights is None else weights, 0.0)
         weighted = np.where(defined, values, 0.0) * weight
         totals = np.concatenate([counts @ weighted for counts in self._counts])
         sizes = np.concatenate([counts @ weight for counts in self._counts])
-        return _percentiles(totals[sizes > 0] / sizes[sizes > 0])
+        return percentiles(mean, totals[sizes > 0] / sizes[sizes > 0])
 
     def pooled_interval(
-        self, counts: Floats, defined: NDArray[np.bool_], value: Callable[[Floats], Floats]
+        self,
+        value: float | None,
+        counts: Floats,
+        defined: NDArray[np.bool_],
+        measure: Callable[[Floats], Floats],
     ) -> tuple[float, float] | None:
-        """95 % interval of the value of counts (documents, c) summed over documents.
+        """95 % interval of the value that ``measure`` gives counts (documents, c) summed over them.
 
         None with fewer than `MIN_DOCUMENTS` defined documents; the counts of the others are 0.
         """
-        if defined.sum() < MIN_DOCUMENTS:
+        if value is None or defined.sum() < MIN_DOCUMENTS:
             return None
-        values = value(np.concatenate([drawn @ counts for drawn in self._counts]))
+        values = measure(np.concatenate([drawn @ counts for drawn in self._counts]))
         values = values[~np.isnan(values)]
-        return _percentiles(values) if len(values) else None
+        return percentiles(value, values) if len(values) else None
 
 
-def _percentiles(values: Floats) -> tuple[float, float]:
+def percentiles(value: float, resampled: Floats) -> tuple[float, float]:
+    """Ends of the middle 95 % of resampled values (r,), none NaN, and of the value itself.
+
+    An interval holds its estimate: where resampling moves a statistic past it, the interval
+    reaches as far as the estimate.
+    """
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
-    return float(low), float(high)
+    low, high = np.quantile(resampled, [tail, 1 - tail])
+    return min(value, float(low)), max(value, float(high))

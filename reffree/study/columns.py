@@ -107,7 +107,7 @@ def mean_loss(
     """Weighted mean over documents of one system's raw scores, as a loss."""
     mean = corpus_mean(raw, weights)
     loss = metric.orientation.loss
-    interval = bootstrap.interval(raw, weights)
+    interval = bootstrap.interval(mean, raw, weights)
     low, high = sorted(map(loss, interval)) if interval else (0.0, 0.0)
     defined = int((~np.isnan(raw)).sum())
     return CorpusScore(
@@ -151,12 +151,12 @@ class GoldBased:
             total = float(self.metric.value(self.counts[:, s].sum(0)))
             value = None if np.isnan(total) else total
             interval = bootstrap.pooled_interval(
-                self.counts[:, s], self.has_gold, self.metric.value
+                value, self.counts[:, s], self.has_gold, self.metric.value
             )
         else:
             defined = int((~np.isnan(values)).sum())
             value = corpus_mean(values, np.ones_like(values))
-            interval = bootstrap.interval(values)
+            interval = bootstrap.interval(value, values)
         return CorpusScore(
             value=value,
             raw=value,

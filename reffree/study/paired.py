@@ -116,8 +116,9 @@ def paired_tests(
         (1 + \#\{|\Delta^*| \ge |\Delta|\}) / (1 + 10000)
 
     over all :math:`2^D` swaps up to 12 documents, over random ones beyond. The interval is the
-    percentile bootstrap's, both systems on the same resamples of documents. All pairs share the
-    same resamples and swaps, so a pair's result does not depend on the others.
+    percentile bootstrap's, both systems on the same resamples of documents, and holds the
+    difference. All pairs share the same resamples and swaps, so a pair's result does not depend on
+    the others.
 
     Args:
         values: (systems, documents), NaN where undefined.
@@ -136,7 +137,7 @@ def paired_tests(
     )
     n_common = is_common.sum(1)  # (p,)
     difference = sides.differences(np.ones((1, values.shape[1])))[0]  # (p,)
-    low, high = _intervals(sides, n_common, rng)
+    low, high = _intervals(sides, difference, n_common, rng)
     p = _p_values(sides, is_common, rng)
     return [
         PairedTest(
@@ -192,9 +193,9 @@ def _alphabet() -> Iterator[str]:
 
 
 def _intervals(
-    sides: _Sides, n_common: NDArray[np.int_], rng: np.random.Generator
+    sides: _Sides, difference: Floats, n_common: NDArray[np.int_], rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Percentile intervals (p,), NaN where there are too few documents."""
+    """Percentile intervals (p,) that hold the difference, NaN where there are too few documents."""
     n_documents = sides.a_sums.shape[1]
     uniform = np.full(n_documents, 1 / n_documents)
     is_enough = n_common >= MIN_DOCUMENTS
@@ -210,7 +211,7 @@ def _intervals(
         tail = (1 - CONFIDENCE) / 2
         quantile = np.nanquantile if np.isnan(drawn).any() else np.quantile  # the first is slow
         bounds[:, is_enough] = quantile(drawn, [tail, 1 - tail], axis=0)
-    return bounds[0], bounds[1]
+    return np.minimum(bounds[0], difference), np.maximum(bounds[1], difference)
 
 
 def _p_values(sides: _Sides, is_common: NDArray[np.bool_], rng: np.random.Generator) -> Floats:

@@ -160,10 +160,11 @@ class Measured:
             return None
         if measure not in self._drawn:
             self._drawn[measure] = scores.over(self._counts)  # (resamples, points)
-        drawn = self._drawn[measure][:, point]
+        value, drawn = self.values[measure][point], self._drawn[measure][:, point]
         if other is not None:
+            value = value - self.values[measure][other]
             drawn = drawn - self._drawn[measure][:, other]
-        found = percentile_interval(drawn)
+        found = None if np.isnan(value) else percentile_interval(float(value), drawn)
         return None if found is None else list(found)
 
 

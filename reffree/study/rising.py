@@ -67,7 +67,7 @@ def rising(
         raw=raw,
         scaled=_scaled(raw),
         rho=summary.value,
-        ci=_interval(scores, at, strengths, counts) if summary.value is not None else None,
+        ci=_interval(summary.value, scores, at, strengths, counts),
         rho_seeds=summary.mean,
         rho_documents=float(own[has_own].mean()) if has_own.any() else None,
         monotone=float(_never_falls(by_document[has_own]).mean()) if has_own.any() else None,
@@ -98,13 +98,17 @@ def _scaled(raw: Band) -> Band:
 
 
 def _interval(
-    scores: MetricScores, at: NDArray[np.intp], strengths: Floats, counts: Counts
+    rho: float | None,
+    scores: MetricScores,
+    at: NDArray[np.intp],
+    strengths: Floats,
+    counts: Counts,
 ) -> tuple[float, float] | None:
     """95 % of the curve's coefficient over resampled documents; None where that means nothing."""
-    if (~np.isnan(scores.values[at[0, 0]])).sum() < MIN_DOCUMENTS:
+    if rho is None or (~np.isnan(scores.values[at[0, 0]])).sum() < MIN_DOCUMENTS:
         return None
     curves = mean_defined(scores.over(counts)[:, at], 1)  # (r, k)
-    return percentile_interval(correlation(strengths, curves, "spearman"))
+    return percentile_interval(rho, correlation(strengths, curves, "spearman"))
 
 
 def _never_falls(curves: Floats) -> NDArray[np.bool_]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from itertools import combinations, product
 
 Row = Sequence[float | None]
@@ -23,15 +24,22 @@ def is_undefined(x: Sequence[float], y: Sequence[float]) -> bool:
 
 
 def pearson(x: Row, y: Row) -> float | None:
+    """Covariance over the root of the variances, all of exact fractions."""
     a, b = common(x, y)
     if is_undefined(a, b):
         return None
-    n = len(a)
-    a_mean, b_mean = math.fsum(a) / n, math.fsum(b) / n
-    covariance = math.fsum((u - a_mean) * (v - b_mean) for u, v in zip(a, b, strict=True))
-    a_size = math.fsum((u - a_mean) ** 2 for u in a)
-    b_size = math.fsum((v - b_mean) ** 2 for v in b)
-    return covariance / math.sqrt(a_size) / math.sqrt(b_size)
+    a, b = (_deviations(side) for side in (a, b))
+    covariance = sum(u * v for u, v in zip(a, b, strict=True))
+    sizes = sum(u * u for u in a) * sum(v * v for v in b)
+    share = covariance * covariance / sizes  # at most 1, exactly
+    return math.copysign(math.sqrt(share), covariance)
+
+
+def _deviations(x: Sequence[float]) -> list[Fraction]:
+    """From the mean."""
+    exact = [Fraction(value) for value in x]
+    mean = sum(exact) / len(exact)
+    return [value - mean for value in exact]
 
 
 def average_ranks(x: Sequence[float]) -> list[float]:

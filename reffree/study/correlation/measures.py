@@ -53,6 +53,8 @@ def _plain(found: Estimate) -> dict[str, Any]:
     return {
         "value": found.value,
         "ci": found.ci,
+        "noiseless": found.noiseless,
+        "noiseless_ci": found.noiseless_ci,
         "n_systems": found.systems,
         "documents": found.documents,
         "undefined": found.undefined,

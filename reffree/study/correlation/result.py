@@ -35,8 +35,10 @@ READING = {
     "metric that ranks these well can be trusted to tune with",
     "pearson": "correlation of corpus scores over systems, all turned so that lower is better; 1 "
     "is perfect agreement, 0 none, below 0 the metric prefers the worse system",
-    "interval": "95 %, over resampled documents, of the correlation that the systems' expected "
-    "scores have; noise of few documents pulls the value itself towards 0",
+    "interval": "95 %, over resampled documents: where the mean of this value over other corpora "
+    "of as many such documents may lie",
+    "noiseless": "in the table of all correlations: what the value would be with any number of "
+    "documents; few of them leave noise in the scores, which pulls correlations towards 0",
     "spa": "soft pairwise accuracy: agreement on how surely one system beats another; 0.5 is "
     "guessing",
     "document": "the coefficient over the systems of one document, averaged over documents",
@@ -100,7 +102,6 @@ def correlation_result(
             *notes,
             *_pool_notes(cases),
             *_lexical_notes(cases, found),
-            *_noise_note(found),
             *document_notes,
         ),
         reading=READING,
@@ -124,19 +125,6 @@ def _pool_notes(cases: Sequence[Case]) -> list[str]:
             + (f"; too few {listed(missing)} ones to correlate." if missing else ".")
         )
     return notes
-
-
-def _noise_note(found: Correlations) -> list[str]:
-    """Explain intervals that leave out the value they stand beside."""
-    with_ci = [row for row in found.rows if row["ci"] is not None]
-    outside = [row for row in with_ci if not row["ci"][0] <= row["value"] <= row["ci"][1]]
-    if not outside:
-        return []
-    return [
-        f"{len(outside)} of {len(with_ci)} values lie outside their interval: noise of few "
-        "documents, or of systems that hardly differ, pulls a correlation towards 0, and the "
-        "interval is that of the systems' expected scores, without this noise."
-    ]
 
 
 def _lexical_notes(cases: Sequence[Case], found: Correlations) -> list[str]:

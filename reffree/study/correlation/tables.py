@@ -53,6 +53,8 @@ class Correlations:
             *(Field(name, name, "text") for name in ("free", "gold", "coefficient")),
             Field("value", "value", interval="ci"),
             Field("ci", "95 % interval", "interval"),
+            Field("noiseless", "without noise", interval="noiseless_ci"),
+            Field("noiseless_ci", "its 95 % interval", "interval"),
             *(Field(name, name, "count") for name in ("n_systems", "documents", "undefined")),
             Field("is_sentinel", "sentinel", "text"),
             Field("reason", "why undefined", "text"),

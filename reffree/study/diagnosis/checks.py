@@ -196,7 +196,7 @@ def _vector_checks(vectors: Shape, bootstrap: DocumentBootstrap) -> Iterator[Che
         gain,
         rules.CONSECUTIVE_GAIN,
         "units beside each other are hardly closer than others: try another encoder",
-        bootstrap.interval(gains),
+        bootstrap.interval(gain, gains),
     )
     yield _plain(
         ("effective dimension", "participation ratio of the vectors' covariance"),
@@ -262,7 +262,7 @@ def _share(
     pairs = np.array(counts, dtype=np.float64).T  # (d, 2)
     value = float(_ratio(pairs.sum(0)))
     verdict = rule(value) if isinstance(rule, rules.Rule) else rule
-    interval = bootstrap.pooled_interval(pairs, pairs[:, 1] > 0, _ratio)
+    interval = bootstrap.pooled_interval(value, pairs, pairs[:, 1] > 0, _ratio)
     return Check(check, value, unit, verdict, _if_bad(verdict, advice), interval)
 
 

@@ -32,7 +32,7 @@ from reffree.segmentation import Segmentation
 from reffree.study.bootstrap import DocumentBootstrap
 from reffree.study.diagnosis.directions import Floats
 from reffree.study.diagnosis.near_duplicates import Bools
-from reffree.study.weights import filled_weights
+from reffree.study.weights import corpus_mean, filled_weights
 
 STRENGTHS: dict[str, tuple[str, ...]] = {
     "removal": ("0.25", "0.5", "1.0"),
@@ -253,26 +253,29 @@ def _noticing(
             for x in (told, by_chance)
         )
         touched = np.any(was_damaged[:, [j for kind in chosen for j in kind]], axis=1)
-        defined, known = ~np.isnan(values), ~np.isnan(chance)
+        defined = ~np.isnan(values)
+        noticed, turned, excess = (
+            corpus_mean(x, np.ones_like(x)) for x in (values, chance, values - chance)
+        )
         return Share(
-            share=float(values[defined].mean()) if defined.any() else None,
-            ci=bootstrap.interval(values),
+            share=noticed,
+            ci=bootstrap.interval(noticed, values),
             documents=int(defined.sum()),
             undefined=int((touched & ~defined).sum()),
-            turned=float(chance[known].mean()) if known.any() else None,
-            excess_ci=bootstrap.interval(values - chance),
+            turned=turned,
+            excess_ci=bootstrap.interval(excess, values - chance),
         )
 
     at = {kind: [j for j, damage in enumerate(DAMAGES) if damage[0] == kind] for kind in KINDS}
     first = 1 + at[RANDOM][0] * seeds
     gaps = _mean(losses[:, first : first + seeds], 1) - losses[:, 0]
-    defined = ~np.isnan(gaps)
+    gap = corpus_mean(gaps, weights)
     return Noticing(
         damages={damage: share([[j]]) for j, damage in enumerate(DAMAGES)},
         kinds={kind: share([at[kind]]) for kind in KINDS},
         overall=share(list(at.values())),
-        gap=float(np.average(gaps[defined], weights=weights[defined])) if defined.any() else None,
-        gap_ci=bootstrap.interval(gaps, weights),
+        gap=gap,
+        gap_ci=bootstrap.interval(gap, gaps, weights),
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reffree.seeds import rng_for
-from reffree.study.bootstrap import MIN_DOCUMENTS
+from reffree.study.bootstrap import MIN_DOCUMENTS, percentiles
 from reffree.study.statistics.coefficients import MIN_SYSTEMS, Coefficient, correlation
 from reffree.study.statistics.estimate import (
     TOO_FEW_DOCUMENTS,
@@ -23,8 +24,6 @@ from reffree.study.statistics.expected import expected_scores
 from reffree.study.statistics.intervals import (
     Interval,
     centred,
-    hull,
-    percentile,
     symmetric,
 )
 from reffree.study.statistics.pairwise import (
@@ -77,48 +76,47 @@ class CorpusLevel:
             return undefined("two systems have no document in common", extent)
         if extent.documents < MIN_DOCUMENTS:
             return without_interval(value, TOO_FEW_DOCUMENTS, extent)
-        if measure != "spa" and extent.systems <= len(names):
-            reason = f"fewer than {len(names) + 1} systems with a score"
-            return without_interval(value, reason, extent)
         resampled = np.stack([self._resampled_scores(name)[:, kept] for name in names])
         # A resample without a score of every system would compare other systems.
         resampled[:, np.isnan(resampled).any((0, 2))] = np.nan
         if measure == "spa":
             found, over = self._spa_interval(names, value, kept, resampled)
-        else:
-            found, over = self._interval(names, measure, value, kept, resampled)
-        return estimated(value, found, over, extent, is_difference=len(names) == 3)
+            return estimated(value, found, over, extent, is_difference=len(names) == 3)
+        over = _difference(list(resampled), measure)
+        limit = float(len(names) - 1)
+        found = symmetric(value, over, (-limit, limit))
+        made = estimated(value, found, over, extent, is_difference=len(names) == 3)
+        if found is None or len(names) == 3:
+            return made
+        noiseless, (low, high) = self._noiseless(names, measure, kept, resampled, over)
+        if measure != "pearson":
+            low, high = min(low, found.low), max(high, found.high)
+        return replace(made, noiseless=noiseless, noiseless_ci=(low, high))
 
     def _value(self, names: Names, measure: CorpusMeasure, kept: Kept) -> float:
         if measure == "spa":
             return float(_difference([self._p_values(name, kept) for name in names], measure))
         return float(_difference([self.scores[name][kept] for name in names], measure))
 
-    def _interval(
-        self, names: Names, measure: Coefficient, value: float, kept: Kept, resampled: Floats
-    ) -> tuple[Interval | None, Floats]:
-        """Interval of the agreement that expected scores have, and the resampled values (r,).
+    def _noiseless(
+        self, names: Names, measure: Coefficient, kept: Kept, resampled: Floats, over: Floats
+    ) -> tuple[float, tuple[float, float]]:
+        """Agreement that the systems' expected scores have: the median of draws, and its interval.
 
-        Of Pearson's coefficient it is that of `expected_scores`. These take expected scores for
-        normal over systems, which ranks of systems in clusters do not forgive; so the interval of
-        rank coefficients reaches as far as the symmetric one of the plain resamples, too. A draw
-        in which a metric expects no differences between systems might have any correlation: such
-        draws count as the lowest and the highest in turn.
+        The draws are those of `expected_scores`, which take expected scores for normal over
+        systems. Ranks of systems in clusters do not forgive that, so the interval of a rank
+        coefficient is joined with that of the value. A draw in which a metric expects no
+        differences between systems might have any correlation: such draws count as the lowest and
+        the highest in turn.
         """
-        over = _difference(list(resampled), measure)
-        limit = len(names) - 1
-        draws = over.copy()
         is_scored = ~np.isnan(over)
-        if is_scored.any():
-            expected = self._expected_scores(names, kept, resampled[:, is_scored])
-            drawn = _difference(list(expected), measure)
-            is_free = np.isnan(drawn)
-            drawn[is_free] = np.where(np.arange(is_free.sum()) % 2, limit, -limit)
-            draws[is_scored] = drawn
-        found = percentile(draws)
-        if measure != "pearson":
-            found = hull(found, symmetric(value, over, limit))
-        return found, over
+        drawn = _difference(
+            list(self._expected_scores(names, kept, resampled[:, is_scored])), measure
+        )
+        is_free = np.isnan(drawn)
+        drawn[is_free] = np.where(np.arange(is_free.sum()) % 2, 1.0, -1.0)
+        median = float(np.median(drawn))
+        return median, percentiles(median, drawn)
 
     def _expected_scores(self, names: Names, kept: Kept, resampled: Floats) -> Floats:
         """Draw expected scores; measures of the same metrics follow one another and share them."""

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from reffree.errors import InputError
-from reffree.study.bootstrap import CONFIDENCE
+from reffree.study.bootstrap import CONFIDENCE, percentiles
 from reffree.study.statistics.coefficients import MIN_SYSTEMS, correlation
 from reffree.study.statistics.scores import Floats
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Mean over seeds with the range of the middle 95 % of them, per strength; NaN where none."""
+    """Mean over seeds with the range of the middle 95 % of them, per strength; NaN where none.
+
+    The range holds the mean.
+    """
 
     mean: Floats  # (k,)
     low: Floats  # (k,)
@@ -56,7 +59,8 @@ def band(losses: Floats) -> Band:
     has = n > 0
     bounds[0, has] = np.nanmean(curves[:, has], axis=0)
     bounds[1:, has] = np.nanquantile(curves[:, has], [tail, 1 - tail], axis=0)
-    return Band(bounds[0], bounds[1], bounds[2], n.astype(np.float64))
+    mean, low, high = bounds
+    return Band(mean, np.minimum(low, mean), np.maximum(high, mean), n.astype(np.float64))
 
 
 def monotonicity(strengths: Floats, losses: Floats) -> Monotonicity:
@@ -81,8 +85,7 @@ def monotonicity(strengths: Floats, losses: Floats) -> Monotonicity:
     value = float(correlation(x, averaged, "spearman"))
     own = correlation(x, curves, "spearman")  # (seeds,)
     own = own[~np.isnan(own)]
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(own, [tail, 1 - tail]) if len(own) else (np.nan, np.nan)
+    mean = float(own.mean()) if len(own) else None
     reason = None
     if np.isnan(value):
         too_few = int((~np.isnan(averaged)).sum()) < MIN_SYSTEMS
@@ -90,8 +93,8 @@ def monotonicity(strengths: Floats, losses: Floats) -> Monotonicity:
     return Monotonicity(
         value=None if reason else value,
         reason=reason,
-        mean=float(own.mean()) if len(own) else None,
-        band=(float(low), float(high)) if len(own) else None,
+        mean=mean,
+        band=None if mean is None else percentiles(mean, own),
         n_seeds=len(curves),
         undefined=len(curves) - len(own),
     )

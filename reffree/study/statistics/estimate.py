@@ -27,7 +27,11 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A measure of agreement with its 95 % interval over documents."""
+    """A measure of agreement with its 95 % interval over documents, which holds it.
+
+    ``noiseless`` is what a coefficient over corpus scores would be without the noise that few
+    documents leave in the scores, with an interval of its own.
+    """
 
     value: float | None
     reason: str | None  # why there is no value
@@ -39,14 +43,17 @@ class Estimate:
     undefined_resamples: int
     p: float | None = None  # of differences: two-sided, of none
     epsilon: float | None = None  # acc_eq's tie threshold
+    noiseless: float | None = None
+    noiseless_ci: tuple[float, float] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; ``p`` and ``epsilon`` only where there is one."""
+        """Return plain values for JSON; what not every measure has only where there is one."""
         values = asdict(self)
-        for name in ("value", "p", "epsilon"):
+        for name in ("value", "p", "epsilon", "noiseless"):
             values[name] = rounded(values[name])
-        values["ci"] = [rounded(bound) for bound in self.ci] if self.ci else None
-        optional = ("p", "epsilon")
+        for name in ("ci", "noiseless_ci"):
+            values[name] = [rounded(bound) for bound in values[name]] if values[name] else None
+        optional = ("p", "epsilon", "noiseless", "noiseless_ci")
         return {k: v for k, v in values.items() if k not in optional or v is not None}
 
 

@@ -79,12 +79,13 @@ class MetaEvaluation:
         without a score are left out; undefined with fewer than three systems or where a metric
         gives all the same score.
 
-        The interval is that of the correlation which the systems' expected scores have. Noise
-        attenuates the value, and resampling does so again: percentiles of resampled correlations
-        miss it (``benchmarks/coverage.py``), so intervals come from `expected.expected_scores`,
-        those of the rank coefficients joined with a symmetric one. Where documents are few and
-        systems hardly differ, Pearson's may lie above its value. The interval of ``spa`` is that
-        of its expectation over corpora of as many documents.
+        The interval is that of the measure's expectation over corpora of as many documents, and
+        holds the value: value ± the larger distance to the middle 95 % of resampled ones
+        (`intervals.symmetric`), since resampling attenuates a correlation; that of ``spa`` is
+        moved onto the value (`intervals.centred`). ``noiseless`` is the correlation that the
+        systems' expected scores have (`expected.expected_scores`): what more documents would
+        bring the value to, with an interval of its own. How often all of these hold is in
+        ``benchmarks/interval_coverage.py``.
 
         ``x`` and ``y`` may also be one metric under two encoders: ``kendall`` is then the stability
         of its ranking.
@@ -96,8 +97,8 @@ class MetaEvaluation:
     ) -> Estimate:
         """How much better the first metric agrees with ``y`` than the second does.
 
-        On the systems that have a score under all three. No interval with fewer than four. The p is
-        two-sided, of no difference between the expected scores of these very systems.
+        On the systems that have a score under all three. The p is two-sided, of no difference on
+        these very systems.
         """
         return self._corpus.estimate(
             self._known(first, second, y), _one_of(measure, CORPUS_MEASURES)

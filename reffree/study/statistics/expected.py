@@ -38,8 +38,10 @@ def expected_scores(
         rng: draws M.
     """
     k, n_systems = point.shape
-    size = point.std(1)
-    scores = (point - point.mean(1, keepdims=True)) / size[:, None]  # (k, s)
+    apart = point - point.mean(1, keepdims=True)
+    largest = np.abs(apart).max(1)  # squares of tiny scores would vanish
+    size = largest * (apart / largest[:, None]).std(1)
+    scores = apart / size[:, None]  # (k, s)
     noise = (resampled - point[:, None]) / size[:, None, None]  # (k, r, s)
     noise -= noise.mean(2, keepdims=True)
     noise -= noise.mean(1, keepdims=True)

@@ -1,4 +1,7 @@
-"""Resampled documents, the unit that varies independently, and intervals over them."""
+"""Resampled documents, the unit that varies independently, and intervals over them.
+
+Every interval is made around the estimate it belongs to, and holds it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.study.bootstrap import CONFIDENCE, RESAMPLES
+from reffree.study.bootstrap import CONFIDENCE, RESAMPLES, percentiles
 from reffree.study.statistics.scores import Floats
 
 MAX_UNDEFINED = 1 - CONFIDENCE
@@ -31,14 +34,17 @@ def resampled_documents(
     return rng.multinomial(n_documents, uniform, size=resamples).astype(np.uint8)
 
 
-def percentile_interval(resampled: Floats) -> tuple[float, float] | None:
-    """Middle 95 % of resampled values (r,), NaN left out; None where too many are NaN."""
-    found = percentile(resampled)
+def percentile_interval(value: float, resampled: Floats) -> tuple[float, float] | None:
+    """Ends of `percentile`."""
+    found = percentile(value, resampled)
     return (found.low, found.high) if found else None
 
 
-def percentile(resampled: Floats) -> Interval | None:
-    r"""Middle 95 % of resampled values (r,), NaN left out; None where too many are NaN.
+def percentile(value: float, resampled: Floats) -> Interval | None:
+    r"""Middle 95 % of resampled values (r,), reaching as far as the value (`percentiles`).
+
+    For means over documents, which resampling leaves where they are. NaN is left out; None where
+    too many are NaN.
 
     .. math:: p = \min\big(1,\; 2\,(1 + \min(\#\{\theta^* \le 0\}, \#\{\theta^* \ge 0\}))
         / (1 + \#\theta^*)\big)
@@ -46,52 +52,39 @@ def percentile(resampled: Floats) -> Interval | None:
     defined = _defined(resampled)
     if defined is None:
         return None
-    low, high = _bounds(defined)
-    beyond = min(int((defined <= 0).sum()), int((defined >= 0).sum()))
-    return Interval(low, high, min(1.0, 2 * (1 + beyond) / (1 + len(defined))))
+    return Interval(*percentiles(value, defined), _tails(defined))
 
 
-def symmetric(value: float, resampled: Floats, limit: float) -> Interval | None:
-    r"""Value ± the larger distance to the ends of the percentile interval.
+def symmetric(value: float, resampled: Floats, limits: tuple[float, float]) -> Interval | None:
+    r"""Value ± the larger distance to the ends of the middle 95 % of resampled values.
 
     Resampled values that lie to one side of the value are biased, and so, about as much, is the
-    value itself: the symmetric interval reaches as far to the other side. Cut at ± ``limit``.
+    value itself: the symmetric interval reaches as far to the other side.
 
     .. math:: p = (1 + \#\{|\theta^* - \hat\theta| \ge |\hat\theta|\}) / (1 + \#\theta^*)
     """
     defined = _defined(resampled)
     if defined is None:
         return None
-    low, high = _bounds(defined)
+    low, high = percentiles(value, defined)
     reach = max(value - low, high - value)
     beyond = int((np.abs(defined - value) >= abs(value)).sum())
-    p = (1 + beyond) / (1 + len(defined))
-    return Interval(max(-limit, value - reach), min(limit, value + reach), p)
+    return _around(value, reach, reach, limits, (1 + beyond) / (1 + len(defined)))
 
 
 def centred(value: float, resampled: Floats, limits: tuple[float, float]) -> Interval | None:
-    r"""Percentile interval moved so that the resampled values' mean falls on the value.
+    r"""Middle 95 % of resampled values, moved so that their median falls on the value.
 
-    For a statistic that is its own target: what resampling does to its mean says nothing about it.
-
-    .. math:: p = (1 + \#\{|\theta^* - \bar\theta^*| \ge |\hat\theta|\}) / (1 + \#\theta^*)
+    For a statistic that is its own target: what resampling does to it on average says nothing
+    about it. Its p is that of `percentile`, of the values so moved.
     """
     defined = _defined(resampled)
     if defined is None:
         return None
-    moved = defined - defined.mean()
-    low, high = _bounds(moved)
-    beyond = int((np.abs(moved) >= abs(value)).sum())
-    p = (1 + beyond) / (1 + len(defined))
-    return Interval(max(limits[0], value + low), min(limits[1], value + high), p)
-
-
-def hull(first: Interval | None, second: Interval | None) -> Interval | None:
-    """Smallest interval that holds both; None where one is missing."""
-    if first is None or second is None:
-        return None
-    low, high = min(first.low, second.low), max(first.high, second.high)
-    return Interval(low, high, max(first.p, second.p))
+    median = float(np.median(defined))
+    low, high = percentiles(median, defined)
+    p = _tails(value + (defined - median))
+    return _around(value, median - low, high - median, limits, p)
 
 
 def _defined(resampled: Floats) -> Floats | None:
@@ -99,7 +92,14 @@ def _defined(resampled: Floats) -> Floats | None:
     return None if is_undefined.mean() > MAX_UNDEFINED else resampled[~is_undefined]
 
 
-def _bounds(values: Floats) -> tuple[float, float]:
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
-    return float(low), float(high)
+def _tails(values: Floats) -> float:
+    """Two-sided p of 0: twice the smaller share of values on one side of it."""
+    beyond = min(int((values <= 0).sum()), int((values >= 0).sum()))
+    return min(1.0, 2 * (1 + beyond) / (1 + len(values)))
+
+
+def _around(
+    value: float, down: float, up: float, limits: tuple[float, float], p: float
+) -> Interval:
+    """Reach so far down and up, neither below 0, from a value inside the limits."""
+    return Interval(max(limits[0], value - down), min(limits[1], value + up), p)

@@ -63,7 +63,7 @@ def permutation_test(
     This holds its level only where the metrics differ by nothing but noise that is independent
     from document to document. Where one of them favours certain systems throughout, as metrics
     do, swapping documents averages that away and far too many differences become significant
-    (``benchmarks/coverage.py``); it is here for comparison with published figures.
+    (``benchmarks/interval_coverage.py``); it is here for comparison with published figures.
 
     Cells that only one of the two metrics has are left out of both, and systems without any cell
     or gold score left.

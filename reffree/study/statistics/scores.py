@@ -17,6 +17,9 @@ Counts = NDArray[np.uint8] | NDArray[np.float64]
 DIGITS = 12
 """Significant digits of a metric's largest value: scores closer than that are tied."""
 
+TINY, TINY_FACTOR = 2.0**-600, 2.0**600
+"""Smaller numbers are multiplied before they are rounded, and divided after: both are exact."""
+
 
 class MetricScores(Protocol):
     """Losses (lower is better) of systems on documents; NaN where undefined."""
@@ -155,7 +158,9 @@ def without_noise(scores: Floats, scale: Floats) -> Floats:
     largest = np.abs(scale[np.isfinite(scale)]).max(initial=0.0)
     if largest == 0:
         return scores
-    rounded: Floats = np.round(scores, DIGITS - int(np.ceil(np.log10(largest)))) + 0.0
+    lifted = TINY_FACTOR if largest < TINY else 1.0
+    decimals = DIGITS - int(np.ceil(np.log10(largest * lifted)))
+    rounded: Floats = np.round(scores * lifted, decimals) / lifted + 0.0
     return rounded
 
 

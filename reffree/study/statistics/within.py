@@ -162,7 +162,7 @@ def within_documents(
     resampled = over(counts)
     return estimated(
         value,
-        percentile(resampled),
+        percentile(value, resampled),
         resampled,
         extent,
         is_difference=len(measured) == 2,
