@@ -381,3 +381,8 @@ def test_losses_of_raw_scores(name, losses, neutral, worst):
     orientation = parse_metric(name).orientation
     assert {raw: orientation.loss(raw) for raw in losses} == pytest.approx(losses)
     assert (orientation.neutral, orientation.worst) == (neutral, worst)
+
+
+def test_metrics_have_the_seed_0_unless_told():
+    assert parse_metrics(["sag"]) == parse_metrics(["sag"], 0) != parse_metrics(["sag"], 1)
+    assert parse_metrics(None) == parse_metrics(None, 0)
