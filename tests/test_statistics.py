@@ -37,7 +37,7 @@ from reffree.study.statistics.intervals import (
 )
 from reffree.study.statistics.multiplicity import benjamini_hochberg
 from reffree.study.statistics.pairwise import NormalP, permutation_p, sign_flips
-from reffree.study.statistics.permutation import permutation_test
+from reffree.study.statistics.permutation import PermutationTest, permutation_test
 from reffree.study.statistics.scores import MeanOverDocuments, PooledOverDocuments
 from reffree.study.statistics.williams import williams
 from reffree.study.statistics.within import TieCalibratedAccuracy, WithinCorrelation
@@ -798,6 +798,11 @@ def test_what_is_undefined_has_a_reason_and_no_number(study, measure):
     found = MetaEvaluation(few, seed=0, resamples=9).corpus("a", "b", measure)
     assert found.value is not None
     assert (found.ci, found.ci_reason) == (None, "fewer than 5 documents")
+
+
+def test_a_test_without_a_correlation_has_a_reason_and_no_number(study):
+    found = study.permutation_test("flat", "z", "y", "kendall", permutations=50)
+    assert found == PermutationTest(None, None, None, 50, 0, 10, 0, "a correlation is undefined")
 
 
 def test_undefined_documents_and_resamples_are_counted(study):
