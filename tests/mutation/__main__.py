@@ -177,12 +177,12 @@ def first_failure(tree: Path) -> str:
     return failed[0].partition(" - ")[0].partition(" ")[2] if failed else "took too long"
 
 
-def chosen(module: str, sample: int | None, seed: int) -> list[Mutant]:
+def chosen(tree: Path, module: str, sample: int | None, seed: int) -> list[Mutant]:
     """The mutants of a module, or a sample in which each is in or out by its own digest.
 
     So a change elsewhere in the module hardly changes the sample.
     """
-    every = mutants(module, (ROOT / module).read_text())
+    every = mutants(module, (tree / module).read_text())
     names: Counter[str] = Counter()
     digests = []
     for fault in every:
@@ -263,7 +263,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         tree = copied_tree(Path(folder))
         for module in modules_of(options.paths):
-            faults = chosen(module, options.sample, options.seed)
+            faults = chosen(tree, module, options.sample, options.seed)
             if options.again:
                 faults = [fault for fault in faults if (module, fault.label) in survivors]
             if faults:
