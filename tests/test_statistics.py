@@ -805,6 +805,18 @@ def test_a_test_without_a_correlation_has_a_reason_and_no_number(study):
     assert found == PermutationTest(None, None, None, 50, 0, 10, 0, "a correlation is undefined")
 
 
+@pytest.mark.parametrize("measure", CORPUS_MEASURES)
+def test_three_systems_are_enough(measure):
+    x, y = np.random.default_rng(24).normal(size=(2, 3, 20)) + np.arange(3)[:, None]
+    metrics = {"x": MeanOverDocuments(x), "y": MeanOverDocuments(y)}
+    found = MetaEvaluation(metrics, seed=0, resamples=20).corpus("x", "y", measure)
+    assert (found.reason, found.ci_reason, found.systems) == (None, None, 3)
+    assert found.ci[0] <= found.value <= found.ci[1]
+    if measure in DOCUMENT_MEASURES:
+        within = MetaEvaluation(metrics, seed=0, resamples=20).documents("x", "y", measure)
+        assert (within.reason, within.systems) == (None, 3)
+
+
 def test_undefined_documents_and_resamples_are_counted(study):
     flat = study.documents("flat", "y", "kendall")
     assert (flat.value, flat.reason, flat.undefined) == (None, "undefined in every document", 40)
