@@ -39,6 +39,7 @@ TESTS = {
     "reffree/reference/granularity": "reference_granularity reference_oracles",
     "reffree/reference/sed": "reference_sed reference_oracles",
     "reffree/reference/windows": "reference_windows reference_oracles",
+    "reffree/reference/functions": "reference_functions reference_sed",
     "reffree/reference/": (
         "reference_oracles reference_agreement reference_alignment reference_edits "
         "reference_granularity reference_windows reference_sed"
