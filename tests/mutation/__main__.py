@@ -175,7 +175,7 @@ def first_failure(tree: Path) -> str:
     """The test that noticed, as pytest's log names it."""
     lines = (tree / "log.txt").read_text(errors="replace").splitlines()
     failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
-    return failed[0].partition(" - ")[0].partition(" ")[2] if failed else "took too long"
+    return failed[0].partition(" - ")[0].partition(" ")[2] if failed else "took too long or crashed"
 
 
 def chosen(tree: Path, module: str, sample: int | None, seed: int) -> list[Mutant]:
