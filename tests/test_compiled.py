@@ -229,3 +229,26 @@ def test_rows_stay_within_the_budget(monkeypatch):
     score_document(rng.normal(size=(3000, 2)), masses, memory=10 << 20)
     assert 1 < len(made) < 20
     assert max(made) <= 5 << 20
+
+
+def test_groups_of_different_width_are_joined_segment_by_segment():
+    document = CompiledDocument(
+        torch.as_tensor(np.random.default_rng(8).normal(size=(9, 4))), "doc"
+    )
+    assert document.name == "doc"
+    matrix = mass_matrix([[3, 3, 3], [4, 5], [2, 2, 2, 3], [9]], 9)
+    document.prepare(matrix, lambda: 1 << 30)
+    whole = document.score(matrix, 1, keep_segments=True)
+    narrow, wide = np.ascontiguousarray(matrix[:2, :3]), matrix[2:]
+    parts = [document.score(part, 1, keep_segments=True) for part in (narrow, wide)]
+    for name, values in compiled.joined(parts)._asdict().items():
+        assert_array_equal(values, getattr(whole, name), err_msg=name)
+
+
+def test_a_zero_does_not_hide_how_large_the_others_are():
+    x = np.random.default_rng(9).normal(size=(12, 5))
+    x[4, 2] = x[7] = 0
+    usual = score_document(x, [[3, 4, 5], [6, 6]])
+    for scale in (2.0**700, 2.0**-700):
+        for name, values in score_document(scale * x, [[3, 4, 5], [6, 6]]).items():
+            assert_allclose(values, usual[name], rtol=1e-12, err_msg=name)

@@ -229,6 +229,21 @@ def test_failure_modes(w_f1, bor, purity, coverage, label):
     assert mode.thresholds == Thresholds()
 
 
+def test_a_figure_at_its_threshold_is_high_and_not_beyond():
+    limits = Thresholds()
+    at = {"w_f1": limits.high_w_f1, "purity": limits.high_overlap, "coverage": limits.high_overlap}
+    for bor in (limits.sparse_bor, 1.0, limits.dense_bor):
+        assert failure_mode(bor=bor, **at).label == "calibrated"
+        for name, value in at.items():
+            below = at | {name: np.nextafter(value, 0)}
+            assert failure_mode(bor=bor, **below).label == "unclassified"
+    beyond = np.nextafter(limits.dense_bor, 9)
+    assert failure_mode(bor=beyond, **at).label == "oversegmentation"
+    assert failure_mode(bor=beyond, **at | {"w_f1": 0.0}).label == "granularity mismatch"
+    below = np.nextafter(limits.sparse_bor, 0)
+    assert failure_mode(bor=below, **at | {"w_f1": 0.0}).label == "undersegmentation"
+
+
 def test_the_explanation_states_figures_and_thresholds():
     mode = failure_mode(w_f1=0.412, bor=0.64, purity=0.749, coverage=0.921)
     assert mode.explanation == (

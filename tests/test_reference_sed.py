@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.encoders.word_vectors import open_word_vectors
 from reffree.errors import InputError
 from reffree.reference import cohesion as cohesion_module
 from reffree.reference.cohesion import FUNCTION_WORDS, cohesion, content_words, read_words
+from reffree.reference.functions import sed
 from reffree.reference.metric import count_pairs
 from reffree.reference.pairs import Pairs
 from reffree.reference.sed import Sed, align_segments
@@ -495,3 +496,19 @@ def test_content_words():
     assert content_words("The cat is on it", frozenset()) == ["the", "cat", "is", "on", "it"]
     assert content_words("  ") == []
     assert all(word == word.lower() and word.isalpha() for word in FUNCTION_WORDS)
+
+
+def test_the_function_is_the_metric():
+    units = ["ash bay", "bay", "elm", "dew elm", "gnu", "zzz fog", "gnu", "cod ash"]
+    several, reference = [[2, 3, 3], [8], [4, 4], [1, 1, 6]], [3, 2, 3]
+    vectors = Table(VECTORS)
+    found = sed(several, reference, units, vectors)
+    expected = [value(TABLE, hypothesis, reference, units) for hypothesis in several]
+    assert_array_equal(found, expected)
+    backwards = sed(reference, several, units, vectors)
+    assert_array_equal(backwards, [value(TABLE, reference, h, units) for h in several])
+    assert not np.array_equal(found, backwards)
+    strict = Sed(vectors, 0.9)
+    assert sed(several[0], reference, units, vectors, threshold=0.9) == value(
+        strict, several[0], reference, units
+    )

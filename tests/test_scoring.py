@@ -17,8 +17,9 @@ from sklearn.metrics import silhouette_samples
 
 from reffree.errors import InputError, UnknownNameError
 from reffree.masses import mass_matrix
-from reffree.scoring import engine
+from reffree.scoring import batches, engine
 from reffree.scoring.engine import score_document, score_documents
+from reffree.scoring.inputs import check_embeddings
 from reffree.scoring.layout import Layout
 from reffree.scoring.metrics import WITHOUT_SEARCH, parse_metric, parse_metrics, spelling
 from reffree.scoring.pairs import Units
@@ -381,3 +382,27 @@ def test_losses_of_raw_scores(name, losses, neutral, worst):
     orientation = parse_metric(name).orientation
     assert {raw: orientation.loss(raw) for raw in losses} == pytest.approx(losses)
     assert (orientation.neutral, orientation.worst) == (neutral, worst)
+
+
+def test_metrics_have_the_seed_0_unless_told():
+    assert parse_metrics(["sag"]) == parse_metrics(["sag"], 0) != parse_metrics(["sag"], 1)
+    assert parse_metrics(None) == parse_metrics(None, 0)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_vectors_are_checked_whatever_their_type(dtype):
+    x = np.random.default_rng(0).normal(size=(4, 3)).astype(dtype)
+    assert_array_equal(check_embeddings(x, "d").numpy(), x)
+    x[2, 1] = np.nan
+    with pytest.raises(InputError, match="'d': found NaN or infinity in the vector of unit 3"):
+        check_embeddings(x, "d")
+    with pytest.raises(InputError, match=r"document 'd': found embeddings of shape \(3,\)"):
+        check_embeddings(x[0], "d")
+
+
+def test_documents_are_packed_together_while_they_are_alike_and_small(monkeypatch):
+    monkeypatch.setattr(batches, "TABLE_ELEMENTS", 50)
+    monkeypatch.setattr(batches, "BATCH_ELEMENTS", 36)
+    documents = [torch.zeros(5, 1)] * 3 + [torch.zeros(2, 3)] * 9 + [torch.zeros(9, 9)]
+    groups = list(batches.similar_documents(documents, [0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 12]))
+    assert groups == [[4, 5, 6, 7, 8, 9], [10], [0, 1], [2], [12]]

@@ -420,3 +420,10 @@ def test_long_documents_are_measured_from_their_mean(monkeypatch):
     assert exact == pytest.approx(whole(x))
     noise = (torch.ones(90, 4) + 1e-7 * torch.rand(90, 4)).float()
     assert search_document(Vectors.of(noise), 5, n_shuffles=1, seed=0).whole == 0
+
+
+def test_gains_in_windows_do_not_depend_on_scale():
+    x = torch.randn(60, 4, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    one, other = (search._window_excess(v, 20, 12, 4, 0, [0.0]) for v in (x, x / 1024))
+    assert one.abs().max() > 0.01
+    assert torch.allclose(one, other, rtol=1e-9, atol=1e-12)

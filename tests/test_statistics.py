@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.errors import InputError, OptionError, UnknownNameError
 from reffree.seeds import rng_for
+from reffree.study.statistics import pairwise
 from reffree.study.statistics.coefficients import COEFFICIENTS, correlation
 from reffree.study.statistics.curves import band, min_max, monotonicity
 from reffree.study.statistics.estimate import Extent, estimated, undefined, without_interval
@@ -35,7 +37,7 @@ from reffree.study.statistics.intervals import (
 )
 from reffree.study.statistics.multiplicity import benjamini_hochberg
 from reffree.study.statistics.pairwise import NormalP, permutation_p, sign_flips
-from reffree.study.statistics.permutation import permutation_test
+from reffree.study.statistics.permutation import PermutationTest, permutation_test
 from reffree.study.statistics.scores import MeanOverDocuments, PooledOverDocuments
 from reffree.study.statistics.williams import williams
 from reffree.study.statistics.within import TieCalibratedAccuracy, WithinCorrelation
@@ -290,6 +292,28 @@ def test_random_flips_and_the_normal_approach_the_exact_p(n_documents):
     assert normal == pytest.approx(exact, abs=0.02)
 
 
+def test_the_normal_p_is_that_of_its_formula():
+    rng = np.random.default_rng(22)
+    losses = rng.normal(size=(2, 100))
+    s = (losses[0] - losses[1]).std()
+    gaps = np.array([-30.0, -1.0, -0.3, -0.1, 0.0, 0.05, 0.2, 0.6, 30.0])
+    found = NormalP(losses).of(np.stack([5 + gaps, np.full(9, 5.0)], axis=1))[0]
+    expected = scipy.stats.norm.cdf(gaps * np.sqrt(100 / (s**2 + gaps**2)))
+    assert_allclose(found, expected, rtol=0, atol=1.1e-4)
+    assert found[0] < 1e-8
+
+
+def test_pairs_and_flips_may_come_a_few_at_a_time(monkeypatch):
+    losses = np.random.default_rng(23).normal(size=(5, 7))
+    losses[1, 2] = NAN
+    flips = sign_flips(7, np.random.default_rng(0))
+    whole = permutation_p(losses, flips), NormalP(losses).of(losses[None, :, 0])
+    for at_once in (1, 15, 50):
+        monkeypatch.setattr(pairwise, "AT_ONCE", at_once)
+        assert_array_equal(permutation_p(losses, flips), whole[0])
+        assert_array_equal(NormalP(losses).of(losses[None, :, 0]), whole[1])
+
+
 def flipped_by_convolution(gaps, step=1e-3):
     """Distribution of the flipped sum on a fine grid, document by document."""
     shifts = np.rint(np.abs(gaps) / step).astype(int)
@@ -493,6 +517,14 @@ def test_intervals_of_known_resamples():
     assert (moved.low, moved.high) == pytest.approx((0.425, 1))
     skewed = np.repeat([1.0, -1.0], [990, 10])
     assert (centred(1.0, skewed, (-1, 1)).low, centred(1.0, skewed, (-1, 1)).high) == (1, 1)
+
+
+def test_p_counts_resamples_beyond_nothing():
+    resampled = np.array([-0.25, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0])
+    assert percentile(0.5, resampled).p == pytest.approx(2 * (1 + 1) / (1 + 9))
+    assert symmetric(0.375, resampled, (-2, 2)).p == pytest.approx((1 + 4) / (1 + 9))
+    # Moved from .5 to .25: three of them to nothing or beyond.
+    assert centred(0.25, resampled, (-2, 2)).p == pytest.approx(2 * (1 + 3) / (1 + 9))
 
 
 resampled_values = st.one_of(st.floats(-1, 1), st.sampled_from([-1.0, 0.0, 1.0]))
@@ -768,6 +800,23 @@ def test_what_is_undefined_has_a_reason_and_no_number(study, measure):
     assert (found.ci, found.ci_reason) == (None, "fewer than 5 documents")
 
 
+def test_a_test_without_a_correlation_has_a_reason_and_no_number(study):
+    found = study.permutation_test("flat", "z", "y", "kendall", permutations=50)
+    assert found == PermutationTest(None, None, None, 50, 0, 10, 0, "a correlation is undefined")
+
+
+@pytest.mark.parametrize("measure", CORPUS_MEASURES)
+def test_three_systems_are_enough(measure):
+    x, y = np.random.default_rng(24).normal(size=(2, 3, 20)) + np.arange(3)[:, None]
+    metrics = {"x": MeanOverDocuments(x), "y": MeanOverDocuments(y)}
+    found = MetaEvaluation(metrics, seed=0, resamples=20).corpus("x", "y", measure)
+    assert (found.reason, found.ci_reason, found.systems) == (None, None, 3)
+    assert found.ci[0] <= found.value <= found.ci[1]
+    if measure in DOCUMENT_MEASURES:
+        within = MetaEvaluation(metrics, seed=0, resamples=20).documents("x", "y", measure)
+        assert (within.reason, within.systems) == (None, 3)
+
+
 def test_undefined_documents_and_resamples_are_counted(study):
     flat = study.documents("flat", "y", "kendall")
     assert (flat.value, flat.reason, flat.undefined) == (None, "undefined in every document", 40)
@@ -828,6 +877,9 @@ def test_output_is_rounded_and_undefined_resamples_are_those_there_were():
     counts = {"systems": 5, "documents": 7, "undefined": 2, "undefined_resamples": 2}
     reasons = {"reason": None, "ci_reason": None}
     assert found.to_dict() == rounded | counts | reasons
+    beside = replace(found, noiseless=2 / 3, noiseless_ci=(1 / 3, 1 / 7)).to_dict()
+    assert beside["noiseless"] == round(2 / 3, DECIMALS)
+    assert beside["noiseless_ci"] == [round(1 / 3, DECIMALS), round(1 / 7, DECIMALS)]
     none = {"ci": None, "ci_reason": "why"} | counts | {"undefined_resamples": 0}
     assert undefined("why", extent).to_dict() == none | {"value": None, "reason": "why"}
     plain = without_interval(1 / 3, "why", extent).to_dict()

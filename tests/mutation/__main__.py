@@ -39,6 +39,7 @@ TESTS = {
     "reffree/reference/granularity": "reference_granularity reference_oracles",
     "reffree/reference/sed": "reference_sed reference_oracles",
     "reffree/reference/windows": "reference_windows reference_oracles",
+    "reffree/reference/functions": "reference_functions reference_sed",
     "reffree/reference/": (
         "reference_oracles reference_agreement reference_alignment reference_edits "
         "reference_granularity reference_windows reference_sed"
@@ -174,15 +175,15 @@ def first_failure(tree: Path) -> str:
     """The test that noticed, as pytest's log names it."""
     lines = (tree / "log.txt").read_text(errors="replace").splitlines()
     failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
-    return failed[0].partition(" - ")[0].partition(" ")[2] if failed else "took too long"
+    return failed[0].partition(" - ")[0].partition(" ")[2] if failed else "took too long or crashed"
 
 
-def chosen(module: str, sample: int | None, seed: int) -> list[Mutant]:
+def chosen(tree: Path, module: str, sample: int | None, seed: int) -> list[Mutant]:
     """The mutants of a module, or a sample in which each is in or out by its own digest.
 
     So a change elsewhere in the module hardly changes the sample.
     """
-    every = mutants(module, (ROOT / module).read_text())
+    every = mutants(module, (tree / module).read_text())
     names: Counter[str] = Counter()
     digests = []
     for fault in every:
@@ -263,7 +264,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         tree = copied_tree(Path(folder))
         for module in modules_of(options.paths):
-            faults = chosen(module, options.sample, options.seed)
+            faults = chosen(tree, module, options.sample, options.seed)
             if options.again:
                 faults = [fault for fault in faults if (module, fault.label) in survivors]
             if faults:

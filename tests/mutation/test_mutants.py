@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tests.mutation.__main__ import chosen, files_for
+from tests.mutation.__main__ import ROOT, chosen, files_for
 from tests.mutation.mutants import mutants
 
 SOURCE = '''
@@ -67,11 +67,11 @@ def test_the_label_shows_the_statement_with_the_fault():
 
 def test_a_sample_is_the_same_every_time_and_part_of_all():
     module = "reffree/masses.py"
-    sample = [mutant.name for mutant in chosen(module, 7, 1)]
+    sample = [mutant.name for mutant in chosen(ROOT, module, 7, 1)]
     assert len(sample) == 7
-    assert sample == [mutant.name for mutant in chosen(module, 7, 1)]
-    assert sample != [mutant.name for mutant in chosen(module, 7, 2)]
-    assert set(sample) <= {mutant.name for mutant in chosen(module, None, 1)}
+    assert sample == [mutant.name for mutant in chosen(ROOT, module, 7, 1)]
+    assert sample != [mutant.name for mutant in chosen(ROOT, module, 7, 2)]
+    assert set(sample) <= {mutant.name for mutant in chosen(ROOT, module, None, 1)}
 
 
 def test_the_longest_beginning_names_the_tests():

@@ -1,0 +1,31 @@
+"""The functions of the gold-based metrics: each is its metric, with its defaults and options."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from reffree.reference import functions
+from reffree.reference.metric import evaluate
+from reffree.reference.metrics import GOLD_METRICS
+
+OTHERWISE = {
+    **{"k": 3, "n_t": 4, "w": 3, "c_miss": 0.75, "c_fa": 0.125, "padding": "exact"},
+    **{"insertion": 1.0, "deletion": 3.0, "shift": 0.25},
+}
+
+
+@pytest.mark.parametrize("name", sorted(set(GOLD_METRICS) - {"sed"}))
+def test_a_function_is_its_metric(name):
+    function, metric = getattr(functions, name), GOLD_METRICS[name]
+    gaps = np.random.default_rng(0).random((2, 40, 29)) < np.array([0.1, 0.3])[:, None, None]
+    usual = function(*gaps)
+    assert_array_equal(usual, evaluate(metric(), *gaps))
+    options = {f.name: OTHERWISE[f.name] for f in fields(metric) if f.init}
+    for option, value in options.items():
+        changed = function(*gaps, **{option: value})
+        assert_array_equal(changed, evaluate(metric(**{option: value}), *gaps))
+        assert not np.array_equal(changed, usual, equal_nan=True), option
