@@ -87,6 +87,9 @@ def test_demo_prints_a_table_and_how_to_read_it(run_process):
     lines = done.stdout.splitlines()
     assert lines[0].split() == ["boundary_"]
     assert lines[1].split() == ["system", "segs", *DEMO, "pk", "windowdiff", "similarity"]
+    table, _, below = done.stdout.partition("\n\n")
+    assert max(map(len, table.splitlines())) <= 100  # one table, not split
+    assert len(table.splitlines()) + sum(-(-len(line) // 98) for line in below.splitlines()) < 40
     assert "Lower is better; for boundary_similarity higher" in done.stdout
     assert "all-MiniLM-L6-v2@53aa5117" in done.stdout
     reading = done.stdout.split("\n\n")[-1]
