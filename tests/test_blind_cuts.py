@@ -77,7 +77,7 @@ def test_no_blind_cut_beats_gold_under_expected_pk(cache_dir):
 @pytest.mark.parametrize("size", [1, 2, 4, 12])
 def test_no_blind_cut_beats_gold_of_a_known_length(size, cache_dir):
     """Segments of six units in texts of a hundred or more are not what is assumed without it."""
-    metric = "expected_pk:length=6.0"
+    metric = "expected_pk:length=6"
     gold, cuts = scores(joined(demo(), size), metric, cache_dir)
     assert gold < min(cuts.values()), sorted(cuts, key=cuts.__getitem__)[:3]
 

@@ -190,8 +190,8 @@ def test_length_and_evidence_are_those_of_the_metric(small):
     )
     marks = rows(result, "marks", point="assumed")
     assert [row["metric"] for row in marks] == [
-        "expected_pk:length=9.0,evidence=embedding",
-        "expected_windowdiff:length=3.0,evidence=embedding,draws=20",
+        "expected_pk:length=9,evidence=embedding",
+        "expected_windowdiff:length=3,evidence=embedding,draws=20",
     ]
     expected = [np.mean([1 + (sum(g) - 1) / n for g in GOLDS]) for n in (9, 3)]
     assert [row["segments"] for row in marks] == pytest.approx(expected, rel=0.1)

@@ -253,7 +253,7 @@ class Posterior:
         m = len(self.edges) - 1
         total = np.zeros((m, m)) + self._log_odds
         for source in self._coherences:
-            total += source.temper(m / segments) * source.evidence
+            total += source.evidence(m / segments)
         return total
 
     def _make_nodes(
@@ -280,7 +280,7 @@ class Posterior:
             prior = forward_without_evidence(m, prior_guess)
             score = -(z**2) / 2
             if counts is not None:
-                gains = counts.temper(m / segments) * counts.gain + self._log_length
+                gains = counts.gain(m / segments) + self._log_length
                 gain_guess = weight_for(gains, segments, gain_guess, sums)
                 found = forward(gains, gain_guess, sums)
                 score += COUNT_EVIDENCE * (
