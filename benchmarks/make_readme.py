@@ -55,7 +55,8 @@ middle. Peak memory is of the process.""",
     "truth": """\
 How far can each score be trusted? Every reference-free metric and three sentinels, which read no
 text, against gold-based metrics: over independent systems (gold, random, perturbed and lexical
-ones), over cohesion-seeking ones, over all, and over the systems a corpus came with. The corpora
+ones), over cohesion-seeking ones, over all, and over the systems a corpus came with; pools with
+`+ posterior` have the segmenter among them that minimises `expected_pk` itself. The corpora
 are Wiki-50, TIAGE (dev), Choi, QMSum (val) and three stories with 20 readers and 120 outputs of
 language models; `expected_pk:length` knows the mean length of gold segments. The constants of
 `expected_pk` were chosen with these corpora at hand (each by the other four, see `evidence.py` and

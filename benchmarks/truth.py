@@ -28,9 +28,10 @@ from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.naive import Even, Random
-from reffree.study.correlation.cases import Case, Settings, make_case, score_case
-from reffree.study.pool import ENOUGH_SYSTEMS, Member
+from reffree.study.correlation.cases import Case, OfSystems, Settings, make_case, score_case
+from reffree.study.pool import Member
 from reffree.study.progress import no_progress
+from reffree.study.statistics.evaluation import MetaEvaluation
 from reffree.study.vectors import corpus_vectors
 
 RESULTS = Path(__file__).parent / "results" / "truth.json"
@@ -39,6 +40,9 @@ GOLD_BASED = ("pk", "windowdiff", "boundary_similarity")
 FREE = ("expected_pk", "arp_cos", "arp_pair", "silhouette", "segrefree", "sag")
 MEASURES = ("pearson", "kendall", "spa")
 POOLS = ("independent", "cohesion", "all")
+MINIMISER = "posterior"
+"""The segmenter that minimises expected_pk itself: pools are shown without it and with it."""
+
 DENSITIES = (2, 3, 4, 6, 8, 12, 16, 24)
 EVERY = (3, 5, 8, 12, 20, 40)
 
@@ -61,13 +65,30 @@ def cases(path: str, encoder: str, *, with_length: bool) -> tuple[Case, float]:
     return score_case(Path(path).stem, corpus, members, embedded, options, settings), length
 
 
+def pools(case: Case) -> dict[str, MetaEvaluation]:
+    """Systems in pools, without and with the minimiser of expected_pk; or all that were given."""
+    place = {system: i for i, system in enumerate(case.scored.systems)}
+    members = {"given": list(case.members)}
+    if any(member.kind != "given" for member in case.members):
+        members = {}
+        for pool in POOLS:
+            every = [member for member in case.members if member.is_in(pool)]
+            without = [member for member in every if member.system != MINIMISER]
+            members[pool] = without
+            if len(without) < len(every):
+                members[f"{pool} + {MINIMISER}"] = every
+    found = {}
+    for pool, systems in members.items():
+        rows = np.array([place[member.system] for member in systems], dtype=np.intp)
+        part = {metric: OfSystems(scores, rows) for metric, scores in case.losses.items()}
+        found[pool] = MetaEvaluation(part, seed=0)
+    return found
+
+
 def agreement(case: Case, length: float) -> list[dict[str, Any]]:
     """Every metric and sentinel against every gold-based metric, in every pool."""
     rows = []
-    own = len(case.members) > ENOUGH_SYSTEMS and all(m.kind == "given" for m in case.members)
-    for pool, found in case.pools.items():
-        if pool not in (("all",) if own else POOLS):
-            continue
+    for pool, found in pools(case).items():
         for metric in (*case.free, *case.sentinels):
             for gold in GOLD_BASED:
                 for measure in MEASURES:
@@ -76,7 +97,7 @@ def agreement(case: Case, length: float) -> list[dict[str, Any]]:
                         {
                             "corpus": case.corpus,
                             "encoder": case.encoder,
-                            "pool": "given" if own else pool,
+                            "pool": pool,
                             "metric": "expected_pk:length" if ":length" in metric else metric,
                             "is_sentinel": metric in case.sentinels,
                             "gold": gold,
