@@ -170,3 +170,11 @@ def test_diagnose_checks_the_information(ordered, verdict):
     assert check["ci"][0] <= check["value"] <= check["ci"][1]
     advised = {row["about"] for row in result.table("advice").records()}
     assert ("information" in advised) == (verdict == "problem")
+
+
+def test_a_missing_scorer_is_refused_before_anything_is_encoded():
+    corpus, _ = made(2)
+    with pytest.raises(
+        reffree.ReffreeError, match="no scorer .*expected a folder that reffree train"
+    ):
+        reffree.score(corpus, metrics=["expected_pk:evidence=scorer:nowhere"], encoder="no/such")

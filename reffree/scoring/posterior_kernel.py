@@ -267,7 +267,7 @@ def expected_disagreement(masses, sums, windows, weights):
 
 @njit(cache=True)
 def least_disagreement(edges, sums, windows, weights):
-    """Segment lengths, in steps, with the least expected Pk of all; the fewest of those.
+    """Segment lengths, in units, with the least expected Pk of all; the fewest of those.
 
     ``edges`` (m + 1,) are the units before each step; the others as of `expected_disagreement`.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 from reffree.corpus import Corpus
@@ -12,7 +13,9 @@ from reffree.errors import InputError, UnknownNameError
 from reffree.naming import spelling_of
 from reffree.reference.metric import GoldMetric
 from reffree.reference.metrics import GOLD_DEFAULT, GOLD_METRICS, SedOver, parse_gold_metric
+from reffree.scoring.expected import Expected
 from reffree.scoring.metrics import DEFAULT, METRICS, Metric, parse_metric, parse_metrics
+from reffree.segmenters.scorer.description import read_description
 from reffree.study.survey import Survey
 
 ALL = {"all": METRICS, "gold": GOLD_METRICS}
@@ -50,7 +53,10 @@ def choose_metrics(
         elif parsed.name in GOLD_METRICS:
             gold_based[order[-1]] = cast(GoldMetric, parsed)
         else:
-            (reference_free[order[-1]],) = parse_metrics([text], seed)
+            (metric,) = parse_metrics([text], seed)
+            reference_free[order[-1]] = metric
+            if isinstance(metric, Expected) and metric.scorer:
+                read_description(Path(metric.scorer))  # refuses what is none before any work
     if not order:
         raise InputError(
             "no metrics", expected="at least one", remedy="leave metrics out for the default ones"
