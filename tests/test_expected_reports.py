@@ -175,6 +175,6 @@ def test_diagnose_checks_the_information(ordered, verdict):
 def test_a_missing_scorer_is_refused_before_anything_is_encoded():
     corpus, _ = made(2)
     with pytest.raises(
-        reffree.ReffreeError, match="no scorer .*expected a folder that reffree train"
+        reffree.ReffreeError, match=r"no scorer .*expected a folder that reffree train"
     ):
         reffree.score(corpus, metrics=["expected_pk:evidence=scorer:nowhere"], encoder="no/such")
