@@ -21,6 +21,7 @@ Undefined for documents of fewer than three units, in which no window fits.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -65,7 +66,7 @@ AGREEMENT = Orientation(
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(ABC):
     """What all expected metrics share.
 
     ``length`` is the number of units a segment is expected to have, where it is known. ``evidence``
@@ -149,9 +150,9 @@ class Expected:
                 remedy="use reffree score or reffree.score, which run it",
             )
 
+    @abstractmethod
     def gold_metric(self, window: int) -> GoldMetric:
-        """The metric whose expectation this is, with the window of an assumed granularity."""
-        raise NotImplementedError
+        """Return the metric whose expectation this is, with the window of a granularity."""
 
     def scores(self, posterior: Posterior, masses: Masses) -> Floats:
         """Expected value for each hypothesis, (h, s) masses; NaN where undefined."""
