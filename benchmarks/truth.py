@@ -181,25 +181,25 @@ def table(results: dict[str, Any]) -> str:
 
 
 def _matrix(rows: list[dict[str, Any]], *, intervals: bool = False) -> list[str]:
-    """Metrics down, corpora and pools across."""
-    columns = list(dict.fromkeys((r["corpus"], _short(r["encoder"]), r["pool"]) for r in rows))
-    metrics = list(dict.fromkeys((r["metric"], r["is_sentinel"]) for r in rows))
+    """Corpora and pools down, metrics across."""
+    places = list(dict.fromkeys((r["corpus"], _short(r["encoder"]), r["pool"]) for r in rows))
+    metrics = dict.fromkeys((r["metric"], r["is_sentinel"]) for r in rows)
     cells = {
-        (r["metric"], r["corpus"], _short(r["encoder"]), r["pool"], r["measure"]): r for r in rows
+        (r["corpus"], _short(r["encoder"]), r["pool"], r["metric"], r["measure"]): r for r in rows
     }
-    lines = ["| | " + " | ".join(f"{c}<br>{e}<br>{p}" for c, e, p in columns) + " |"]
-    lines.append("|:--|" + "--:|" * len(columns))
-    for metric, is_sentinel in metrics:
+    titles = [f"{metric} (sentinel)" if is_sentinel else metric for metric, is_sentinel in metrics]
+    lines = [f"| corpus | encoder | pool | {' | '.join(titles)} |"]
+    lines.append("|:--|:--|:--|" + "--:|" * len(titles))
+    for place in places:
         texts = []
-        for column in columns:
-            found = [cells.get((metric, *column, measure)) for measure in MEASURES]
+        for metric, _ in metrics:
+            found = [cells.get((*place, metric, measure)) for measure in MEASURES]
             if intervals:
                 ci = found[0]["ci"] if found[0] else None
                 texts.append("–" if ci is None else f"{ci[0]:.2f} to {ci[1]:.2f}")
             else:
                 texts.append(" / ".join(_number(None if f is None else f["value"]) for f in found))
-        name = f"{metric} (sentinel)" if is_sentinel else metric
-        lines.append(f"| {name} | " + " | ".join(texts) + " |")
+        lines.append(f"| {' | '.join([*place, *texts])} |")
     return [*lines, ""]
 
 
@@ -216,20 +216,37 @@ def draw(results: dict[str, Any]) -> None:
     import altair as alt
 
     rows = [
-        {**r, "panel": f"{r['corpus']}, {r['pool']}", "encoder": _short(r["encoder"])}
+        {
+            **{name: r[name] for name in ("corpus", "metric", "value")},
+            "encoder": _short(r["encoder"]),
+            "pool": "all" if r["pool"] == "given" else r["pool"],
+        }
         for r in results["rows"]
-        if r["gold"] == "pk" and r["measure"] == "pearson" and r["metric"] != "random_score"
+        if (r["gold"], r["measure"]) == ("pk", "pearson")
+        and r["metric"] != "random_score"
+        and MINIMISER not in r["pool"]
     ]
     order = list(dict.fromkeys(r["metric"] for r in rows))
+    corpora = list(dict.fromkeys(r["corpus"] for r in rows))
+    # Panels without a dot have to be there, or others take their places.
+    nothing = {"metric": order[0], "encoder": rows[0]["encoder"], "value": None}
+    rows = [
+        *({"corpus": corpus, "pool": pool, **nothing} for corpus in corpora for pool in POOLS),
+        *rows,
+    ]
     base = alt.Chart(alt.Data(values=rows))  # type: ignore[no-untyped-call]
     dots = base.mark_point(filled=True, size=60).encode(
         x=alt.X("value:Q", title="Pearson with Pk", scale=alt.Scale(domain=[-1, 1])),
-        y=alt.Y("metric:N", sort=order, title=None),
-        color=alt.Color("encoder:N", title="encoder"),
+        y=alt.Y("metric:N", sort=order, title=None, axis=alt.Axis(labelLimit=200)),
+        color=alt.Color("encoder:N", title=None, legend=alt.Legend(orient="top", labelLimit=200)),
     )
     rule = base.mark_rule(color="#999").encode(x=alt.datum(0))
-    chart = alt.layer(rule, dots).properties(width=190, height=150)
-    chart.facet("panel:N", columns=4).save(str(CHART))
+    chart = alt.layer(rule, dots).properties(width=230, height=140)
+    grid = chart.facet(
+        row=alt.Row("corpus:N", title=None, sort=corpora),
+        column=alt.Column("pool:N", title=None, sort=list(POOLS)),
+    )
+    grid.properties(padding=10).save(str(CHART))
 
 
 def main() -> None:
@@ -240,11 +257,13 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="print the last results")
     arguments = parser.parse_args()
     if arguments.table:
-        print(table(json.loads(RESULTS.read_text())))
+        results = json.loads(RESULTS.read_text())
+        draw(results)
+        print(table(results))
         return
     if not arguments.corpora:
         parser.error("name at least one corpus")
-    results: dict[str, Any] = {"version": reffree.__version__, "rows": [], "blind": []}
+    results = {"version": reffree.__version__, "rows": [], "blind": []}
     for path in arguments.corpora:
         for encoder in arguments.encoder or ["wordllama", "minilm"]:
             start = time.perf_counter()
