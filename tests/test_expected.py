@@ -16,7 +16,12 @@ from reffree.masses import mass_matrix
 from reffree.reference import pk, windowdiff
 from reffree.scoring import evidence as evidence_module
 from reffree.scoring.engine import score_document, score_documents
-from reffree.scoring.evidence import Reading, embedding_coherence, word_coherence
+from reffree.scoring.evidence import (
+    Reading,
+    embedding_coherence,
+    scorer_evidence,
+    word_coherence,
+)
 from reffree.scoring.expected import (
     ExpectedBoundarySimilarity,
     ExpectedPk,
@@ -139,14 +144,30 @@ def test_steps_of_several_units(monkeypatch, size):
     monkeypatch.setattr(evidence_module, "MOST_STEPS", -(-n // size))
     rng = np.random.default_rng(size)
     x = rng.standard_normal((n, 4))
-    posterior = Posterior.of(x, Reading())
-    table, nodes = oracle.evidence_and_nodes(x, n=n, b=b)
+    terms = [rng.choice(NOUNS, 2).tolist() for _ in range(n)]
+    posterior = Posterior.of(x, Reading([" ".join(unit) for unit in terms]))
+    table, nodes = oracle.evidence_and_nodes(x, terms, n=n, b=b)
     m = -(-n // b)
     mixed = oracle.mixture(table, m, nodes)
     assert_allclose(posterior.boundaries, oracle.boundary_probabilities(mixed, n, b), atol=1e-8)
     hypotheses = [(n,), (3, 8), (1,) * n, (5, 1, 5)]
     found = posterior.expected_pk(mass_matrix(hypotheses, n, "x"))
     assert_allclose(found, [oracle.expected_pk(h, mixed, b) for h in hypotheses], atol=1e-8)
+
+
+def test_trained_scorers_speak_of_the_gaps_near_a_step(monkeypatch):
+    monkeypatch.setattr(evidence_module, "MOST_STEPS", 4)
+    odds = np.array([4.0, 2.0, 1.0, 7.0, 3.0, 5.0, 9.0])  # steps of two: gaps 1, 3 and 5
+    found = scorer_evidence(1 / (1 + np.exp(-odds)), 8)
+    assert_allclose(found, [4.0, 7.0, 9.0, 0.0])
+
+
+def test_dimensions_are_told_apart_up_to_2000():
+    """The 50 steps are as different as can be: 1/(1/49 - 1/50) dimensions without the bound."""
+    coherence = embedding_coherence(np.eye(50))
+    gains = oracle.gain_table(np.eye(50), 5)
+    found = [coherence.gain[stop - 1, stop - start - 1] for start, stop in gains]
+    assert_allclose(found, list(gains.values()), rtol=1e-6)
 
 
 def test_trained_scorers_are_evidence():
