@@ -15,6 +15,7 @@ from reffree.errors import InputError
 from reffree.masses import mass_matrix
 from reffree.reference import pk, windowdiff
 from reffree.scoring import evidence as evidence_module
+from reffree.scoring import expected as expected_module
 from reffree.scoring.engine import score_document, score_documents
 from reffree.scoring.evidence import (
     Reading,
@@ -30,6 +31,7 @@ from reffree.scoring.expected import (
 )
 from reffree.scoring.metrics import parse_metric, parse_metrics
 from reffree.scoring.posterior import Posterior
+from reffree.scoring.posterior_kernel import expected_disagreement, least_disagreement
 from reffree.words import Lexicon
 from tests.oracles import expected as oracle
 from tests.properties import examples
@@ -101,6 +103,18 @@ def test_posterior_is_that_of_enumeration(document, length, evidence):
     best = posterior.best()
     least = oracle.best_segmentation(mixed, n)[1]
     assert_allclose(oracle.expected_pk(tuple(best.tolist()), mixed), least, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_best_has_the_least_expected_pk(seed):
+    """Windows so different that what one says must be weighed against the other."""
+    rng = np.random.default_rng(seed)
+    n, windows, weights = 10, np.array([2, 7]), np.array([0.4, 0.6])
+    sums = rng.standard_normal((2, n + 2)).cumsum(1)
+    every = oracle.every_segmentation(n)
+    scores = expected_disagreement(mass_matrix(every, n, "x"), sums, windows, weights)
+    best = least_disagreement(np.arange(n + 1), sums, windows, weights)
+    assert scores[every.index(tuple(best.tolist()))] == pytest.approx(scores.min())
 
 
 @examples(8)
@@ -233,6 +247,10 @@ def test_one_score_whatever_is_beside_it():
         alone = score_documents(documents[i : i + 1], [hypotheses[i][1:]], metrics[:2])
         for name, scores in alone.items():
             assert scores.documents[0].tolist() == together[name].documents[i][1:].tolist()
+            assert scores.spread[0].tolist() == []
+    masses = mass_matrix(hypotheses[0], 20, "x")
+    spread = metrics[0].spread(metrics[0].posterior(documents[0], Reading()), masses)
+    assert together["expected_pk"].spread[0].tolist() == spread.tolist()
 
 
 def test_windows_are_those_of_the_node():
@@ -250,6 +268,21 @@ def test_windows_are_those_of_the_node():
         value, spread = made._moments(posterior, hypothesis)
         assert value[0] == pytest.approx(np.mean(by_hand))
         assert spread[0] == pytest.approx(np.std(by_hand))
+
+
+def test_many_pairs_are_compared_a_part_at_a_time(monkeypatch):
+    rng = np.random.default_rng(10)
+    posterior = Posterior.of(rng.standard_normal((12, 5)), Reading())
+    hypotheses = mass_matrix([[k, 12 - k] for k in range(1, 12)], 12, "x")
+    metric = ExpectedWindowDiff(draws=20)
+    together = metric._moments(posterior, hypotheses)
+    monkeypatch.setattr(expected_module, "PAIRS", 40)
+    assert_allclose(metric._moments(posterior, hypotheses), together, atol=1e-12)
+
+
+@pytest.mark.parametrize("option", ["length=1", "draws=1", "draws=100000"])
+def test_options_at_their_bounds(option):
+    assert parse_metric(f"expected_pk:{option}")
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ TESTS = {
     "reffree/scoring/evidence": "expected",
     "reffree/scoring/expected": "expected",
     "reffree/scoring/posterior": "expected",
-    "reffree/scoring/engine": "scoring expected streamed",
+    "reffree/scoring/engine": "scoring compiled precision expected",
     "reffree/scoring/sag": "search",
     "reffree/scoring/search": "search",
     "reffree/scoring/vectors": "search precision",
