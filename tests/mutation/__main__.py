@@ -34,7 +34,7 @@ TESTS = {
     "reffree/reference/alignment": "reference_alignment reference_oracles",
     "reffree/reference/boundary_edits": "reference_edits reference_oracles",
     "reffree/reference/edits_kernel": "reference_edits reference_oracles",
-    "reffree/reference/matching": "reference_edits reference_alignment reference_oracles",
+    "reffree/reference/matching": "reference_granularity reference_oracles",
     "reffree/reference/cohesion": "reference_sed reference_oracles",
     "reffree/reference/granularity": "reference_granularity reference_oracles",
     "reffree/reference/sed": "reference_sed reference_oracles",
