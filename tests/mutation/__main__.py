@@ -37,6 +37,7 @@ TESTS = {
     "reffree/reference/matching": "reference_granularity reference_oracles",
     "reffree/reference/cohesion": "reference_sed reference_oracles",
     "reffree/reference/granularity": "reference_granularity reference_oracles",
+    "reffree/reference/metrics": "reference_functions study_gold",
     "reffree/reference/sed": "reference_sed reference_oracles",
     "reffree/reference/windows": "reference_windows reference_oracles",
     "reffree/reference/functions": "reference_functions reference_sed",
@@ -50,6 +51,7 @@ TESTS = {
         "formats_source formats_jsonl formats_labels formats_dialogues formats_choi formats_system "
         "formats_save corpus"
     ),
+    "reffree/formats/shards": "streamed",
     "reffree/segmentation": "segmentation corpus formats_labels",
     "reffree/masses": "masses compiled segmentation reference_agreement selection perturbation",
     "reffree/corpus": "corpus segmentation formats_jsonl",
@@ -63,6 +65,7 @@ TESTS = {
     "reffree/scoring/sag": "search",
     "reffree/scoring/search": "search",
     "reffree/scoring/vectors": "search precision",
+    "reffree/scoring/workspace": "workspace compiled",
     "reffree/scoring/": "scoring compiled precision",
 }
 # Kernels run as Python where they have the fault; these are slow that way, and are compiled anew.
