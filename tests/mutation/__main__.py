@@ -51,7 +51,14 @@ TESTS = {
         "formats_source formats_jsonl formats_labels formats_dialogues formats_choi formats_system "
         "formats_save corpus"
     ),
+    "reffree/formats/nltk": "formats_labels formats_save formats_source",
+    "reffree/formats/qmsum": "formats_dialogues",
+    "reffree/formats/saving": "formats_save",
+    "reffree/formats/segeval": "formats_labels formats_save",
     "reffree/formats/shards": "streamed",
+    "reffree/formats/strict_json": "formats_jsonl formats_source",
+    "reffree/formats/system": "formats_system",
+    "reffree/formats/tiage": "formats_dialogues",
     "reffree/segmentation": "segmentation corpus formats_labels",
     "reffree/masses": "masses compiled segmentation reference_agreement selection perturbation",
     "reffree/corpus": "corpus segmentation formats_jsonl",
