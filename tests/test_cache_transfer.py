@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 from reffree.encoders.base import Encoded
 from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path
-from reffree.encoders.cache.sampling import compare_sample
+from reffree.encoders.cache.sampling import Sample, compare_sample
 from reffree.encoders.cache.transfer import Added, export_file, import_file, merge_file
 from reffree.errors import CacheError
 from tests.test_cache import (
@@ -229,7 +229,7 @@ def test_a_sample_is_encoded_again_and_compared(tmp_path):
     assert result.allowed == 1e-5
     assert set(inner.seen) <= set(TEXTS[:100])
     assert compare_sample(encoder, TEXTS, 500, seed=0).compared == 100
-    assert compare_sample(encoder, TEXTS[200:], 5, seed=0).compared == 0
+    assert compare_sample(encoder, TEXTS[200:], 5, seed=0) == Sample(0, 0, 0.0, 1e-5)
 
 
 def test_a_sample_finds_vectors_that_are_intact_and_wrong(tmp_path):
@@ -246,3 +246,6 @@ def test_a_sample_finds_vectors_that_are_intact_and_wrong(tmp_path):
     result = compare_sample(rough, texts, 40, seed=0)
     assert result.differing == 1
     assert result.allowed == pytest.approx(2e-3, rel=1e-3)
+    # Relative to the vectors of all texts together, which are below 1.
+    rough.inner.amount = 1.0
+    assert compare_sample(rough, texts, 40, seed=0).allowed == pytest.approx(2)

@@ -15,8 +15,14 @@ from reffree.errors import InputError
 from reffree.masses import mass_matrix
 from reffree.reference import pk, windowdiff
 from reffree.scoring import evidence as evidence_module
+from reffree.scoring import expected as expected_module
 from reffree.scoring.engine import score_document, score_documents
-from reffree.scoring.evidence import Reading, embedding_coherence, word_coherence
+from reffree.scoring.evidence import (
+    Reading,
+    embedding_coherence,
+    scorer_evidence,
+    word_coherence,
+)
 from reffree.scoring.expected import (
     ExpectedBoundarySimilarity,
     ExpectedPk,
@@ -25,6 +31,7 @@ from reffree.scoring.expected import (
 )
 from reffree.scoring.metrics import parse_metric, parse_metrics
 from reffree.scoring.posterior import Posterior
+from reffree.scoring.posterior_kernel import expected_disagreement, least_disagreement
 from reffree.words import Lexicon
 from tests.oracles import expected as oracle
 from tests.properties import examples
@@ -98,6 +105,18 @@ def test_posterior_is_that_of_enumeration(document, length, evidence):
     assert_allclose(oracle.expected_pk(tuple(best.tolist()), mixed), least, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_the_best_has_the_least_expected_pk(seed):
+    """Windows so different that what one says must be weighed against the other."""
+    rng = np.random.default_rng(seed)
+    n, windows, weights = 10, np.array([2, 7]), np.array([0.4, 0.6])
+    sums = rng.standard_normal((2, n + 2)).cumsum(1)
+    every = oracle.every_segmentation(n)
+    scores = expected_disagreement(mass_matrix(every, n, "x"), sums, windows, weights)
+    best = least_disagreement(np.arange(n + 1), sums, windows, weights)
+    assert scores[every.index(tuple(best.tolist()))] == pytest.approx(scores.min())
+
+
 @examples(8)
 @given(documents(max_units=8), st.sampled_from([None, 2.5]))
 def test_draws_are_those_of_the_posterior(document, length):
@@ -139,14 +158,30 @@ def test_steps_of_several_units(monkeypatch, size):
     monkeypatch.setattr(evidence_module, "MOST_STEPS", -(-n // size))
     rng = np.random.default_rng(size)
     x = rng.standard_normal((n, 4))
-    posterior = Posterior.of(x, Reading())
-    table, nodes = oracle.evidence_and_nodes(x, n=n, b=b)
+    terms = [rng.choice(NOUNS, 2).tolist() for _ in range(n)]
+    posterior = Posterior.of(x, Reading([" ".join(unit) for unit in terms]))
+    table, nodes = oracle.evidence_and_nodes(x, terms, n=n, b=b)
     m = -(-n // b)
     mixed = oracle.mixture(table, m, nodes)
     assert_allclose(posterior.boundaries, oracle.boundary_probabilities(mixed, n, b), atol=1e-8)
     hypotheses = [(n,), (3, 8), (1,) * n, (5, 1, 5)]
     found = posterior.expected_pk(mass_matrix(hypotheses, n, "x"))
     assert_allclose(found, [oracle.expected_pk(h, mixed, b) for h in hypotheses], atol=1e-8)
+
+
+def test_trained_scorers_speak_of_the_gaps_near_a_step(monkeypatch):
+    monkeypatch.setattr(evidence_module, "MOST_STEPS", 4)
+    odds = np.array([4.0, 2.0, 1.0, 7.0, 3.0, 5.0, 9.0])  # steps of two: gaps 1, 3 and 5
+    found = scorer_evidence(1 / (1 + np.exp(-odds)), 8)
+    assert_allclose(found, [4.0, 7.0, 9.0, 0.0])
+
+
+def test_dimensions_are_told_apart_up_to_2000():
+    """The 50 steps are as different as can be: 1/(1/49 - 1/50) dimensions without the bound."""
+    coherence = embedding_coherence(np.eye(50))
+    gains = oracle.gain_table(np.eye(50), 5)
+    found = [coherence.gain[stop - 1, stop - start - 1] for start, stop in gains]
+    assert_allclose(found, list(gains.values()), rtol=1e-6)
 
 
 def test_trained_scorers_are_evidence():
@@ -212,6 +247,10 @@ def test_one_score_whatever_is_beside_it():
         alone = score_documents(documents[i : i + 1], [hypotheses[i][1:]], metrics[:2])
         for name, scores in alone.items():
             assert scores.documents[0].tolist() == together[name].documents[i][1:].tolist()
+            assert scores.spread[0].tolist() == []
+    masses = mass_matrix(hypotheses[0], 20, "x")
+    spread = metrics[0].spread(metrics[0].posterior(documents[0], Reading()), masses)
+    assert together["expected_pk"].spread[0].tolist() == spread.tolist()
 
 
 def test_windows_are_those_of_the_node():
@@ -229,6 +268,21 @@ def test_windows_are_those_of_the_node():
         value, spread = made._moments(posterior, hypothesis)
         assert value[0] == pytest.approx(np.mean(by_hand))
         assert spread[0] == pytest.approx(np.std(by_hand))
+
+
+def test_many_pairs_are_compared_a_part_at_a_time(monkeypatch):
+    rng = np.random.default_rng(10)
+    posterior = Posterior.of(rng.standard_normal((12, 5)), Reading())
+    hypotheses = mass_matrix([[k, 12 - k] for k in range(1, 12)], 12, "x")
+    metric = ExpectedWindowDiff(draws=20)
+    together = metric._moments(posterior, hypotheses)
+    monkeypatch.setattr(expected_module, "PAIRS", 40)
+    assert_allclose(metric._moments(posterior, hypotheses), together, atol=1e-12)
+
+
+@pytest.mark.parametrize("option", ["length=1", "draws=1", "draws=100000"])
+def test_options_at_their_bounds(option):
+    assert parse_metric(f"expected_pk:{option}")
 
 
 @pytest.mark.parametrize(

@@ -301,3 +301,8 @@ def test_qmsum_spans_that_are_refused(span):
 )
 def test_qmsum_that_is_refused(content, sentence):
     assert refusal(write(content, "m.json")).startswith(sentence)
+
+
+def test_an_empty_object_is_of_no_format():
+    with pytest.raises(InputError, match="found a file of no known format"):
+        load(write({}))

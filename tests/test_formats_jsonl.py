@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reffree.corpus import Corpus, Document
-from reffree.errors import InputError
+from reffree.errors import InputError, Place
 from reffree.formats import load, save
+from reffree.formats.strict_json import parse
 from reffree.segmentation import Segmentation
 
 FULL = {
@@ -318,3 +319,7 @@ def test_meta_that_json_cannot_hold_is_refused_and_nothing_is_written(tmp_path, 
         save(corpus, path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_lists_may_be_nested_a_hundred_deep():
+    assert parse("[" * 100 + "]" * 100, Place())

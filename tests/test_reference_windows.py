@@ -265,6 +265,16 @@ def test_parts_equal_the_whole(monkeypatch):
     assert_array_equal(count_pairs(WindowDiff(), batch), whole)
 
 
+def test_sides_that_do_not_belong_together():
+    three, two = [[5], [2, 3], [1, 4]], [[5], [4, 1]]
+    with pytest.raises(InputError, match="found 3 hypotheses and 2 references; expected as many"):
+        Pairs.of(three, two)
+    with pytest.raises(InputError, match="of 5 units and a reference of 4 in pair 2;"):
+        Pairs.of(two, [[5], [4]])
+    with pytest.raises(InputError, match="of 5 units and a reference of 4;"):
+        Pairs.of([5], [4])
+
+
 def test_one_reference_serves_many_hypotheses():
     hypotheses = [row[0] for row in TABLE]
     got = evaluate(Pk(), hypotheses, REFERENCE)

@@ -314,6 +314,16 @@ def test_ten_thousand_hypotheses_equal_each_alone():
     assert all(len(values) == 10_000 and values.isfinite().all() for values in scores.values())
 
 
+def test_torch_scores_one_hypothesis_at_a_time_if_memory_is_small():
+    rng = np.random.default_rng(0)
+    x, masses = rng.standard_normal((30, 4)), [random_masses(rng, 30, k) for k in (2, 5, 9)]
+    with by_torch():
+        plenty = score_document(x, masses, ["arp_cos", "silhouette"])
+        little = score_document(x, masses, ["arp_cos", "silhouette"], memory=1)
+    for name, scores in plenty.items():
+        assert_allclose(little[name], scores, rtol=1e-9)
+
+
 def test_scores_are_the_same_bytes_twice():
     rng = np.random.default_rng(10)
     x = rng.normal(size=(70, 16)).astype(np.float32)

@@ -337,6 +337,15 @@ def test_within_correlation_equals_its_definition(coefficient, pair):
     assert_allclose(found.value, or_nan(value), atol=1e-9)
 
 
+def test_resamples_try_every_threshold_of_a_few():
+    """Pairs with distances 1, 2 and 3; all documents choose 3, the second and third alone 2."""
+    x = np.array([[0, 0, 0, 0, 0], [1, 2, 3, 3, 3]], dtype=float)
+    y = np.array([[0, 0, 0, 0, 0], [0, 0, 1, 0, 0]], dtype=float)
+    accuracy = TieCalibratedAccuracy(x, y)
+    assert (accuracy.epsilon, accuracy.value) == (3, pytest.approx(4 / 5))
+    assert accuracy.over(np.array([[0, 1, 1, 0, 0]])).tolist() == [1.0]
+
+
 @given(pairs_of_losses(st.one_of(few_values, st.just(NAN)), systems=(1, 6)))
 @examples(80)
 def test_tie_calibrated_accuracy_equals_its_definition(pair):

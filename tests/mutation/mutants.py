@@ -119,8 +119,8 @@ def constants(node: ast.Constant) -> Iterator[ast.AST]:
     if isinstance(node.value, bool):
         yield ast.Constant(not node.value)
     elif isinstance(node.value, (int, float)):
-        yield ast.Constant(node.value + 1)
-        yield ast.Constant(node.value - 1)
+        changed = (node.value + 1, node.value - 1)
+        yield from (ast.Constant(value) for value in changed if value != node.value)
 
 
 def calls(node: ast.Call) -> Iterator[ast.AST]:

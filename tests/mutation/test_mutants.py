@@ -10,7 +10,7 @@ from tests.mutation.mutants import mutants
 SOURCE = '''
 def f(x: int = 2, *, few=True) -> int:
     """Say 7."""
-    if x < 3 and not few:
+    if x < 3 and not few or x > 1e100:
         raise ValueError("below 3", 4)
     x += min(x, 5)
     return g(x, x[1:-x])
@@ -60,7 +60,7 @@ def test_the_label_shows_the_statement_with_the_fault():
     assert {
         "f: x += min(x, 6)",
         "f: return g(x, x[2:-x])",
-        "f: if x <= 3 and (not few):",
+        "f: if x <= 3 and (not few) or x > 1e+100:",
         "f: pass  # x += min(x, 5)",
     } <= labels
 
