@@ -246,11 +246,13 @@ def table(results: dict[str, Any]) -> str:
         "`sag` of one hypothesis, whose search is made for every document. Beyond 1,024 units a "
         "document is read in steps.",
         "",
-        "| units | posterior | one more, Pk | one more, WindowDiff | sag |",
+        "| units | posterior | one more, Pk (µs) | one more, WindowDiff | sag |",
         "|--:|--:|--:|--:|--:|",
     ]
     for row in results.get("expected", []):
-        cells = [f"{row[name]:.4g}" for name in EXPECTED_TIMES]
+        times = [row[name] for name in EXPECTED_TIMES]
+        times[1] *= 1000  # in microseconds
+        cells = [f"{value:,.2f}" for value in times]
         lines.append(f"| {row['n']:,} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
