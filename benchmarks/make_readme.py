@@ -58,9 +58,11 @@ text, against gold-based metrics: over independent systems (gold, random, pertur
 ones), over cohesion-seeking ones, over all, and over the systems a corpus came with; pools with
 `+ posterior` have the segmenter among them that minimises `expected_pk` itself. The corpora
 are Wiki-50, TIAGE (dev), Choi, QMSum (val) and three stories with 20 readers and 120 outputs of
-language models; `expected_pk:length` knows the mean length of gold segments. The constants of
-`expected_pk` were chosen with these corpora at hand (each by the other four, see `evidence.py` and
-`posterior.py`); its posterior sees no gold.""",
+language models; `expected_pk:length` knows the mean length of gold segments. The posterior
+sees no gold, but `expected_pk` was made while looking at these corpora: how evidence is centred,
+tempered and added up, and its constants (`evidence.py`, `posterior.py`), were chosen among some
+twenty variants by the probability of gold and by correlations here. So its figures are in-sample;
+what other text gives is to be measured there.""",
     "interval_coverage": """\
 How often the intervals of correlations hold, and how often the tests reject what is true, by
 simulation.""",

@@ -63,7 +63,8 @@ SPREAD_OF_LENGTH = 0.2
 COUNT_EVIDENCE = 0.35
 """What the embedding's gain counts for among numbers of segments. It sees every level of topics, so
 at full weight it chooses the finest; at none, clear cases such as Choi's texts are not seen. Of
-0.1, 0.2, 0.3 and 0.4, correlations with Pk on any four of five corpora choose 0.3 or 0.4."""
+0.1, 0.2, 0.3 and 0.4, correlations with Pk on any four of five corpora chose 0.3 or 0.4 (before
+the part of long segments in `evidence` was settled); the value lies between."""
 
 FEWEST = 1.02
 """The least number of segments that is considered: almost surely one."""
