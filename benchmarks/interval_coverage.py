@@ -1,4 +1,4 @@
-"""Do the intervals and tests of `reffree.study.statistics` hold what they promise?
+"""Do the intervals and tests of `reffree.statistics` hold what they promise?
 
 Simulates metrics whose systems have known expected scores. A loss is a system's expected score,
 plus something common to all systems of a document, plus noise of its own; expected scores have
@@ -29,12 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reffree.seeds import rng_for
-from reffree.study.statistics.coefficients import COEFFICIENTS, Coefficient, correlation
-from reffree.study.statistics.estimate import Estimate
-from reffree.study.statistics.evaluation import MetaEvaluation
-from reffree.study.statistics.intervals import resampled_documents
-from reffree.study.statistics.multiplicity import benjamini_hochberg
-from reffree.study.statistics.scores import Floats, MeanOverDocuments
+from reffree.statistics.coefficients import COEFFICIENTS, Coefficient, correlation
+from reffree.statistics.estimate import Estimate
+from reffree.statistics.evaluation import MetaEvaluation
+from reffree.statistics.intervals import resampled_documents
+from reffree.statistics.multiplicity import benjamini_hochberg
+from reffree.statistics.scores import Floats, MeanOverDocuments
 
 RESULTS = Path(__file__).parent / "results" / "interval_coverage.json"
 RESAMPLES = 300

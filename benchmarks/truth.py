@@ -22,17 +22,17 @@ import numpy as np
 import reffree
 from reffree.corpus import GOLD, Corpus
 from reffree.encoders.options import EncoderOptions
+from reffree.encoders.vectors import corpus_vectors
+from reffree.progress import no_progress
 from reffree.scoring.evidence import Reading
 from reffree.scoring.posterior import Posterior
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.naive import Even, Random
-from reffree.study.correlation.cases import Case, OfSystems, Settings, make_case, score_case
-from reffree.study.pool import Member
-from reffree.study.progress import no_progress
-from reffree.study.statistics.evaluation import MetaEvaluation
-from reffree.study.vectors import corpus_vectors
+from reffree.statistics.evaluation import MetaEvaluation
+from reffree.studies.correlation.cases import Case, OfSystems, Settings, make_case, score_case
+from reffree.studies.pool import Member
 
 RESULTS = Path(__file__).parent / "results" / "truth.json"
 CHART = RESULTS.with_suffix(".svg")

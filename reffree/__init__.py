@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from reffree.corpus import Corpus, Document
     from reffree.errors import ReffreeError
+    from reffree.evaluate.score import score
+    from reffree.evaluate.table import ScoreTable
     from reffree.formats import load, save
     from reffree.scoring.engine import score_document
     from reffree.segmentation import Segmentation
-    from reffree.study.compare import compare
-    from reffree.study.score import score
-    from reffree.study.segment import segment
-    from reffree.study.table import ScoreTable
+    from reffree.segmenters.segment import segment
+    from reffree.studies.comparison import compare
 
 __all__ = [
     "Corpus",
@@ -41,14 +41,14 @@ _HOMES = {
     "Corpus": "reffree.corpus",
     "Document": "reffree.corpus",
     "ReffreeError": "reffree.errors",
-    "ScoreTable": "reffree.study.table",
+    "ScoreTable": "reffree.evaluate.table",
     "Segmentation": "reffree.segmentation",
-    "compare": "reffree.study.compare",
+    "compare": "reffree.studies.comparison",
     "load": "reffree.formats",
     "save": "reffree.formats",
-    "score": "reffree.study.score",
+    "score": "reffree.evaluate.score",
     "score_document": "reffree.scoring.engine",
-    "segment": "reffree.study.segment",
+    "segment": "reffree.segmenters.segment",
 }
 
 

@@ -88,6 +88,16 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
+def listed(words: Iterable[str]) -> str:
+    """Join words as a sentence does.
+
+    >>> listed(["pk"]), listed(["pk", "bor"]), listed(["a", "b", "c"])
+    ('pk', 'pk and bor', 'a, b and c')
+    """
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last
+
+
 def shorten(value: object, limit: int = 60) -> str:
     """Show a value in an error message without flooding the terminal."""
     text = value if isinstance(value, str) else repr(value)

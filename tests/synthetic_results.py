@@ -6,7 +6,7 @@ import math
 import random
 from itertools import combinations, product
 
-from reffree.study.result import Field, StudyResult, Table, Text
+from reffree.studies.result import Field, StudyResult, Table, Text
 
 FREE = ("arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree", "sag")
 GOLD = ("pk", "windowdiff", "boundary_similarity")

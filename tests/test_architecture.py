@@ -29,13 +29,14 @@ ROOMS = {
     "masses": {"segmentation"},
     "naming": set(),
     "parallel": set(),
+    "progress": set(),
     "seeds": set(),
     "selection": {"naming", "segmentation", "masses", "corpus"},
     "perturbation": {"seeds", "naming", "segmentation", "masses", "corpus"},
     "document": {"segmentation"},
     "corpus": {"segmentation", "document"},
     "formats": {"atomic", "segmentation", "corpus"},
-    "encoders": {"folders", "segmentation", "corpus"},
+    "encoders": {"folders", "segmentation", "corpus", "progress"},
     "reference": {"compiling", "parallel", "naming", "segmentation", "masses", "corpus"},
     "scoring": {
         *("compiling", "parallel", "seeds", "naming", "segmentation", "masses", "words"),
@@ -44,17 +45,23 @@ ROOMS = {
     "chunkers": {"naming", "segmentation", "corpus"},
     "segmenters": {
         *("compiling", "parallel", "seeds", "naming", "segmentation", "masses", "words"),
-        *("corpus", "encoders", "scoring", "selection"),
+        *("corpus", "encoders", "scoring", "selection", "progress"),
     },
-    "study": {
-        *("atomic", "seeds", "naming", "segmentation", "masses", "corpus", "formats"),
+    "statistics": {"seeds", "evaluate"},
+    "evaluate": {
+        *("atomic", "seeds", "naming", "segmentation", "masses", "corpus", "formats", "progress"),
+        *("encoders", "scoring", "reference", "segmenters", "statistics"),
+    },
+    "studies": {
+        *("atomic", "seeds", "naming", "segmentation", "masses", "corpus", "formats", "progress"),
         *("encoders", "scoring", "reference", "segmenters", "selection", "perturbation"),
+        *("statistics", "evaluate"),
     },
-    "report": {"segmentation", "corpus", "study"},
+    "report": {"segmentation", "corpus", "evaluate", "studies", "progress", "statistics"},
     "cli": {
-        *("atomic", "naming", "segmentation", "masses", "corpus", "formats"),
+        *("atomic", "naming", "segmentation", "masses", "corpus", "formats", "progress"),
         *("encoders", "scoring", "reference", "segmenters", "selection", "perturbation"),
-        *("chunkers", "study", "report"),
+        *("chunkers", "evaluate", "studies", "report"),
     },
 }
 TOP = {"__init__", "__main__"}

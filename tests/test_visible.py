@@ -23,7 +23,7 @@ from reffree.report.grid import Cell, Grid, json_text, latex_page, markdown_page
 from reffree.report.score import render
 from reffree.report.study import render as render_study
 from reffree.report.terminal import render_terminal
-from reffree.study.agreement import corpus_agreement
+from reffree.studies.annotators import corpus_agreement
 from reffree.visible import visible, visible_json
 
 CLI = Path(reffree.__file__).parent / "cli"
@@ -132,7 +132,7 @@ VECTORS = [[[1, 2], [2, 1], [0, 3], [3, 3]]] * 2
 
 
 def every_output(corpus):
-    from reffree.study.diagnose import diagnose
+    from reffree.studies.diagnosis.diagnose import diagnose
 
     formats = ("table", "json", "csv", "md", "latex")
     scores = reffree.score(corpus, metrics=["arp_cos"], embeddings=VECTORS, explain=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reffree.report.boundaries import MapFormat
-    from reffree.study.boundaries import BoundaryMap
+    from reffree.studies.boundary_posterior import BoundaryMap
 
 FORMATS = ("table", "json", "csv", "html")
 
@@ -94,7 +94,7 @@ def command(
     vectors = read_vectors(corpus, embeddings)
 
     from reffree.report.boundaries import SCREEN_LINES, render
-    from reffree.study.boundaries import boundaries
+    from reffree.studies.boundary_posterior import boundaries
 
     result = boundaries(
         corpus,

@@ -35,8 +35,8 @@ from reffree.cli.scoring_options import result_options, system_options, vector_o
 from reffree.naming import settings_of, spelling_of
 
 if TYPE_CHECKING:
+    from reffree.evaluate.columns import Average
     from reffree.scoring.engine import Unsegmented
-    from reffree.study.columns import Average
 
 
 def _listing() -> str:
@@ -147,8 +147,8 @@ def command(
 
         write(corpus, save, format="jsonl")
 
+    from reffree.evaluate.score import score
     from reffree.report.score import render
-    from reffree.study.score import score
 
     table = score(
         corpus,

@@ -25,7 +25,7 @@ from reffree.formats import corpus_names
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
     from reffree.encoders.embed import Embeddings
-    from reffree.study.result import StudyResult
+    from reffree.studies.result import StudyResult
 
 
 class StudyOptions(Inputs):

@@ -18,9 +18,9 @@ from reffree.cli.scoring_options import (
 )
 
 if TYPE_CHECKING:
+    from reffree.evaluate.columns import Average
     from reffree.scoring.engine import Unsegmented
-    from reffree.study.columns import Average
-    from reffree.study.pool import Choice
+    from reffree.studies.pool import Choice
 
 correlation_options = together(
     metric_option(

@@ -16,7 +16,7 @@ from reffree.cli.progress import progress
 
 if TYPE_CHECKING:
     from reffree.encoders.options import Encoding
-    from reffree.study.table import ScoreTable
+    from reffree.evaluate.table import ScoreTable
 
 DRAWS = 1000
 METRICS = (
@@ -58,9 +58,9 @@ def command(
     out = Output.of(output_format, output)
     check_encoding(encoding)
 
+    from reffree.evaluate.score import score
     from reffree.formats import load
     from reffree.report.score import render
-    from reffree.study.score import score
 
     with as_file(files("reffree") / "data" / "demo.jsonl") as path:
         corpus = load(path)

@@ -20,7 +20,7 @@ from reffree.cli.scoring_options import (
 
 if TYPE_CHECKING:
     from reffree.scoring.engine import Unsegmented
-    from reffree.study.plane import Matching
+    from reffree.studies.density_curves.points import Matching
 
 
 @click.command(name="density")
@@ -75,8 +75,8 @@ def command(
     """
     inputs = StudyInputs.of(given)
 
-    from reffree.study.density import METHODS, METRICS, density
-    from reffree.study.plane import MATCHINGS
+    from reffree.studies.density_curves.density import METHODS, METRICS, density
+    from reffree.studies.density_curves.points import MATCHINGS
 
     result = density(
         inputs.corpora,

@@ -59,7 +59,7 @@ def command(
     """
     inputs = StudyInputs.of(given)
 
-    from reffree.study.diagnose import diagnose
+    from reffree.studies.diagnosis.diagnose import diagnose
 
     result = diagnose(
         inputs.corpora,

@@ -52,7 +52,7 @@ def command(
     """
     inputs = StudyInputs.of(given)
 
-    from reffree.study.granularity import METRICS, granularity
+    from reffree.studies.granularity_curves.granularity import METRICS, granularity
 
     result = granularity(
         inputs.corpora,

@@ -15,9 +15,9 @@ from reffree.encoders.options import Encoding
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
     from reffree.encoders.embed import Embeddings
+    from reffree.progress import Progress
     from reffree.scoring.engine import Unsegmented
     from reffree.segmentation import Convention
-    from reffree.study.progress import Progress
 
 
 class Reading(TypedDict):
@@ -55,7 +55,7 @@ class Given(Inputs):
 
 
 class Keywords(Encoding):
-    """Keywords that `reffree.study.score.score` and every study take."""
+    """Keywords that `reffree.evaluate.score.score` and every study take."""
 
     seed: int
     short_signature: bool
@@ -64,7 +64,7 @@ class Keywords(Encoding):
 
 
 class Scoring(Keywords):
-    """Keywords of `reffree.study.score.score` that every command that scores passes on."""
+    """Keywords of `reffree.evaluate.score.score` that every command that scores passes on."""
 
     metrics: tuple[str, ...] | None
     unsegmented: Unsegmented
@@ -125,7 +125,7 @@ def read_vectors(corpus: Corpus, file: Path | None) -> Embeddings | None:
 
 
 def keywords_of(given: Running) -> Keywords:
-    """How to run, for a study or for `reffree.study.score.score`."""
+    """How to run, for a study or for `reffree.evaluate.score.score`."""
     return Keywords(
         seed=given["seed"],
         short_signature=given["short"],

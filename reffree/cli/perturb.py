@@ -108,9 +108,9 @@ def command(
     wanted = _strengths(strengths)
     inputs = StudyInputs.of(given)
 
-    from reffree.study.perturb import KINDS, perturbation_study
+    from reffree.studies.strength_curves.perturb import KINDS, perturb
 
-    result = perturbation_study(
+    result = perturb(
         inputs.corpora,
         kinds=kinds or KINDS,
         strengths=wanted,

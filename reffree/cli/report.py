@@ -17,7 +17,7 @@ from reffree.report.score import OUTPUT_FORMATS
 
 if TYPE_CHECKING:
     from reffree.report.charts.drawing import FileFormat
-    from reffree.study.result import StudyResult
+    from reffree.studies.result import StudyResult
 
 
 @click.command(name="report")
@@ -70,7 +70,7 @@ def command(
     if table is not None and (as_page or out.format == "json"):
         raise click.UsageError("--table is for table, csv, md and latex.")
 
-    from reffree.study.result import load_result
+    from reffree.studies.result import load_result
 
     result = load_result(results)
     if as_page:

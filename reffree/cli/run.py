@@ -13,7 +13,7 @@ from reffree.cli.progress import progress
 from reffree.cli.telling import tell
 
 if TYPE_CHECKING:
-    from reffree.study.run import Finished
+    from reffree.studies.run import Finished
 
 
 @click.command(name="run")
@@ -38,7 +38,7 @@ def command(config: Path, corpora: tuple[str, ...], output: Path | None, fresh: 
     Every field is checked before anything runs. Interrupted, it goes on where it stopped: finished
     steps are kept as long as settings and files stay the same, and so are embeddings.
     """
-    from reffree.study.config import load_config
+    from reffree.studies.config import load_config
 
     named = dict(split_system(each, "--corpus") for each in corpora)
     if len(named) < len(corpora):
@@ -46,9 +46,9 @@ def command(config: Path, corpora: tuple[str, ...], output: Path | None, fresh: 
     loaded = load_config(config, named or None)
     folder = output or Path("results") / loaded.name
 
+    from reffree.progress import Timed
     from reffree.report.study import render
-    from reffree.study.progress import Timed
-    from reffree.study.run import run_config
+    from reffree.studies.run import run_config
 
     timed = Timed(progress)
 

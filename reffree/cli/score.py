@@ -17,10 +17,10 @@ from reffree.cli.scoring_options import result_options, system_options, vector_o
 
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
+    from reffree.evaluate.columns import Average
+    from reffree.evaluate.shard_writer import ShardFormat
+    from reffree.evaluate.table import ScoreTable
     from reffree.formats.shards import Shards
-    from reffree.study.columns import Average
-    from reffree.study.document_shards import ShardFormat
-    from reffree.study.table import ScoreTable
 
 
 class Results(TypedDict):
@@ -103,7 +103,7 @@ def command(
         corpus = read_inputs(given)
         vectors = read_vectors(corpus, given["embeddings"])
 
-        from reffree.study.score import score
+        from reffree.evaluate.score import score
 
         table = score(corpus, embeddings=vectors, **wanted, **scoring_of(given))
 
@@ -127,7 +127,7 @@ def _to_shards(
     if format == "parquet" and wanted["explain"]:
         raise click.UsageError("--explain does not fit into Parquet: use --shards jsonl.")
 
-    from reffree.study.document_shards import DocumentShards
+    from reffree.evaluate.shard_writer import DocumentShards
 
     written = DocumentShards(folder, format)
     table = _streamed(given, wanted, where, written.take)
@@ -141,7 +141,7 @@ def _streamed(
     """Score a block at a time, here or on Ray's actors."""
     source = _source(given)
 
-    from reffree.study.distributed import score_streamed
+    from reffree.evaluate.ray import score_streamed
 
     with opened_actors(**where, device=given["device"]) as actors:
         return score_streamed(source, actors=actors, take_rows=take, **wanted, **scoring_of(given))

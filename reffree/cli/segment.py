@@ -53,7 +53,7 @@ def command(
     corpus = read_corpus(given)
 
     from reffree.formats import save
-    from reffree.study.segment import segment
+    from reffree.segmenters.segment import segment
 
     made = segment(
         corpus,

@@ -123,9 +123,9 @@ def _train(corpus: Corpus, settings: Training, encoding: Encoding) -> Checkpoint
     from reffree.encoders.left_out import choose_units
     from reffree.encoders.models import DEFAULT_ENCODER, find_model
     from reffree.encoders.options import EncoderOptions
+    from reffree.encoders.vectors import corpus_vectors
     from reffree.segmenters.scorer.data import examples_of
     from reffree.segmenters.scorer.train import train_head, train_pair
-    from reffree.study.vectors import corpus_vectors
 
     options = EncoderOptions(**encoding)
     device = choose_device(options.device)

@@ -8,7 +8,7 @@ from reffree.errors import counted
 from reffree.report.grid import Cell, Grid, json_text, latex_page, markdown_page, to_csv
 from reffree.report.score import OutputFormat
 from reffree.report.terminal import render_terminal
-from reffree.study.agreement import CorpusAgreement
+from reffree.studies.annotators import CorpusAgreement
 
 
 def render(result: CorpusAgreement, format: OutputFormat, *, color: bool, width: int | None) -> str:

@@ -12,10 +12,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
 from reffree.errors import counted
+from reffree.evaluate.table import rounded
 from reffree.report.grid import Cell, Grid, json_text, to_csv
 from reffree.report.terminal import console, render_terminal
-from reffree.study.boundaries import BoundaryMap, DocumentBoundaries
-from reffree.study.table import rounded
+from reffree.studies.boundary_posterior import BoundaryMap, DocumentBoundaries
 from reffree.visible import visible
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from reffree.report.boundaries import document_grid, facts_of, shown_probability
 from reffree.report.grid import Grid
 from reffree.report.page import policy_of, static_text
 from reffree.report.page_texts import MAX_CHARACTERS, MAX_UNITS
-from reffree.study.boundaries import BoundaryMap, DocumentBoundaries
+from reffree.studies.boundary_posterior import BoundaryMap, DocumentBoundaries
 from reffree.visible import visible
 
 MAX_CELLS = 200_000

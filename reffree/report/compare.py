@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from reffree.evaluate.table import rounded
 from reffree.report.grid import Cell, Grid, json_text, latex_page, markdown_page, to_csv
 from reffree.report.score import OutputFormat
 from reffree.report.terminal import render_terminal
-from reffree.study.bootstrap import MIN_DOCUMENTS
-from reffree.study.table import rounded
+from reffree.statistics.resampling import MIN_DOCUMENTS
 
 if TYPE_CHECKING:
-    from reffree.study.compare import Comparison, MetricComparison
+    from reffree.studies.comparison import Comparison, MetricComparison
 
 CSV_HEADER = (
     *("metric", "a", "b", "difference", "ci_low", "ci_high", "p", "p_holm", "documents", "better"),

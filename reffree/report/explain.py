@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from reffree.evaluate.table import DocumentScores, ScoreTable, rounded
 from reffree.report.grid import Cell, Grid
 from reffree.report.terminal import console
-from reffree.study.table import DocumentScores, ScoreTable, rounded
 from reffree.visible import visible
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from reffree.study.table import Addition, BoundaryEffect
+    from reffree.evaluate.table import Addition, BoundaryEffect
 
 HEADER = ("document", "system", "metric", "kind", "at", "contribution", "best_shift", "shift_gain")
 NEGLIGIBLE = 5e-4

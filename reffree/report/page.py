@@ -19,7 +19,7 @@ from reffree.report.charts.chart import Chart, Row
 from reffree.report.charts.drawing import vega_for_page
 from reffree.report.page_tables import page_corpora, page_settings, page_table
 from reffree.report.page_texts import page_texts
-from reffree.study.result import StudyResult
+from reffree.studies.result import StudyResult
 
 DIGITS = 5
 """Of numbers in charts: more than a screen can show."""

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from reffree.errors import counted
 from reffree.report.study import grid_of
-from reffree.study.result import Table
+from reffree.studies.result import Table
 
 MAX_ROWS = 500
 """Of one table; a longer one is read as CSV."""

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 from reffree.errors import InputError, Place, counted
-from reffree.study.result import Text
+from reffree.studies.result import Text
 
 MAX_CHARACTERS = 600_000
 MAX_UNITS = 2_000

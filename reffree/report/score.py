@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from typing import Literal, get_args
 
 from reffree.errors import counted
-from reffree.report import explain
-from reffree.report.grid import Cell, Grid, json_text, latex_page, markdown_page, to_csv
-from reffree.report.terminal import render_terminal
-from reffree.study.table import (
+from reffree.evaluate.table import (
     POSTERIOR,
     CorpusScore,
     NullTest,
@@ -17,6 +14,9 @@ from reffree.study.table import (
     ScoreTable,
     rounded,
 )
+from reffree.report import explain
+from reffree.report.grid import Cell, Grid, json_text, latex_page, markdown_page, to_csv
+from reffree.report.terminal import render_terminal
 
 OutputFormat = Literal["table", "json", "csv", "md", "latex"]
 OUTPUT_FORMATS: tuple[str, ...] = get_args(OutputFormat)

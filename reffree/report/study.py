@@ -12,7 +12,7 @@ from reffree.report.terminal import render_terminal
 from reffree.visible import visible_json
 
 if TYPE_CHECKING:
-    from reffree.study.result import Field, StudyResult, Table, Value
+    from reffree.studies.result import Field, StudyResult, Table, Value
 
 ANSWER_FIRST = ("granularity",)
 """Studies whose sentences say more than their tables, and so stand above them."""

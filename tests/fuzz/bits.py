@@ -20,10 +20,10 @@ import torch
 
 import reffree
 from reffree.corpus import Corpus, Document
+from reffree.evaluate import blocks
 from reffree.scoring import compiled, search
 from reffree.scoring.engine import score_documents
 from reffree.scoring.metrics import COMPILED, parse_metrics
-from reffree.study import blocks
 
 METRICS = (*COMPILED, "sag:shuffles=3", "expected_pk", "expected_windowdiff:draws=20")
 SYSTEMS = ("a", "b", "c", "d")

@@ -195,7 +195,7 @@ def results(rng: Random, folder: Path) -> None:
     from reffree.report.page_tables import page_corpora, page_settings, page_table
     from reffree.report.page_texts import page_texts
     from reffree.report.study import render
-    from reffree.study.result import load_result
+    from reffree.studies.result import load_result
 
     data = mutations.mutated_json(rng.choice(_results()), rng)
     result = load_result(_written(folder, "r.json", data))
@@ -214,7 +214,7 @@ def results(rng: Random, folder: Path) -> None:
 
 def study(rng: Random, folder: Path) -> None:
     """Read a damaged study file."""
-    from reffree.study.config import load_config
+    from reffree.studies.config import load_config
 
     if rng.random() < 0.6:
         tree = mutations.mutate_tree(STUDY, rng)

@@ -16,9 +16,9 @@ import yaml
 from reffree.cli import main
 from reffree.errors import InputError, OptionError
 from reffree.report.study import render
-from reffree.study.config import load_config
-from reffree.study.result import load_result
-from reffree.study.run import run_config
+from reffree.studies.config import load_config
+from reffree.studies.result import load_result
+from reffree.studies.run import run_config
 from tests import synthetic_results
 from tests.fuzz.doors import DOCUMENTS, STUDY
 
@@ -222,8 +222,8 @@ def test_nothing_infinite_is_rendered():
     result = synthetic_results.perturb()
     with pytest.raises(InputError, match="found the score inf"):
         synthetic_results.table("x", {"value": "number"}, [{"value": float("inf")}])
+    from reffree.evaluate.table import CorpusScore, ScoreTable, SystemScores
     from reffree.report import score as score_report
-    from reffree.study.table import CorpusScore, ScoreTable, SystemScores
 
     cell = CorpusScore(float("nan"), None, None, None, documents=1, undefined=0, left_out=0)
     table = ScoreTable("s", {}, (SystemScores("x", 1, 0, {"pk": cell}),))

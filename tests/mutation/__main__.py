@@ -30,50 +30,55 @@ JUDGED = Path(__file__).with_name("judged.json")
 # The tests that should notice, by the beginning of a module's path; the longest beginning counts.
 # The module's own doctests are run as well.
 TESTS = {
-    "reffree/reference/agreement": "reference_agreement reference_oracles",
-    "reffree/reference/alignment": "reference_alignment reference_oracles",
-    "reffree/reference/boundary_edits": "reference_edits reference_oracles",
-    "reffree/reference/edits_kernel": "reference_edits reference_oracles",
-    "reffree/reference/matching": "reference_granularity reference_oracles",
-    "reffree/reference/cohesion": "reference_sed reference_oracles",
-    "reffree/reference/granularity": "reference_granularity reference_oracles",
-    "reffree/reference/metrics": "reference_functions study_gold",
-    "reffree/reference/sed": "reference_sed reference_oracles",
-    "reffree/reference/windows": "reference_windows reference_oracles",
-    "reffree/reference/functions": "reference_functions reference_sed",
+    "reffree/reference/agreement": "reference/agreement reference/oracles",
+    "reffree/reference/alignment": "reference/alignment reference/oracles",
+    "reffree/reference/boundary_edits": "reference/edits reference/oracles",
+    "reffree/reference/edits_kernel": "reference/edits reference/oracles",
+    "reffree/reference/matching": "reference/granularity reference/oracles",
+    "reffree/reference/cohesion": "reference/sed reference/oracles",
+    "reffree/reference/granularity": "reference/granularity reference/oracles",
+    "reffree/reference/metrics": "reference/functions evaluate/gold",
+    "reffree/reference/sed": "reference/sed reference/oracles",
+    "reffree/reference/windows": "reference/windows reference/oracles",
+    "reffree/reference/functions": "reference/functions reference/sed",
     "reffree/reference/": (
-        "reference_oracles reference_agreement reference_alignment reference_edits "
-        "reference_granularity reference_windows reference_sed"
+        "reference/oracles reference/agreement reference/alignment reference/edits "
+        "reference/granularity reference/windows reference/sed"
     ),
-    "reffree/study/statistics/": "statistics compare null",
-    "reffree/encoders/cache/": "cache cache_transfer cache_eviction left_out",
+    "reffree/statistics/": "statistics/statistics studies/comparison evaluate/null",
+    "reffree/encoders/cache/": (
+        "encoders/cache/store encoders/cache/transfer encoders/cache/eviction encoders/left_out"
+    ),
     "reffree/formats/": (
-        "formats_source formats_jsonl formats_labels formats_dialogues formats_choi formats_system "
-        "formats_save corpus"
+        "formats/source formats/jsonl formats/labels formats/dialogues formats/choi "
+        "formats/system formats/save corpus"
     ),
-    "reffree/formats/nltk": "formats_labels formats_save formats_source",
-    "reffree/formats/qmsum": "formats_dialogues",
-    "reffree/formats/saving": "formats_save",
-    "reffree/formats/segeval": "formats_labels formats_save",
-    "reffree/formats/shards": "streamed",
-    "reffree/formats/strict_json": "formats_jsonl formats_source",
-    "reffree/formats/system": "formats_system",
-    "reffree/formats/tiage": "formats_dialogues",
-    "reffree/segmentation": "segmentation corpus formats_labels",
-    "reffree/masses": "masses compiled segmentation reference_agreement selection perturbation",
-    "reffree/corpus": "corpus segmentation formats_jsonl",
+    "reffree/formats/nltk": "formats/labels formats/save formats/source",
+    "reffree/formats/qmsum": "formats/dialogues",
+    "reffree/formats/saving": "formats/save",
+    "reffree/formats/segeval": "formats/labels formats/save",
+    "reffree/formats/shards": "evaluate/streamed",
+    "reffree/formats/strict_json": "formats/jsonl formats/source",
+    "reffree/formats/system": "formats/system",
+    "reffree/formats/tiage": "formats/dialogues",
+    "reffree/segmentation": "segmentation corpus formats/labels",
+    "reffree/masses": (
+        "masses scoring/compiled segmentation reference/agreement selection "
+        "perturbation/perturbation"
+    ),
+    "reffree/corpus": "corpus segmentation formats/jsonl",
     "reffree/selection": "selection",
-    "reffree/perturbation/": "perturbation",
-    "reffree/scoring/attribution": "attribution",
-    "reffree/scoring/evidence": "expected",
-    "reffree/scoring/expected": "expected",
-    "reffree/scoring/posterior": "expected",
-    "reffree/scoring/engine": "scoring compiled precision expected",
-    "reffree/scoring/sag": "search",
-    "reffree/scoring/search": "search",
-    "reffree/scoring/vectors": "search precision",
-    "reffree/scoring/workspace": "workspace compiled",
-    "reffree/scoring/": "scoring compiled precision",
+    "reffree/perturbation/": "perturbation/perturbation",
+    "reffree/scoring/attribution": "scoring/attribution",
+    "reffree/scoring/evidence": "scoring/expected",
+    "reffree/scoring/expected": "scoring/expected",
+    "reffree/scoring/posterior": "scoring/expected",
+    "reffree/scoring/engine": "scoring/scoring scoring/compiled scoring/precision scoring/expected",
+    "reffree/scoring/sag": "scoring/search",
+    "reffree/scoring/search": "scoring/search",
+    "reffree/scoring/vectors": "scoring/search scoring/precision",
+    "reffree/scoring/workspace": "scoring/workspace scoring/compiled",
+    "reffree/scoring/": "scoring/scoring scoring/compiled scoring/precision",
 }
 # Kernels run as Python where they have the fault; these are slow that way, and are compiled anew.
 COMPILED = ("reffree/scoring/",)
@@ -88,7 +93,13 @@ def files_for(module: str) -> list[str]:
     beginning = max((key for key in TESTS if module.startswith(key)), key=len, default=None)
     if beginning is None:
         raise SystemExit(f"{module}: no tests are named for it in {Path(__file__).name}, TESTS.")
-    return [module, *(f"tests/test_{name}.py" for name in TESTS[beginning].split())]
+    return [module, *map(_test_file, TESTS[beginning].split())]
+
+
+def _test_file(name: str) -> str:
+    """The file of tests such as ``scoring/search``, named as the part of the package it tests."""
+    *folders, last = name.split("/")
+    return "/".join(["tests", *folders, f"test_{last}.py"])
 
 
 def copied_tree(folder: Path) -> Path:

@@ -75,5 +75,5 @@ def test_a_sample_is_the_same_every_time_and_part_of_all():
 
 
 def test_the_longest_beginning_names_the_tests():
-    assert files_for("reffree/reference/sed_kernel.py")[1] == "tests/test_reference_sed.py"
-    assert files_for("reffree/reference/pairs.py")[1] == "tests/test_reference_oracles.py"
+    assert files_for("reffree/reference/sed_kernel.py")[1] == "tests/reference/test_sed.py"
+    assert files_for("reffree/reference/pairs.py")[1] == "tests/reference/test_oracles.py"

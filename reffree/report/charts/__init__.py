@@ -7,7 +7,7 @@ from reffree.report.charts.curves import density, perturbation
 from reffree.report.charts.granularity import granularity
 from reffree.report.charts.heatmaps import agreement, correlations, cross
 from reffree.report.charts.points import noticed, scatter, strip
-from reffree.study.result import StudyResult
+from reffree.studies.result import StudyResult
 
 __all__ = ["Chart", "Choice", "charts_of"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from reffree.errors import InputError, counted
-from reffree.study.result import StudyResult, Table, Value
+from reffree.studies.result import StudyResult, Table, Value
 
 Row = dict[str, Value]
 

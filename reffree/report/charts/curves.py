@@ -22,8 +22,8 @@ from reffree.report.charts.chart import (
     shapes,
     thinned,
 )
-from reffree.study.plane import REGIMES, regime
-from reffree.study.result import StudyResult
+from reffree.studies.density_curves.points import REGIMES, regime
+from reffree.studies.result import StudyResult
 
 
 def perturbation(result: StudyResult) -> list[Chart]:

@@ -19,7 +19,7 @@ from reffree.report.charts.chart import (
     shapes,
     thinned,
 )
-from reffree.study.result import StudyResult
+from reffree.studies.result import StudyResult
 
 HEIGHT = 300
 TICKS = tuple(digit * 10**power for power in range(6) for digit in (1, 1.5, 2, 3, 4, 5, 7))

@@ -18,7 +18,7 @@ from reffree.report.charts.chart import (
     parts,
     records_of,
 )
-from reffree.study.result import StudyResult
+from reffree.studies.result import StudyResult
 
 ACCURACIES = ("spa", "acc_eq")
 CORRELATION = alt.Scale(domain=[-1, 1], scheme="blueorange", reverse=True)

@@ -25,7 +25,7 @@ from reffree.report.charts.chart import (
     shapes,
     spaced,
 )
-from reffree.study.result import StudyResult
+from reffree.studies.result import StudyResult
 
 MAX_MARKS = 4_000
 """Of documents drawn at a time."""

@@ -1,0 +1,188 @@
+"""Scores against chance: the same segment lengths in random order.
+
+A raw reference-free score depends on how many segments there are and how long they are. The null
+of a hypothesis is the same document cut into the same lengths in random order; to be as good as
+such arrangements or better is a significance test that needs no gold labels. Documents combine by
+averaging: draw ``j`` of the corpus is the mean over documents of their draws ``j``, so the corpus
+p-value is itself that of a permutation test, in which documents are permuted independently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from reffree.evaluate.table import NullTest
+from reffree.evaluate.weights import (
+    average_weight,
+    corpus_mean,
+    filled_weights,
+    values_and_own_weights,
+)
+from reffree.masses import Masses, stack_masses
+from reffree.scoring.engine import RawScores, Unsegmented, score_documents
+from reffree.scoring.evidence import Reading
+from reffree.scoring.metrics import Metric, spelling
+from reffree.seeds import rng_for
+from reffree.segmentation import Segmentation
+from reffree.statistics.exact_sums import ExactSums
+
+Floats = NDArray[np.float64]
+
+HYPOTHESES_AT_ONCE = 200_000
+TIE = 1e-9
+"""Losses nearer than this are equal: arrangements that differ in nothing differ by rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class NullSums:
+    """Draws added up over documents; those of all blocks of a corpus add up to its own, exactly.
+
+    Documents without a weight of their own are kept apart: what they count for is the average
+    weight, which only the whole corpus knows (see `filled_weights`).
+    """
+
+    totals: ExactSums  # (own weight or none, systems, metrics, draws) weight × score
+    sizes: ExactSums  # alike: weight
+
+    def __add__(self, other: NullSums) -> NullSums:
+        """Join two sets of documents."""
+        return NullSums(self.totals + other.totals, self.sizes + other.sizes)
+
+    def means(self, average_weights: Floats) -> Floats:
+        """Mean over documents of every draw, given average weights (systems, metrics)."""
+        average = average_weights[:, :, None]
+        totals, sizes = self.totals.values, self.sizes.values
+        with np.errstate(invalid="ignore"):
+            means: Floats = (totals[0] + average * totals[1]) / (sizes[0] + average * sizes[1])
+        return means
+
+
+@dataclass(frozen=True, slots=True)
+class NullTests:
+    """Every system and metric against its null."""
+
+    corpus: dict[tuple[str, str], NullTest | None]  # (system, metric)
+    documents: dict[tuple[int, str, str], NullTest | None]  # (document, system, metric)
+    sums: NullSums | None = None  # behind the tests of the corpus
+
+
+def against_null(
+    vectors: Sequence[NDArray[np.generic]],
+    ids: Sequence[str],
+    hypotheses: dict[str, tuple[Segmentation, ...]],
+    observed: dict[str, RawScores],
+    metrics: Sequence[Metric],
+    *,
+    draws: int,
+    seed: int,
+    unsegmented: Unsegmented,
+    device: torch.device,
+    memory: int | None,
+    progress: Callable[[int], None],
+    readings: Sequence[Reading] | None = None,
+) -> NullTests:
+    """Draw ``draws`` arrangements of every hypothesis, score them and compare."""
+    systems = list(hypotheses)
+    shape = (2, len(systems), len(metrics), draws)
+    totals, sizes = ExactSums(shape), ExactSums(shape)
+    known = {
+        spelling(metric): values_and_own_weights(observed[spelling(metric)]) for metric in metrics
+    }
+    documents: dict[tuple[int, str, str], NullTest | None] = {}
+    for group in _groups(len(ids), len(systems) * draws):
+        matrices = [
+            stack_masses(
+                [_arrangements(hypotheses[s][d].masses, draws, ids[d], seed) for s in systems]
+            )
+            for d in group
+        ]
+        scores = score_documents(
+            [vectors[d] for d in group],
+            matrices,
+            metrics,
+            unsegmented=unsegmented,
+            device=device,
+            names=[ids[d] for d in group],
+            readings=None if readings is None else [readings[d] for d in group],
+            memory=memory,
+            progress=progress,
+        )
+        for m, metric in enumerate(metrics):
+            name = spelling(metric)
+            for position, d in enumerate(group):
+                null = scores[name].documents[position].cpu().numpy().reshape(len(systems), draws)
+                for s, system in enumerate(systems):
+                    raw, weight = (float(column[d, s]) for column in known[name])
+                    documents[d, system, name] = compare_with_null(raw, null[s], metric)
+                    if not np.isnan(raw):
+                        defined = ~np.isnan(null[s])
+                        kind, weight = (0, weight) if weight > 0 else (1, 1.0)
+                        totals.add((kind, s, m), weight * np.where(defined, null[s], 0.0))
+                        sizes.add((kind, s, m), weight * defined)
+    sums = NullSums(totals, sizes)
+    return NullTests(corpus_tests(sums, systems, metrics, known), documents, sums)
+
+
+def corpus_tests(
+    sums: NullSums,
+    systems: Sequence[str],
+    metrics: Sequence[Metric],
+    known: Mapping[str, tuple[Floats, Floats]],
+) -> dict[tuple[str, str], NullTest | None]:
+    """Compare the corpus means with those of the draws.
+
+    ``known`` has the raw scores and own weights (documents, systems) of every metric.
+    """
+    columns = [[known[spelling(metric)] for metric in metrics]] * len(systems)
+    averages = np.array(
+        [[average_weight(w[:, s]) for _, w in row] for s, row in enumerate(columns)]
+    )
+    means = sums.means(averages)
+    tests = {}
+    for s, system in enumerate(systems):
+        for m, metric in enumerate(metrics):
+            raw, weights = (column[:, s] for column in known[spelling(metric)])
+            mean = corpus_mean(raw, filled_weights(weights))
+            value = np.nan if mean is None else mean
+            tests[system, spelling(metric)] = compare_with_null(value, means[s, m], metric)
+    return tests
+
+
+def compare_with_null(raw: float, null: Floats, metric: Metric) -> NullTest | None:
+    """``z = (loss - mean)/sd``, ``p = (1 + #{null loss ≤ loss}) / (1 + draws)``.
+
+    None where the score or every draw is undefined; no z where all draws are equal.
+    """
+    null = null[~np.isnan(null)]
+    if np.isnan(raw) or not null.size:
+        return None
+    loss = metric.orientation.loss(raw)
+    losses = metric.orientation.offset + metric.orientation.slope * null
+    mean, sd = float(losses.mean()), float(losses.std())
+    tolerance = TIE * max(1.0, abs(loss))
+    as_good = int((losses <= loss + tolerance).sum())
+    return NullTest(
+        draws=int(null.size),
+        mean=mean,
+        sd=sd if sd > tolerance else 0.0,
+        z=(loss - mean) / sd if sd > tolerance else None,
+        p=(1 + as_good) / (1 + null.size),
+    )
+
+
+def _arrangements(masses: tuple[int, ...], draws: int, id: str, seed: int) -> Masses:
+    """Random orders of the same masses; they depend on the document, the lengths and the seed."""
+    lengths = sorted(masses)
+    rng = rng_for(seed, id, lengths)
+    return rng.permuted(np.tile(np.array(lengths, dtype=np.int64), (draws, 1)), axis=1)
+
+
+def _groups(n_documents: int, per_document: int) -> Iterator[list[int]]:
+    size = max(1, HYPOTHESES_AT_ONCE // per_document)
+    for start in range(0, n_documents, size):
+        yield list(range(start, min(start + size, n_documents)))

@@ -1,0 +1,163 @@
+"""The settings behind a number, as one line that fits beside it.
+
+The same signature of the same corpus and vectors means the same bits on one machine: blocks,
+shards, Ray's actors, other documents and systems, threads, memory and what else is asked for change
+no score of a document on CPUs. Between machines and devices scores agree within
+`reffree.scoring.engine.TOLERANCE`, given the same vectors; encoders' own vectors differ by what
+their backend says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
+from hashlib import blake2b
+from importlib.metadata import version
+
+from reffree.corpus import Corpus
+from reffree.encoders.base import EncoderSpec
+from reffree.encoders.embed import Embeddings
+from reffree.evaluate.corpus_counts import Survey
+from reffree.evaluate.metric_set import Chosen
+from reffree.naming import Named, settings_of
+from reffree.reference.cohesion import FUNCTION_WORDS
+from reffree.reference.sed import Sed
+from reffree.scoring.metrics import Metric
+from reffree.scoring.result import OF_DOCUMENTS, OF_SEGMENTS, WEIGHTED
+from reffree.statistics.resampling import CONFIDENCE, RESAMPLES
+
+SHORT_KEYS = {
+    "metrics": "m",
+    "encoder": "e",
+    "backend": "b",
+    "pooling": "p",
+    "layer": "y",
+    "normalisation": "n",
+    "dtype": "d",
+    "quantisation": "q",
+    "prompt": "r",
+    "weights": "w",
+    "code": "k",
+    "maxlen": "l",
+    "context": "x",
+    "truncated": "t",
+    "dropped": "o",
+    "unsegmented": "u",
+    "aggregation": "a",
+    "gold": "g",
+    "null": "c",
+    "seed": "s",
+    "reffree": "v",
+}
+"""Fields of the short form; the others change a score by `TOLERANCE` at most, given its vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Named settings in a fixed order."""
+
+    fields: dict[str, str]
+
+    @classmethod
+    def of(
+        cls,
+        metrics: Chosen,
+        corpus: Corpus | Survey,
+        embedded: Embeddings | None,
+        *,
+        unsegmented: str,
+        average: str,
+        seed: int,
+        null: int,
+        dropped: str = "none",
+    ) -> Signature:
+        """Collect everything that went into a table of scores."""
+        survey = corpus if isinstance(corpus, Survey) else Survey.of(corpus)
+        every: dict[str, Named] = {**metrics.reference_free, **metrics.gold_based}
+        fields = {"metrics": "+".join(_with_settings(every[name]) for name in metrics.names)}
+        if embedded is not None and metrics.reference_free:
+            spec = embedded.spec
+            fields |= {
+                "encoder": f"{spec.name}@{spec.revision}",
+                "backend": spec.backend,
+                "pooling": spec.pooling,
+                "normalisation": spec.normalisation,
+                "dtype": spec.dtype,
+                **_unusual(spec),
+                "maxlen": _max_length(spec),
+                "context": str(spec.context),
+                "truncated": f"{embedded.n_truncated / survey.n_units:.2%}",
+                "device": embedded.device,
+                "unsegmented": unsegmented,
+                "aggregation": _aggregation(metrics.reference_free.values()),
+            }
+        if metrics.gold_based:
+            several = "mean(annotators)>" if survey.annotators else ""
+            fields["gold"] = f"{several}{average}(documents)"
+        fields["dropped"] = dropped if embedded is None else embedded.spec.dropped
+        fields["interval"] = f"bootstrap(documents,{RESAMPLES},{CONFIDENCE:.0%})"
+        if null:
+            fields["null"] = f"permuted-lengths({null})"
+        return cls({**fields, "seed": str(seed), "reffree": version("reffree")})
+
+    def __str__(self) -> str:
+        return "|".join(f"{key}:{value}" for key, value in self.fields.items())
+
+    def short(self) -> str:
+        """Return the same without what cannot change a score, in single letters."""
+        short = dict(self.fields)
+        if "encoder" in short:
+            name, _, revision = short["encoder"].rpartition("@")
+            short["encoder"] = f"{name.rsplit('/', 1)[-1]}@{revision.rsplit(':', 1)[-1][:8]}"
+        if "aggregation" in short:
+            short["aggregation"] = short["aggregation"].replace(OF_SEGMENTS, "mean")
+        if "deviation" not in short.get("backend", ""):
+            short.pop("backend", None)  # exact ones do not change a score
+        return "|".join(f"{SHORT_KEYS[key]}:{short[key]}" for key in short if key in SHORT_KEYS)
+
+
+def _aggregation(metrics: Collection[Metric]) -> str:
+    """How scores become those of documents and of the corpus; weighted means are named."""
+    kinds = {metric.aggregation for metric in metrics}
+    if len(kinds) == 1:
+        return kinds.pop()
+    weighted = "+".join({m.name: None for m in metrics if m.aggregation == WEIGHTED})
+    plain = OF_SEGMENTS if OF_SEGMENTS in kinds else OF_DOCUMENTS  # some have no segments
+    return f"{plain},{weighted}={WEIGHTED}" if weighted else plain
+
+
+def _max_length(spec: EncoderSpec) -> str:
+    if spec.max_length is not None:
+        return str(spec.max_length)
+    return "given" if spec.backend == "precomputed" else "none"
+
+
+def _unusual(spec: EncoderSpec) -> dict[str, str]:
+    """Settings of a model that are shown where they are not what goes without saying."""
+    names = ("layer", "attention", "prompt", "quantisation", "weights", "code")
+    usual = {f.name: f.default for f in dataclass_fields(spec)}
+    shown = {name: getattr(spec, name) for name in names if getattr(spec, name) != usual[name]}
+    # A prompt may hold what divides the signature's fields.
+    return {
+        name: json.dumps(value).replace("|", "\\u007c") if name == "prompt" else str(value)
+        for name, value in shown.items()
+    }
+
+
+def _with_settings(metric: Named) -> str:
+    settings: dict[str, object] = dict(settings_of(metric))
+    if isinstance(metric, Sed):
+        settings["vectors"] = metric.vectors.name
+        settings["left_out"] = _words(metric.left_out)
+    options = ",".join(f"{k}={'auto' if v is None else v}" for k, v in settings.items())
+    return f"{metric.name}({options})" if options else metric.name
+
+
+def _words(words: frozenset[str]) -> str:
+    """Name a set of words, the same in every run."""
+    if words == FUNCTION_WORDS:
+        return "function_words"
+    digest = blake2b("\n".join(sorted(words)).encode(), digest_size=4).hexdigest()
+    return f"{len(words)}_words:{digest}"

@@ -1,0 +1,82 @@
+"""Make hypotheses: run segmenters over a corpus and keep the results as its systems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Unpack
+
+from reffree.corpus import Corpus
+from reffree.encoders.embed import Embeddings
+from reffree.encoders.options import EncoderOptions, Encoding
+from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
+from reffree.errors import InputError
+from reffree.naming import spelling_of
+from reffree.progress import Progress, no_progress
+from reffree.segmenters.base import Inputs, Segmenter
+from reffree.segmenters.naive import arp_random_baselines
+from reffree.segmenters.registry import parse_segmenter
+
+ARP_BASELINES = "arp_baselines"
+"""Stands for the nine random systems of Ghinassi et al. (2024)."""
+
+
+def segment(
+    corpus: Corpus,
+    methods: str | Sequence[str] | Mapping[str, str],
+    *,
+    seed: int = 0,
+    embeddings: Vectors | None = None,
+    progress: Progress = no_progress,
+    **encoding: Unpack[Encoding],
+) -> Corpus:
+    """Segment every document with every method; return the corpus with these systems added.
+
+    Units that an option leaves out go with the unit before them.
+
+    Args:
+        corpus: from `reffree.load`.
+        methods: such as ``texttiling`` or ``random:p=0.1``; a system is called as its method is
+            spelt, or, in a mapping, by its key. ``arp_baselines`` stands for the nine random
+            systems of the ARP paper, ``random_mean`` and ``random_2`` to ``random_9``.
+        seed: of methods that draw at random.
+        embeddings: one array per document, in corpus order or by id, instead of an encoder.
+        progress: called as stages start.
+        **encoding: which encoder, and how: see `EncoderOptions`.
+    """
+    options = EncoderOptions(**encoding)
+    part, embeddings = units_taking_part(corpus, embeddings, options)
+    corpus = part.corpus
+    given = [methods] if isinstance(methods, str) else methods
+    texts = given.items() if isinstance(given, Mapping) else [(None, text) for text in given]
+    parsed: list[tuple[str | None, Segmenter]] = []
+    for name, text in texts:
+        if text == ARP_BASELINES:
+            parsed += arp_random_baselines(corpus)
+        else:
+            parsed.append((name, parse_segmenter(text)))
+    if not parsed:
+        raise InputError(
+            "no method", expected="at least one", remedy="name one, such as texttiling"
+        )
+    embedded: Embeddings | None = None
+    if any(method.needs_embeddings for _, method in parsed):
+        embedded = corpus_vectors(
+            corpus,
+            embeddings,
+            options,
+            progress,
+        )
+    inputs = Inputs(
+        corpus,
+        seed,
+        None if embedded is None else embedded.vectors,
+        None if embedded is None else embedded.spec,
+    )
+    ids = [document.id for document in corpus.documents]
+    with progress("Segmenting", len(parsed)) as advance:
+        for name, method in parsed:
+            made = method(inputs)
+            system = spelling_of(method) if name is None else name
+            corpus = corpus.with_system(system, dict(zip(ids, made, strict=True)))
+            advance(1)
+    return part.restored(corpus)

@@ -1,0 +1,202 @@
+"""One metric's losses of systems on documents, and the system scores they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reffree.errors import InputError
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.uint8] | NDArray[np.float64]
+
+DIGITS = 12
+"""Significant digits of a metric's largest value: scores closer than that are tied."""
+
+TINY, TINY_FACTOR = 2.0**-600, 2.0**600
+"""Smaller numbers are multiplied before they are rounded, and divided after: both are exact."""
+
+
+class MetricScores(Protocol):
+    """Losses (lower is better) of systems on documents; NaN where undefined."""
+
+    @property
+    def values(self) -> Floats:
+        """Loss of each system on each document, (systems, documents)."""
+        ...
+
+    @property
+    def contributions(self) -> Floats:
+        """What each document adds to a system's score, (systems, documents).
+
+        The score is their mean over the defined documents: exactly for a plain mean, to first order
+        (jackknife pseudo-values) for weighted means and pooled scores. Tests that move documents
+        between systems or metrics work on these.
+        """
+        ...
+
+    def over(self, counts: Counts) -> Floats:
+        """System scores (r, systems) where document ``d`` occurs ``counts[r, d]`` times."""
+        ...
+
+
+class MeanOverDocuments:
+    r"""System score :math:`\sum_d w_d v_d / \sum_d w_d` over the documents with a value.
+
+    Args:
+        values: losses (systems, documents), NaN where undefined.
+        weights: of the same shape, each more than 0 where there is a value; equal if left out.
+    """
+
+    def __init__(self, values: Floats, weights: Floats | None = None) -> None:
+        """Check shapes and weights."""
+        given = np.asarray(values, dtype=np.float64)
+        check_matrix(given)
+        self.values = without_noise(given, given)
+        self._is_weighted = weights is not None
+        defined = ~np.isnan(given)
+        if weights is not None:
+            weights = np.asarray(weights, dtype=np.float64)
+            check_weights(weights, defined)
+        self._weights = np.where(defined, 1.0 if weights is None else weights, 0.0)  # (s, d)
+        self._sums = np.where(defined, given, 0.0) * self._weights  # (s, d)
+
+    @cached_property
+    def contributions(self) -> Floats:
+        """Values, or for a weighted mean their jackknife pseudo-values."""
+        if not self._is_weighted:
+            return self.values
+        rest = self._sums.sum(1, keepdims=True) - self._sums
+        rest_weight = self._weights.sum(1, keepdims=True) - self._weights
+        has_rest = (self._weights > 0).sum(1, keepdims=True) > 1
+        without = _divided(rest, np.where(has_rest, rest_weight, 0.0))
+        score = _divided(self._sums.sum(1), self._weights.sum(1))
+        return pseudo_values(self.values, score, without)
+
+    def over(self, counts: Counts) -> Floats:
+        """Weighted means over resampled documents; NaN without a defined one."""
+        times = counts.astype(np.float64)
+        means = _divided(times @ self._sums.T, times @ self._weights.T)
+        return without_noise(means, self.values)
+
+
+class PooledOverDocuments:
+    r"""System score :math:`f(\sum_d c_d)` of counts summed over documents.
+
+    Args:
+        values: losses (systems, documents), NaN where undefined: what one document alone scores.
+        counts: (documents, systems, c), 0 where a document does not take part, as in
+            `reffree.evaluate.columns.GoldBased`.
+        value: counts (…, c) to losses (…,), NaN where undefined.
+        takes_part: (documents,) which documents are part of the sums; all with a count if left out.
+    """
+
+    def __init__(
+        self,
+        values: Floats,
+        counts: Floats,
+        value: Callable[[Floats], Floats],
+        takes_part: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Check shapes."""
+        given = np.asarray(values, dtype=np.float64)
+        check_matrix(given)
+        self._counts = np.asarray(counts, dtype=np.float64)
+        if self._counts.ndim != 3 or self._counts.shape[:2] != given.T.shape:
+            raise InputError(
+                f"counts of shape {self._counts.shape}",
+                expected=f"(documents, systems, c) = ({given.shape[1]}, {given.shape[0]}, c)",
+                remedy="give one row of counts per document and system",
+            )
+        self.values = without_noise(given, given)
+        self._value = value
+        self._takes_part = (
+            (self._counts != 0).any((1, 2)) if takes_part is None else np.asarray(takes_part)
+        )
+
+    @cached_property
+    def contributions(self) -> Floats:
+        """Jackknife pseudo-values of the pooled score; NaN where a document does not take part."""
+        total = self._counts.sum(0)  # (s, c)
+        without = self._value(total - self._counts).T  # (s, d)
+        is_part = np.broadcast_to(self._takes_part, without.shape)
+        return pseudo_values(np.where(is_part, 0.0, np.nan), self._value(total), without)
+
+    def over(self, counts: Counts) -> Floats:
+        """Pooled scores of resampled documents."""
+        n_documents, n_systems, width = self._counts.shape
+        sums = counts.astype(np.float64) @ self._counts.reshape(n_documents, -1)
+        return without_noise(self._value(sums.reshape(-1, n_systems, width)), self.values)
+
+
+def pseudo_values(defined: Floats, score: Floats, without: Floats) -> Floats:
+    r"""Jackknife pseudo-values :math:`n\hat\theta - (n - 1)\hat\theta_{-d}` (Tukey 1958).
+
+    Args:
+        defined: (systems, documents), NaN where a document is left out.
+        score: (systems,) over all documents.
+        without: (systems, documents) score without each document; NaN where that is undefined,
+            and there the pseudo-value is the score itself.
+    """
+    is_defined = ~np.isnan(defined)
+    n = is_defined.sum(1, keepdims=True)
+    whole = np.broadcast_to(score[:, None], without.shape)
+    made = np.where(np.isnan(without), whole, n * whole - (n - 1) * without)
+    return without_noise(np.where(is_defined, made, np.nan), made)
+
+
+def without_noise(scores: Floats, scale: Floats) -> Floats:
+    """Round to `DIGITS` digits of the largest of ``scale``, so that ties do not hang on rounding.
+
+    Two systems with the same segmentations have the same losses, but their sums may differ in the
+    last bit.
+    """
+    largest = np.abs(scale[np.isfinite(scale)]).max(initial=0.0)
+    if largest == 0:
+        return scores
+    lifted = TINY_FACTOR if largest < TINY else 1.0
+    decimals = DIGITS - int(np.ceil(np.log10(largest * lifted)))
+    rounded: Floats = np.round(scores * lifted, decimals) / lifted + 0.0
+    return rounded
+
+
+def check_matrix(values: Floats) -> None:
+    """Refuse anything but a matrix of finite losses and NaN."""
+    if values.ndim != 2 or 0 in values.shape:
+        raise InputError(
+            f"losses of shape {values.shape}",
+            expected="(systems, documents), at least one of each",
+            remedy="give one row per system and one column per document",
+        )
+    if np.isinf(values).any():
+        raise InputError(
+            "an infinite loss",
+            expected="finite losses, NaN where a document is undefined",
+            remedy="leave the document undefined",
+        )
+
+
+def check_weights(weights: Floats, defined: NDArray[np.bool_]) -> None:
+    """Refuse weights that do not fit the values."""
+    if weights.shape != defined.shape:
+        raise InputError(
+            f"weights of shape {weights.shape}",
+            expected=f"{defined.shape}, as the losses have",
+            remedy="give one weight per loss",
+        )
+    if not (weights[defined] > 0).all() or np.isinf(weights[defined]).any():
+        raise InputError(
+            "a weight that is not a positive number",
+            expected="weights of more than 0 wherever there is a loss",
+            remedy="leave a document that counts for nothing undefined (NaN)",
+        )
+
+
+def _divided(numerator: Floats, denominator: Floats) -> Floats:
+    """Divide; NaN where the denominator is 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(denominator > 0, numerator / denominator, np.nan)

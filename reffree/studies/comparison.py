@@ -1,0 +1,289 @@
+"""Which system is better: score once, then compare every pair over documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+
+from reffree.corpus import Corpus
+from reffree.encoders.options import Encoding
+from reffree.encoders.vectors import Vectors
+from reffree.errors import InputError
+from reffree.evaluate.score import score
+from reffree.evaluate.table import CorpusScore, Direction, ScoreTable, badness, rounded
+from reffree.evaluate.weights import filled_weights
+from reffree.progress import Progress, no_progress
+from reffree.scoring.engine import Unsegmented
+from reffree.statistics.significance import SWAPS, Floats, PairedTest, holm, letters, paired_tests
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class RankedSystem:
+    """One system in the ranking of a metric."""
+
+    system: str
+    value: float | None
+    letters: str  # shared with the systems it cannot be told apart from; empty without a value
+    documents: int  # with a score
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "system": self.system,
+            "value": rounded(self.value),
+            "letters": self.letters,
+            "documents": self.documents,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two systems on the documents where both have a score."""
+
+    a: str
+    b: str
+    difference: float | None  # value of a - value of b
+    ci: tuple[float, float] | None
+    p: float | None
+    p_holm: float | None  # corrected for the number of pairs
+    documents: int
+    better: str | None  # a, b, or None: cannot be told apart
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "a": self.a,
+            "b": self.b,
+            "difference": rounded(self.difference),
+            "ci": None if self.ci is None else [rounded(x) for x in self.ci],
+            "p": rounded(self.p),
+            "p_holm": rounded(self.p_holm),
+            "documents": self.documents,
+            "better": self.better,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MetricComparison:
+    """All systems under one metric."""
+
+    direction: Direction
+    ranking: tuple[RankedSystem, ...]  # best first
+    pairs: tuple[Pair, ...]  # in the order of the corpus's systems, the same for every metric
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "direction": self.direction,
+            "ranking": [row.to_dict() for row in self.ranking],
+            "pairs": [pair.to_dict() for pair in self.pairs],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Everything `reffree compare` prints, in one value."""
+
+    signature: str
+    corpus: dict[str, int]
+    alpha: float
+    metrics: dict[str, MetricComparison]
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the structure of the JSON output."""
+        return {
+            "signature": self.signature,
+            "corpus": dict(self.corpus),
+            "alpha": self.alpha,
+            "metrics": {name: metric.to_dict() for name, metric in self.metrics.items()},
+            "notes": list(self.notes),
+        }
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per metric and pair (needs pandas)."""
+        import pandas as pd
+
+        rows = []
+        for name, metric in self.metrics.items():
+            for pair in metric.pairs:
+                row = {"metric": name, **pair.to_dict()}
+                row["ci_low"], row["ci_high"] = row.pop("ci") or (None, None)
+                rows.append(row)
+        return pd.DataFrame(rows)
+
+
+def compare(
+    corpus: Corpus,
+    *,
+    metrics: Sequence[str] | None = None,
+    alpha: float = ALPHA,
+    embeddings: Vectors | None = None,
+    unsegmented: Unsegmented = "neutral",
+    seed: int = 0,
+    short_signature: bool = False,
+    memory: int | None = None,
+    progress: Progress = no_progress,
+    **encoding: Unpack[Encoding],
+) -> Comparison:
+    """Compare all systems of a corpus, and its gold where every document has it, in pairs.
+
+    Documents are the unit: a pair's difference is taken over the documents where both systems
+    have a score, with a bootstrap interval and a permutation test; p-values are corrected (Holm)
+    for the number of pairs of a metric.
+
+    Args:
+        corpus: from `reffree.load`, with at least two systems.
+        metrics: names as for `reffree.score`, with the same default.
+        alpha: two systems are told apart where the corrected p is at most this.
+        embeddings: one array per document, in corpus order or by id, instead of an encoder.
+        unsegmented: what a document without a boundary scores, as in `reffree.score`.
+        seed: of the bootstrap and the permutations.
+        short_signature: abbreviate the signature.
+        memory: bytes that scoring lays out at most, beside vectors; a quarter of those free.
+        progress: called as stages start.
+        **encoding: which encoder, and how: see `EncoderOptions`.
+    """
+    if not 0 < alpha < 1:
+        raise InputError(
+            f"alpha {alpha}", expected="a number between 0 and 1", remedy="use 0.05 if in doubt"
+        )
+    if len(corpus.hypotheses) < 2:
+        listed = ", ".join(map(repr, corpus.hypotheses)) or "none"
+        raise InputError(
+            f"too few systems to compare ({listed})",
+            expected="at least two, gold included where every document has it",
+            remedy='add "systems" to the corpus, or pass --system NAME=FILE',
+            place=corpus.documents[0].place,
+        )
+    table = score(
+        corpus,
+        metrics=metrics,
+        embeddings=embeddings,
+        per_document=True,
+        unsegmented=unsegmented,
+        seed=seed,
+        short_signature=short_signature,
+        memory=memory,
+        progress=progress,
+        **encoding,
+    )
+    return compare_table(table, alpha=alpha, seed=seed)
+
+
+def compare_table(table: ScoreTable, *, alpha: float = ALPHA, seed: int = 0) -> Comparison:
+    """Compare the systems of a score table made with ``per_document=True``."""
+    systems = [row.system for row in table.systems]
+    pairs = list(combinations(range(len(systems)), 2))
+    compared = {}
+    hopeless: dict[str, list[str]] = {}
+    for name in table.metrics:
+        tests = paired_tests(*_by_document(table, name), pairs, np.random.default_rng(seed))
+        compared[name] = _compare_metric(table, name, tests, alpha)
+        if remark := _out_of_reach(tests, alpha):
+            hopeless.setdefault(remark, []).append(name)
+    notes = [
+        f"{name}: the ranking's values come from different documents; every pair is compared on "
+        "the documents where both systems have a score."
+        for name in table.metrics
+        if name in table.incomparable
+    ]
+    for remark, names in hopeless.items():
+        where = "" if len(names) == len(compared) else f"{', '.join(names)}: "
+        notes.append(where + remark)
+    return Comparison(
+        signature=f"{table.signature}|test:paired-permutation({SWAPS})+holm|alpha:{alpha:g}",
+        corpus=dict(table.corpus),
+        alpha=alpha,
+        metrics=compared,
+        notes=(*table.notes, *notes),
+    )
+
+
+def _by_document(table: ScoreTable, metric: str) -> tuple[Floats, Floats]:
+    """Return values and weights (systems, documents), NaN where undefined.
+
+    Losses are linear in raw scores, so the mean of losses is the loss of the mean. They are
+    rounded as in the output: what batching can change must not break a tie. As in the corpus
+    score, a document with a score but no weight counts as much as the system's average one.
+    """
+    if table.documents is None:
+        raise InputError(
+            "a score table without documents",
+            expected="every document's scores",
+            remedy="make it with per_document=True",
+        )
+    system = {row.system: i for i, row in enumerate(table.systems)}
+    document = {id: i for i, id in enumerate(dict.fromkeys(row.id for row in table.documents))}
+    values = np.full((len(system), len(document)), np.nan)
+    weights = np.ones_like(values)
+    for row in table.documents:
+        part = row.metrics[metric]
+        at = system[row.system], document[row.id]
+        value = rounded(part.value)
+        if value is not None:
+            values[at] = value
+        if part.weight is not None:
+            weights[at] = part.weight
+    return values, np.stack([filled_weights(row) for row in weights])
+
+
+def _compare_metric(
+    table: ScoreTable, metric: str, tests: Sequence[PairedTest], alpha: float
+) -> MetricComparison:
+    systems = [row.system for row in table.systems]
+    scores = {row.system: row.metrics[metric] for row in table.systems}
+    direction = scores[systems[0]].direction
+    corrected = iter(holm([test.p for test in tests if test.p is not None]).tolist())
+    pairs = []
+    for (a, b), test in zip(combinations(systems, 2), tests, strict=True):
+        p_holm = None if test.p is None else rounded(next(corrected))
+        better = None
+        if p_holm is not None and p_holm <= alpha and test.difference:
+            better = _better(a, b, test.difference, scores, direction)
+        pairs.append(Pair(a, b, test.difference, test.ci, test.p, p_holm, test.documents, better))
+    values = {system: rounded(score.value) for system, score in scores.items()}
+    scored = {
+        system: badness(value, direction) for system, value in values.items() if value is not None
+    }
+    ranking = sorted(scored, key=scored.__getitem__)
+    groups = letters(ranking, [(pair.a, pair.b) for pair in pairs if pair.better is not None])
+    return MetricComparison(
+        direction=direction,
+        ranking=tuple(
+            RankedSystem(system, values[system], groups.get(system, ""), scores[system].documents)
+            for system in [*ranking, *(system for system in systems if system not in scored)]
+        ),
+        pairs=tuple(pairs),
+    )
+
+
+def _better(
+    a: str, b: str, difference: float, scores: Mapping[str, CorpusScore], direction: Direction
+) -> str:
+    """Which of two systems is better, given that they differ."""
+    if direction == "toward_1":
+        return min(a, b, key=lambda system: abs((scores[system].value or 0.0) - 1))
+    return a if (difference < 0) == (direction == "lower") else b
+
+
+def _out_of_reach(tests: Sequence[PairedTest], alpha: float) -> str | None:
+    """Say it where no difference, however large, could be found."""
+    n_pairs = sum(test.p is not None for test in tests)
+    n_documents = max(test.documents for test in tests)
+    smallest = min(1.0, n_pairs * min(test.smallest_p for test in tests))
+    if not n_pairs or smallest <= alpha:
+        return None
+    return (
+        f"No pair can be told apart at alpha {alpha:g}, however large the difference: with "
+        f"{n_documents} documents and {n_pairs} pairs the smallest corrected p is {smallest:.3g}."
+    )

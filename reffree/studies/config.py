@@ -1,0 +1,303 @@
+"""A study in a YAML file: read strictly, with every field checked before any work begins.
+
+The fields of a step are the keywords of its study's function, with their types and defaults, so
+that file, function and command cannot drift apart.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from reffree.bounds import Seed
+from reffree.encoders.options import EncoderOptions, Encoding
+from reffree.errors import InputError, Place, ReffreeError, shorten
+from reffree.evaluate.metric_set import check_metrics
+from reffree.formats import corpus_names
+from reffree.formats.source import Source
+from reffree.segmenters.gap_scores import parse_scored_method
+from reffree.studies.registry import HOMES, find_study
+from reffree.studies.strength_curves.perturbation_grid import parse_strengths
+
+PER_RUN = ("embeddings", "memory", "progress", "short_signature")
+"""Keywords that a file cannot hold: they belong to the machine or to the caller."""
+
+STRICT = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True, allow_inf_nan=False)
+
+FILE_NAME = re.compile(r"\w[\w .+=,-]*(?<! )")
+MOST_NAME = 200  # bytes, before the ending
+MOST_BITS = 4_096  # of a whole number: no field takes one as large
+
+NAMES: dict[str, Callable[[str], object]] = {
+    "metrics": lambda name: check_metrics([name]),
+    "methods": parse_scored_method,
+    "kinds": lambda name: parse_strengths([name], None),
+}
+"""Fields that hold names with options, and what reads one of them."""
+
+
+class ConfigError(InputError):
+    """A field of a configuration that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One study with all its settings."""
+
+    name: str  # of the results file
+    study: str
+    settings: dict[str, Any]  # keywords of the study's function, all of them
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A whole configuration, every default filled in."""
+
+    name: str
+    corpora: dict[str, str]  # name → file, or the packaged corpus ``demo``
+    steps: tuple[Step, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the resolved file says; reading it gives the same configuration."""
+        return {
+            "name": self.name,
+            "corpora": dict(self.corpora),
+            "studies": [{"name": s.name, "study": s.study, **s.settings} for s in self.steps],
+        }
+
+
+class _File(BaseModel):
+    """The top of a file."""
+
+    model_config = STRICT
+
+    name: str
+    corpora: list[str] | dict[str, str]
+    seed: Seed = 0
+    encoding: dict[str, Any] = {}
+    studies: list[dict[str, Any]] = Field(min_length=1)
+
+
+def load_config(path: Path | str, corpora: Mapping[str, str] | None = None) -> Config:
+    """Read a file; ``corpora`` (name → file) takes the place of those it names.
+
+    Files are looked for relative to the working directory, as on the command line.
+    """
+    place = Place(file=str(path))
+    data = _read_yaml(path, place)
+    if not isinstance(data, dict):
+        raise ConfigError(
+            f"{type(data).__name__} at the top",
+            expected="fields such as name, corpora and studies",
+            remedy="see configs/smoke.yaml",
+            place=place,
+        )
+    top = _validated(_File, data, "", place)
+    named = _named(top.corpora if corpora is None else corpora, place)
+    if not named:
+        raise ConfigError(
+            "no corpora",
+            expected="at least one",
+            remedy="name them under corpora, or pass --corpus NAME=FILE",
+            place=place,
+        )
+    _check_file_name("name", top.name, place)
+    shared = {"seed": top.seed, **top.encoding}
+    steps = [_step(i, step, shared, place) for i, step in enumerate(top.studies)]
+    names = [step.name.casefold() for step in steps]  # one file each, also where case is ignored
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise ConfigError(
+                f"studies.{i}: the name {steps[i].name!r} a second time",
+                expected="a name of its own for every step",
+                remedy="add name: to one of them",
+                place=place,
+            )
+    return Config(top.name, named, tuple(steps))
+
+
+def settings_model(study: str) -> type[BaseModel]:
+    """Return the fields of a study: its function's keywords and those of its encoder."""
+    function = find_study(study)
+    hints = get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY and name not in PER_RUN:
+            fields[name] = (hints[name], parameter.default)
+    defaults = EncoderOptions()
+    for name, hint in get_type_hints(Encoding, include_extras=True).items():
+        fields.setdefault(name, (hint, getattr(defaults, name)))
+    return create_model(study, __config__=STRICT, **fields)
+
+
+def _step(i: int, data: Mapping[str, Any], shared: Mapping[str, Any], place: Place) -> Step:
+    where = f"studies.{i}"
+    own = dict(data)
+    study = own.pop("study", None)
+    if not isinstance(study, str) or study not in HOMES:
+        near = difflib.get_close_matches(str(study), HOMES, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"write study: {next(iter(HOMES))}"
+        raise ConfigError(
+            f"{where}.study: {'nothing' if study is None else _shown(study)}",
+            expected=" or ".join(HOMES),
+            remedy=hint,
+            place=place,
+        )
+    name = own.pop("name", study)
+    _check_file_name(f"{where}.name", name, place)
+    model = settings_model(study)
+    known = {key: value for key, value in shared.items() if key in model.model_fields}
+    unknown = sorted(shared.keys() - known.keys() - Encoding.__annotations__.keys() - {"seed"})
+    if unknown:
+        raise _unknown(f"encoding.{unknown[0]}", unknown[0], Encoding.__annotations__, place)
+    checked = _validated(model, {**known, **own}, where, place)
+    _check_names(checked, where, place)
+    return Step(name, study, checked.model_dump(mode="json"))
+
+
+def _check_file_name(field: str, name: object, place: Place) -> None:
+    """Refuse what cannot be a file's or a folder's name: the results are called by it."""
+    is_name = (
+        isinstance(name, str)
+        and FILE_NAME.fullmatch(name) is not None
+        and len(name.encode(errors="replace")) <= MOST_NAME
+    )
+    if not is_name:
+        raise ConfigError(
+            f"{field}: {_shown(name)}",
+            expected=f"a file's name of at most {MOST_NAME} bytes: letters, digits, spaces and "
+            "- _ . + = , the first a letter, a digit or _",
+            remedy="choose another",
+            place=place,
+        )
+
+
+def _check_names(settings: BaseModel, where: str, place: Place) -> None:
+    """Refuse metrics, methods and kinds of perturbation that do not exist, before any work."""
+    for field, check in NAMES.items():
+        for i, name in enumerate(getattr(settings, field, None) or ()):
+            try:
+                check(name)
+            except ReffreeError as error:
+                raise ConfigError(
+                    f"{where}.{field}.{i}: {shorten(name)!r}",
+                    expected="a name that exists",
+                    remedy=str(error),
+                    place=place,
+                ) from None
+
+
+def _shown(value: object) -> str:
+    """Show any value on one line; one that repeats itself over and over is cut short."""
+    return shorten(reprlib.repr(value))
+
+
+def _named(corpora: Sequence[str] | Mapping[str, str], place: Place) -> dict[str, str]:
+    """Give every corpus a name; its file must be there to be read again."""
+    named = dict(corpora) if isinstance(corpora, Mapping) else corpus_names(corpora)
+    for name, file in named.items():
+        if file in ("", "-") or not name:
+            raise ConfigError(
+                f"corpora: {shorten(name)!r}, read from {shorten(file)!r}",
+                expected="a name and a file",
+                remedy="write the file's path",
+                place=place,
+            )
+    return named
+
+
+def _validated(model: type[Any], data: Mapping[str, Any], where: str, place: Place) -> Any:  # noqa: ANN401  (the model's own type)
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = ".".join(str(part) for part in first["loc"])
+        field = ".".join(filter(None, [where, path]))
+        if first["type"] == "extra_forbidden":
+            raise _unknown(field, str(first["loc"][-1]), model.model_fields, place) from None
+        if first["type"] == "invalid_key":
+            raise _unknown(field, "", model.model_fields, place) from None
+        if first["type"] == "missing":
+            raise ConfigError(
+                f"no field {field!r}", expected="it to be there", remedy="add it", place=place
+            ) from None
+        raise ConfigError(
+            f"{field}: {_shown(first['input'])}",
+            expected=first["msg"].removeprefix("Input should be ").removeprefix("Value error, "),
+            remedy="correct the field",
+            place=place,
+        ) from None
+
+
+def _unknown(
+    field: str, name: str, known: Sequence[str] | Mapping[str, Any], place: Place
+) -> ConfigError:
+    near = difflib.get_close_matches(name, known, n=1)
+    return ConfigError(
+        f"the unknown field {shorten(field)!r}",
+        expected=f"one of {', '.join(known)}",
+        remedy=f"did you mean {near[0]!r}?" if near else "remove it",
+        place=place,
+    )
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML whose every mistake has a place: PyYAML lets some through as errors of Python's own."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: ANN401
+        """Refuse a scalar that is not what its form or tag says, such as 2001-02-30."""
+        if not isinstance(node, yaml.ScalarNode):
+            return super().construct_object(node, deep)
+        kind = node.tag.rpartition(":")[2]
+        try:
+            value = super().construct_object(node, deep)
+        except (ValueError, OverflowError, TypeError, KeyError, AttributeError):
+            raise _mistake(f"{shorten(node.value)!r}, which is no {kind}", node) from None
+        if isinstance(value, int) and value.bit_length() > MOST_BITS:
+            raise _mistake(f"a number of {len(node.value):,} digits", node)
+        return value
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Refuse a key that comes twice, of which PyYAML would silently keep the last."""
+        if not isinstance(node, yaml.MappingNode):
+            raise _mistake("a map that is none", node)
+        seen = set()
+        for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise _mistake("a key that is a list or a map", key_node)
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise _mistake(f"the key {key!r} a second time", key_node)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def _mistake(found: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, found, node.start_mark)
+
+
+def _read_yaml(path: Path | str, place: Place) -> object:
+    text = "\n".join(line for _, line in Source(path).lines())
+    try:
+        return yaml.load(text, _Loader)  # a safe loader
+    except RecursionError:
+        problem, line = "endlessly nested lists or maps", None
+    except yaml.YAMLError as error:
+        problem = getattr(error, "problem", None) or str(error)
+        mark = getattr(error, "problem_mark", None)
+        line = None if mark is None else mark.line + 1
+    raise ConfigError(
+        f"no YAML ({shorten(' '.join(problem.split()), 120)})",
+        expected="fields and their values",
+        remedy="correct it there",
+        place=replace(place, line=line),
+    )

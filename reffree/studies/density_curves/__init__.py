@@ -1,0 +1,1 @@
+"""Density–quality curves of methods that score gaps, and failure modes."""

@@ -1,0 +1,307 @@
+"""Which metrics notice damage to a segmentation: a test of reliability that needs no gold.
+
+The source is perturbed in known ways, and held against random boundaries of the same number. A
+metric that says something about the corpus gives the damaged segmentation the higher loss in more
+than half of the documents; one that rewards the damage in fewer. Where a document's losses are
+equal it counts half.
+
+Half is not all that chance can do: losses move with the number of segments and with their lengths,
+whatever the text says, and damage changes both. So the same segmentations are also scored on the
+document turned: its units in the same order, but begun elsewhere and closed to a ring. Lengths,
+damage and text are then the same, and only the boundaries stand in other places. What is noticed
+there as often is not noticed because of where the boundaries are. Every draw has a turn of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from reffree.corpus import Corpus
+from reffree.evaluate.weights import corpus_mean, filled_weights
+from reffree.perturbation.corpus import perturb
+from reffree.perturbation.kinds import parse_perturbation
+from reffree.scoring.engine import RawScores, Unsegmented, score_documents
+from reffree.scoring.evidence import Reading
+from reffree.scoring.metrics import Metric, spelling
+from reffree.scoring.sag import Sag
+from reffree.seeds import rng_for
+from reffree.segmentation import Segmentation
+from reffree.statistics.resampling import DocumentBootstrap
+from reffree.studies.diagnosis.directions import Floats
+from reffree.studies.diagnosis.near_duplicates import Bools
+
+STRENGTHS: dict[str, tuple[str, ...]] = {
+    "removal": ("0.25", "0.5", "1.0"),
+    "insertion": ("0.25", "0.5", "1.0"),
+    "transposition": ("1", "2", "3"),
+    "replacement": ("0.25", "0.5", "1.0"),
+}
+"""Shares of the boundaries, or the units they move by."""
+
+RANDOM = "random"
+KINDS = (*STRENGTHS, RANDOM)
+DAMAGES = (*((kind, s) for kind, values in STRENGTHS.items() for s in values), (RANDOM, "1.0"))
+
+UNSEGMENTED: Unsegmented = "neutral"
+"""What a document scores without its last boundary: the default of all commands."""
+
+CHANCE = 0.5
+"""Share of documents below which a metric rewards the damage."""
+
+CLEAR = 0.05
+"""Distance from chance below which noticing is of no use, however surely it is there: such a metric
+prefers the damaged one of two segmentations in 45 of 100 documents."""
+
+TIE = 1e-9
+"""Losses nearer than this, relative to their size, are equal: the rest is rounding."""
+
+NOTICES = "notices"
+MISSES = "does not notice"
+PREFERS = "prefers the damage"
+TOO_FEW = "too few documents"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """In which share of documents a metric's loss rises with the damage."""
+
+    share: float | None  # None where no document tells
+    ci: tuple[float, float] | None
+    documents: int  # that tell
+    undefined: int  # damaged, but without a loss before or after
+    turned: float | None  # the same share of turned documents: what is due to lengths alone
+    excess_ci: tuple[float, float] | None  # of the difference, over documents
+
+    @property
+    def verdict(self) -> str:
+        """Whether the metric notices, as far as the intervals support it."""
+        if self.share is None or self.ci is None:
+            return TOO_FEW
+        is_place = self.excess_ci is not None and self.excess_ci[0] > 0
+        if self.ci[0] > CHANCE and self.share >= CHANCE + CLEAR and is_place:
+            return NOTICES
+        if self.ci[1] < CHANCE and self.share <= CHANCE - CLEAR:
+            return PREFERS
+        return MISSES
+
+
+@dataclass(frozen=True, slots=True)
+class Noticing:
+    """One metric on one corpus."""
+
+    damages: dict[tuple[str, str], Share]  # by kind and strength
+    kinds: dict[str, Share]  # all strengths of a kind together
+    overall: Share  # the mean of the kinds
+    gap: float | None  # mean loss of random boundaries minus that of the source
+    gap_ci: tuple[float, float] | None
+
+    @property
+    def verdict(self) -> str:
+        """What it prefers counts most; then whether it notices where boundaries are."""
+        if any(share.verdict == PREFERS for share in self.kinds.values()):
+            return PREFERS
+        return self.overall.verdict
+
+    def kinds_with(self, verdict: str) -> list[str]:
+        """Kinds of damage of that verdict."""
+        return [kind for kind, share in self.kinds.items() if share.verdict == verdict]
+
+    @property
+    def unnoticed(self) -> list[str]:
+        """Kinds of damage it neither notices nor prefers, as far as can be told."""
+        return [*self.kinds_with(MISSES), *self.kinds_with(TOO_FEW)]
+
+    @property
+    def resolution(self) -> float | None:
+        """Half the gap's interval as a part of the gap: smaller differences drown in noise."""
+        if self.gap is None or self.gap_ci is None or self.gap <= 0:
+            return None
+        return (self.gap_ci[1] - self.gap_ci[0]) / 2 / self.gap
+
+
+def damaged(
+    corpus: Corpus, source: str, *, seeds: int, seed: int
+) -> list[tuple[Segmentation, ...]]:
+    """Every damage of every seed, in the order of `DAMAGES` and then seeds."""
+    made = []
+    for kind, strength in DAMAGES:
+        for i in range(seed * seeds, (seed + 1) * seeds):  # another seed shares no draw
+            if kind == RANDOM:
+                made.append(_random(corpus, source, i))
+            else:
+                perturbation = parse_perturbation(f"{kind}:{strength}")
+                made.append(perturb(corpus, perturbation, i, source).segmentations)
+    return made
+
+
+def turned(vectors: NDArray[np.generic], id: str, seed: int) -> NDArray[np.generic]:
+    """Begin a document elsewhere, at least a quarter of it away, and close it to a ring."""
+    n = len(vectors)
+    least = max(1, n // 4)
+    start = int(rng_for(seed, "turned", id).integers(least, n - least + 1)) if n > 1 else 0
+    return np.roll(vectors, -start, axis=0)
+
+
+def notice(
+    corpus: Corpus,
+    vectors: Sequence[NDArray[np.generic]],
+    source: str,
+    metrics: Mapping[str, Metric],
+    *,
+    seeds: int,
+    seed: int,
+    bootstrap: DocumentBootstrap,
+    device: torch.device,
+    memory: int | None,
+    progress: Callable[[int], None],
+) -> dict[str, Noticing]:
+    """Damage the source in every way, with ``seeds`` draws each, and score it."""
+    columns = [corpus.hypotheses[source], *damaged(corpus, source, seeds=seeds, seed=seed)]
+    hypotheses = list(zip(*columns, strict=True))
+    ids = [document.id for document in corpus.documents]
+
+    def losses(
+        documents: Sequence[NDArray[np.generic]],
+        rows: Sequence[tuple[Segmentation, ...]],
+        scored: Mapping[str, Metric],
+        texts: Sequence[Sequence[str]],
+    ) -> dict[str, tuple[Floats, Floats]]:
+        scores = score_documents(
+            documents,
+            rows,
+            list(scored.values()),
+            unsegmented=UNSEGMENTED,
+            device=device,
+            names=ids,
+            readings=[Reading(units) for units in texts],
+            memory=memory,
+            progress=progress,
+        )
+        return {name: _losses(scores[spelling(m)], m) for name, m in scored.items()}
+
+    texts = [document.units for document in corpus]
+    found = losses(vectors, hypotheses, metrics, texts)
+    on_rings = []
+    for i in range(seeds):
+        rings = [turned(x, id, seed * seeds + i) for x, id in zip(vectors, ids, strict=True)]
+        rows = [(row[0], *row[1 + i :: seeds]) for row in hypotheses]
+        turned_texts = [
+            [units[at] for at in turned(np.arange(len(units)), id, seed * seeds + i)]
+            for units, id in zip(texts, ids, strict=True)
+        ]
+        on_rings.append(losses(rings, rows, _for_rings(metrics, seeds), turned_texts))
+    is_changed = np.array([[h != row[0] for h in row[1:]] for row in hypotheses])
+    return {
+        name: _noticing(
+            *found[name],
+            np.stack([each[name][0] for each in on_rings], 2),
+            is_changed,
+            bootstrap,
+        )
+        for name in metrics
+    }
+
+
+def n_scored(seeds: int) -> int:
+    """Hypotheses of each document that `notice` scores."""
+    return 1 + len(DAMAGES) * seeds + (1 + len(DAMAGES)) * seeds
+
+
+def risen(before: Floats, after: Floats) -> Floats:
+    """1 where a loss rises, 0 where it falls, ½ where it stays; NaN where either is undefined."""
+    slack = TIE * np.maximum(1.0, np.maximum(np.abs(before), np.abs(after)))
+    change = after - before
+    return np.where(
+        np.isnan(change), np.nan, 0.5 + 0.5 * np.sign(change) * (np.abs(change) > slack)
+    )
+
+
+def _for_rings(metrics: Mapping[str, Metric], seeds: int) -> dict[str, Metric]:
+    """Share out the shuffles of ``sag`` over the turns: their mean needs no more in all."""
+    return {
+        name: replace(m, shuffles=max(1, m.shuffles // seeds)) if isinstance(m, Sag) else m
+        for name, m in metrics.items()
+    }
+
+
+def _losses(scores: RawScores, metric: Metric) -> tuple[Floats, Floats]:
+    """Losses (d, hypotheses), and what each document counts for under the first hypothesis."""
+    raw = np.stack([row.cpu().numpy() for row in scores.documents])
+    losses: Floats = metric.orientation.offset + metric.orientation.slope * raw
+    return losses, filled_weights(np.array([float(row[0]) for row in scores.weights]))
+
+
+def _noticing(
+    losses: Floats,
+    weights: Floats,
+    on_rings: Floats,
+    is_changed: Bools,
+    bootstrap: DocumentBootstrap,
+) -> Noticing:
+    """Count; losses are (d, 1 + damages * seeds), those on rings (d, 1 + damages, seeds)."""
+    seeds = on_rings.shape[2]
+    shape = (len(losses), len(DAMAGES), seeds)
+    changed = is_changed.reshape(shape)
+    rises = risen(losses[:, :1], losses[:, 1:]).reshape(shape)
+    told, by_chance = (
+        _mean(np.where(changed, each, np.nan), 2)
+        for each in (rises, risen(on_rings[:, :1], on_rings[:, 1:]))
+    )  # (d, damages)
+    was_damaged: Bools = np.any(changed, axis=2)
+
+    def share(chosen: Sequence[Sequence[int]]) -> Share:
+        """Mean over kinds of the mean over a kind's damages."""
+        values, chance = (
+            _mean(np.stack([_mean(x[:, kind], 1) for kind in chosen], 1), 1)
+            for x in (told, by_chance)
+        )
+        touched = np.any(was_damaged[:, [j for kind in chosen for j in kind]], axis=1)
+        defined = ~np.isnan(values)
+        noticed, turned, excess = (
+            corpus_mean(x, np.ones_like(x)) for x in (values, chance, values - chance)
+        )
+        return Share(
+            share=noticed,
+            ci=bootstrap.interval(noticed, values),
+            documents=int(defined.sum()),
+            undefined=int((touched & ~defined).sum()),
+            turned=turned,
+            excess_ci=bootstrap.interval(excess, values - chance),
+        )
+
+    at = {kind: [j for j, damage in enumerate(DAMAGES) if damage[0] == kind] for kind in KINDS}
+    first = 1 + at[RANDOM][0] * seeds
+    gaps = _mean(losses[:, first : first + seeds], 1) - losses[:, 0]
+    gap = corpus_mean(gaps, weights)
+    return Noticing(
+        damages={damage: share([[j]]) for j, damage in enumerate(DAMAGES)},
+        kinds={kind: share([at[kind]]) for kind in KINDS},
+        overall=share(list(at.values())),
+        gap=gap,
+        gap_ci=bootstrap.interval(gap, gaps, weights),
+    )
+
+
+def _mean(values: Floats, axis: int) -> Floats:
+    """Mean over the defined values, NaN without any."""
+    defined = ~np.isnan(values)
+    total, number = np.where(defined, values, 0.0).sum(axis), defined.sum(axis)
+    means: Floats = np.full(total.shape, np.nan)
+    np.divide(total, number, out=means, where=number > 0)
+    return means
+
+
+def _random(corpus: Corpus, source: str, seed: int) -> tuple[Segmentation, ...]:
+    """As many boundaries as the source has in each document, any set of gaps equally likely."""
+    made = []
+    for document, segmentation in zip(corpus, corpus.hypotheses[source], strict=True):
+        n = segmentation.n_units
+        rng = rng_for(seed, source, RANDOM, document.id)
+        gaps = rng.permutation(n - 1)[: len(segmentation) - 1] + 1
+        made.append(Segmentation.from_boundaries(gaps.tolist(), n))
+    return tuple(made)

@@ -1,0 +1,1 @@
+"""The correlation study under several encoders, with their speed and agreement."""

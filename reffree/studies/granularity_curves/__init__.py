@@ -1,0 +1,1 @@
+"""Expected errors along the assumed number of segments."""

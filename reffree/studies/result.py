@@ -1,0 +1,246 @@
+"""What every study returns: a question, an answer, tables, and the settings behind them.
+
+A result is plain values all the way down, so that its JSON can be read back and rendered again, as
+a table in the terminal or as a page, without the corpus and without the models.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from reffree.errors import InputError, Place, UnknownNameError, shorten
+from reffree.evaluate.table import rounded
+from reffree.formats.source import Source
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT = 1
+"""Raised whenever results written before could be misread."""
+
+MOST = 10**15
+"""No number of a result is larger, bytes included; sums and quotients of them are finite."""
+
+Kind = Literal["text", "count", "number", "share", "p", "interval"]
+Value = str | int | float | None | list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of a table: how it is called, what its values are, how they are shown."""
+
+    name: str
+    label: str
+    kind: Kind = "number"
+    interval: str | None = None  # the column of kind interval that goes with this one
+    best: Literal["low", "high"] | None = None  # which values of the column to point out
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of plain values; undefined is None.
+
+    Tables that are not ``shown`` hold the data of charts: a row per observation.
+    """
+
+    name: str
+    title: str
+    fields: tuple[Field, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    shown: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        title: str,
+        fields: Sequence[Field],
+        rows: Sequence[Mapping[str, Any]],
+        *,
+        shown: bool = True,
+    ) -> Table:
+        """Make a table of mappings, with numbers rounded as everywhere and NaN as None."""
+        cells = tuple(tuple(_plain(row.get(f.name)) for f in fields) for row in rows)
+        return cls(name, title, tuple(fields), cells, shown)
+
+    def column(self, name: str) -> list[Value]:
+        """Values of one column."""
+        names = [each.name for each in self.fields]
+        if name not in names:
+            raise UnknownNameError("column", name, names)
+        return [row[names.index(name)] for row in self.rows]
+
+    def records(self) -> list[dict[str, Value]]:
+        """Rows as mappings from column name to value."""
+        return [
+            {each.name: value for each, value in zip(self.fields, row, strict=True)}
+            for row in self.rows
+        ]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the table as a data frame (needs pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame(self.records(), columns=[each.name for each in self.fields])
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A document's units and the masses of every system on it, for the reader's own eyes."""
+
+    corpus: str
+    id: str
+    units: tuple[str, ...]
+    systems: dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class StudyResult:
+    """Everything a study found, and everything needed to repeat it."""
+
+    study: str
+    question: str
+    answer: tuple[str, ...]  # sentences, the most important one first
+    tables: tuple[Table, ...]
+    signature: str
+    settings: dict[str, Any]
+    corpora: tuple[dict[str, Any], ...]  # name, documents, units, dropped_units, …
+    notes: tuple[str, ...] = ()
+    reading: dict[str, str] = field(default_factory=dict)  # metric or column → how to read it
+    texts: tuple[Text, ...] = ()
+
+    def table(self, name: str) -> Table:
+        """Return the table of that name."""
+        for table in self.tables:
+            if table.name == name:
+                return table
+        raise UnknownNameError("table", name, [table.name for table in self.tables])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the structure of the JSON output."""
+        return {
+            "reffree_study": FORMAT,
+            "study": self.study,
+            "question": self.question,
+            "answer": list(self.answer),
+            "signature": self.signature,
+            "settings": self.settings,
+            "corpora": [dict(corpus) for corpus in self.corpora],
+            "tables": [
+                {
+                    "name": table.name,
+                    "title": table.title,
+                    "shown": table.shown,
+                    "fields": [asdict(each) for each in table.fields],
+                    "rows": [list(row) for row in table.rows],
+                }
+                for table in self.tables
+            ],
+            "notes": list(self.notes),
+            "reading": dict(self.reading),
+            "texts": [
+                {**asdict(t), "systems": {name: list(m) for name, m in t.systems.items()}}
+                for t in self.texts
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], place: Place | None = None) -> StudyResult:
+        """Read what `to_dict` wrote; refuse anything else with a sentence."""
+        if not isinstance(data, Mapping) or data.get("reffree_study") != FORMAT:
+            found = data.get("reffree_study") if isinstance(data, Mapping) else type(data).__name__
+            raise InputError(
+                "no results of a study" if found is None else f"results of another form ({found})",
+                expected=f"JSON written by a study of reffree, form {FORMAT}",
+                remedy="make it with reffree correlate … -o results.json, or reffree run",
+                place=place,
+            )
+        try:
+            result = _reader().validate_python(data)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise _damaged(f"{where}: {shorten(first['msg'])}", place) from None
+        return replace(result, tables=tuple(_checked(each, place) for each in result.tables))
+
+
+def load_result(path: Path | str) -> StudyResult:
+    """Read a study's results from the JSON file it was written to."""
+    place = Place(file=str(path))
+    try:
+        data = Source(path).json
+    except InputError as error:
+        raise InputError(
+            error.found,
+            expected="results of a study, as JSON",
+            remedy="check the path, or make it with reffree correlate … -o results.json",
+            place=error.place,
+        ) from None
+    return StudyResult.from_dict(cast(Mapping[str, Any], data), place)
+
+
+@cache
+def _reader() -> TypeAdapter[StudyResult]:
+    """Return what holds JSON against the fields of the dataclass."""
+    return TypeAdapter(StudyResult)
+
+
+def _plain(value: object) -> Value:
+    """Round numbers; NaN and NumPy's types become what JSON knows."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, Sequence):
+        return [float(rounded(float(x)) or 0.0) for x in value]
+    number = float(value)  # type: ignore[arg-type]
+    if math.isnan(number):
+        return None
+    if isinstance(value, int) or (number.is_integer() and "int" in type(value).__name__):
+        return int(number)
+    return rounded(number)
+
+
+def _checked(table: Table, place: Place | None) -> Table:
+    """Hold the cells of a table that was read against its header; return them rounded, as made."""
+    names = [each.name for each in table.fields]
+    intervals = {each.name for each in table.fields if each.kind == "interval"}
+    named = {each.interval for each in table.fields} - {None}
+    if len(set(names)) < len(names) or not named <= intervals:
+        raise _damaged(f"the header of table {shorten(table.name)!r}", place)
+    rows = []
+    for i, row in enumerate(table.rows):
+        fits = len(row) == len(names) and all(map(_is_of_kind, row, table.fields))
+        if not fits:
+            raise _damaged(f"row {i + 1} of table {shorten(table.name)!r}", place)
+        rows.append(tuple(map(_plain, row)))
+    return replace(table, rows=tuple(rows))
+
+
+def _is_of_kind(value: Value, field: Field) -> bool:
+    """Whether a cell is what its column holds; undefined is None in any."""
+    if value is None:
+        return True
+    if isinstance(value, list):
+        return field.kind == "interval" and len(value) == 2 and all(map(_is_small, value))
+    if isinstance(value, str):
+        return field.kind == "text"
+    return field.kind not in ("text", "interval") and _is_small(value)
+
+
+def _is_small(number: float) -> bool:
+    return abs(number) <= MOST
+
+
+def _damaged(found: str, place: Place | None) -> InputError:
+    return InputError(
+        f"damaged results ({found})",
+        expected="what reffree wrote, unchanged",
+        remedy="run the study again",
+        place=place,
+    )

@@ -1,0 +1,129 @@
+"""Run a configuration step by step, keeping what is finished, so that it can go on after a stop."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import yaml
+
+from reffree.atomic import make_folder, write_file
+from reffree.corpus import Corpus
+from reffree.errors import InputError
+from reffree.formats import load
+from reffree.formats.source import Source
+from reffree.progress import Progress, no_progress
+from reffree.studies.config import Config, Step
+from reffree.studies.registry import find_study
+from reffree.studies.result import StudyResult, load_result
+
+PACKAGED = "demo"
+"""The corpus that ships with reffree, wherever a configuration names it."""
+
+RESOLVED = "config.yaml"
+FINISHED = ".finished.json"
+"""The ledger of finished steps, under a name that no step can have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A step's result and where it is."""
+
+    step: Step
+    path: Path
+    result: StudyResult
+    is_new: bool  # computed now, rather than found
+
+
+def run_config(
+    config: Config,
+    folder: Path,
+    *,
+    fresh: bool = False,
+    memory: int | None = None,
+    progress: Progress = no_progress,
+    write: Callable[[StudyResult], str],
+    on_step: Callable[[Finished], None] = lambda finished: None,
+) -> list[Finished]:
+    """Run all steps; results, and the configuration with every default, go into a folder.
+
+    A step whose results are there, from the same settings, the same files and the same version of
+    reffree, is not run again unless ``fresh``. ``write`` makes the text of a results file.
+    """
+    corpora, contents = _read_corpora(config.corpora)
+    make_folder(folder)
+    resolved = yaml.safe_dump(config.to_dict(), sort_keys=False, allow_unicode=True)
+    write_file(folder / RESOLVED, [resolved])
+    ledger = {} if fresh else _ledger(folder / FINISHED)
+    done = []
+    for step in config.steps:
+        path = folder / f"{step.name}.json"
+        print_of_step = _fingerprint(step, contents)
+        kept = _kept(path) if ledger.get(step.name) == print_of_step else None
+        if kept is not None:
+            result = kept
+        else:
+            result = find_study(step.study)(
+                corpora, memory=memory, progress=progress, **step.settings
+            )
+            write_file(path, [write(result)])
+            ledger[step.name] = print_of_step
+            write_file(folder / FINISHED, [json.dumps(ledger, indent=1) + "\n"])
+        done.append(Finished(step, path, result, is_new=kept is None))
+        on_step(done[-1])
+    return done
+
+
+def _read_corpora(named: Mapping[str, str]) -> tuple[dict[str, Corpus], dict[str, str]]:
+    """Corpora by name, and hashes of their files."""
+    corpora, contents = {}, {}
+    for name, file in named.items():
+        if file == PACKAGED and not Path(file).exists():
+            with as_file(files("reffree") / "data" / "demo.jsonl") as path:
+                corpora[name], contents[name] = load(path), _hash(path)
+        else:
+            corpora[name] = load(file)
+            contents[name] = _hash(Path(file))
+    return corpora, contents
+
+
+def _hash(path: Path) -> str:
+    """Hash a file, or all files of a folder."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if part.is_file():
+            digest.update(part.name.encode())
+            digest.update(part.read_bytes())
+    return digest.hexdigest()
+
+
+def _fingerprint(step: Step, contents: Mapping[str, str]) -> str:
+    """Everything a step's results depend on."""
+    text = json.dumps(
+        [step.study, step.settings, dict(contents), version("reffree")],
+        sort_keys=True,
+        default=str,
+    )
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _kept(path: Path) -> StudyResult | None:
+    """Read a finished step's result; None where it is gone or damaged, and has to be made again."""
+    try:
+        return load_result(path)
+    except InputError:
+        return None
+
+
+def _ledger(path: Path) -> dict[str, str]:
+    """Which steps are finished; none where nothing, or nothing readable, says so."""
+    try:
+        found = Source(path).json
+    except InputError:
+        return {}
+    return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}

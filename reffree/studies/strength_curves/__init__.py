@@ -1,0 +1,1 @@
+"""Metrics against the strength of a perturbation."""

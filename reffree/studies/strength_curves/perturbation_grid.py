@@ -1,0 +1,125 @@
+"""Every kind, strength and seed of a perturbation as a system of one corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reffree.corpus import GOLD, Corpus
+from reffree.errors import InputError, OptionError, UnknownNameError
+from reffree.perturbation.corpus import perturb
+from reffree.perturbation.edits import Edits
+from reffree.perturbation.kinds import PERTURBATIONS, parse_perturbation
+from reffree.progress import Progress, no_progress
+from reffree.segmentation import Segmentation
+
+Strength = int | float
+
+STRENGTHS: tuple[Strength, ...] = tuple(range(1, 10))
+"""Of Ghinassi et al. (2024), Figures 2 and 3, as their released code has it: 0 (gold) to 9."""
+
+SHARES: tuple[Strength, ...] = tuple(i / 10 for i in range(1, 11))
+"""For mixtures, which have no strength in boundaries or units."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """What one strength did, over all documents and seeds."""
+
+    strength: Strength
+    done: int  # edits
+    not_done: int  # asked for, but there was no boundary or no place left
+    unsegmented: float  # documents without a boundary, mean over seeds
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """A corpus with the source and all its perturbations as systems, and where they are."""
+
+    corpus: Corpus
+    strengths: dict[str, tuple[Strength, ...]]  # by kind, the unperturbed source (0) first
+    at: dict[str, NDArray[np.intp]]  # by kind: (seeds, strengths) numbers of systems
+    rungs: dict[str, tuple[Rung, ...]]  # by kind, without the source
+
+
+def parse_strengths(
+    kinds: Sequence[str], strengths: Sequence[Strength] | None
+) -> dict[str, tuple[Strength, ...]]:
+    """Check kinds and strengths; return the strengths of each kind in order, without 0.
+
+    Whole numbers count boundaries (units for transposition), numbers with a point are shares. One
+    curve has one or the other.
+    """
+    made: dict[str, tuple[Strength, ...]] = {}
+    for kind in kinds:
+        if kind not in PERTURBATIONS:
+            raise UnknownNameError("perturbation", kind, PERTURBATIONS)
+        default = STRENGTHS if PERTURBATIONS[kind].whole != "share" else SHARES
+        wanted = sorted({s for s in (default if strengths is None else strengths) if s != 0})
+        for strength in wanted:
+            parse_perturbation(f"{kind}:{strength}")
+        if len({isinstance(strength, float) for strength in wanted}) != 1:
+            found = "whole numbers and shares" if wanted else "no strength above 0"
+            raise OptionError(
+                f"{found} as strengths",
+                expected="whole numbers (boundaries or units) or shares (with a point)",
+                remedy="write 1 2 3 or 0.1 0.2 0.3",
+            )
+        made[kind] = tuple(wanted)
+    if not made:
+        raise InputError(
+            "no perturbation", expected="at least one kind", remedy="leave kinds out for both"
+        )
+    return made
+
+
+def build_ladder(
+    corpus: Corpus,
+    strengths: Mapping[str, Sequence[Strength]],
+    seeds: Sequence[int],
+    source: str = GOLD,
+    progress: Progress = no_progress,
+) -> Ladder:
+    """Perturb gold, or the system ``source``, with every kind, strength and seed.
+
+    Seeds and names are those of `perturb`: any step can be made again on its own.
+    """
+    systems: dict[str, tuple[Segmentation, ...]] = {}
+    offset = int(corpus.has_gold)  # gold is the first system wherever it is complete
+    if source != GOLD:
+        if source not in corpus.hypotheses:
+            raise UnknownNameError("system", source, corpus.hypotheses)
+        systems[source] = corpus.hypotheses[source]
+    place = offset if source != GOLD else 0
+    at: dict[str, NDArray[np.intp]] = {}
+    rungs: dict[str, tuple[Rung, ...]] = {}
+    total = len(seeds) * sum(map(len, strengths.values()))
+    with progress("Perturbing", total) as advance:
+        for kind, wanted in strengths.items():
+            places = np.full((len(seeds), len(wanted) + 1), place, dtype=np.intp)
+            climbed = []
+            for j, strength in enumerate(wanted):
+                done = not_done = bare = 0
+                for i, seed in enumerate(seeds):
+                    made = perturb(corpus, parse_perturbation(f"{kind}:{strength}"), seed, source)
+                    places[i, j + 1] = offset + len(systems)
+                    systems[f"{made.name} seed {seed}"] = made.segmentations
+                    done += _total(made.done)
+                    not_done += _total(made.not_done)
+                    bare += sum(len(each) == 1 for each in made.segmentations)
+                    advance(1)
+                climbed.append(Rung(strength, done, not_done, bare / len(seeds)))
+            at[kind], rungs[kind] = places, tuple(climbed)
+    documents = tuple(
+        replace(document, systems={name: made[d] for name, made in systems.items()})
+        for d, document in enumerate(corpus.documents)
+    )
+    steps = {kind: (0, *wanted) for kind, wanted in strengths.items()}
+    return Ladder(replace(corpus, documents=documents), steps, at, rungs)
+
+
+def _total(edits: Edits) -> int:
+    return edits.removed + edits.inserted + edits.moved

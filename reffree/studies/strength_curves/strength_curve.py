@@ -1,0 +1,135 @@
+"""How one metric's loss goes with the strength of a perturbation: curve, tests, documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reffree.seeds import rng_for
+from reffree.statistics.coefficients import correlation
+from reffree.statistics.curves import Band, band, min_max, monotonicity
+from reffree.statistics.intervals import percentile_interval
+from reffree.statistics.resampling import MIN_DOCUMENTS
+from reffree.statistics.scores import Counts, Floats, MetricScores
+from reffree.statistics.significance import holm, paired_tests
+
+ALPHA = 0.05
+
+EQUAL = 1e-9
+"""Relative to the largest loss: a document's curve falls only by more than that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rising:
+    """One metric under one kind of perturbation; the first strength is none at all."""
+
+    raw: Band  # of the losses
+    scaled: Band  # the same, mapped so that the mean curve goes from 0 (best) to 1 (worst)
+    rho: float | None  # Spearman of loss with strength, of the mean curve
+    ci: tuple[float, float] | None  # 95 % over documents
+    rho_seeds: float | None  # mean over the seeds' own curves
+    rho_documents: float | None  # mean over the documents' own curves
+    monotone: float | None  # share of documents whose own curve rises and never falls
+    documents: int  # whose own curve has at least three losses and is not constant
+    fewest: int  # documents behind the point of the curve that has the fewest
+    most: int
+    first: int | None  # number of the first strength that is worse than none
+    out_of_reach: bool  # too few documents for any strength to be found worse
+
+
+def rising(
+    scores: MetricScores,
+    at: NDArray[np.intp],
+    strengths: Floats,
+    counts: Counts,
+    seed: int,
+) -> Rising:
+    r"""Describe the curve of systems ``at`` (seeds, strengths) with ``strengths``, 0 first.
+
+    The curve is the mean over seeds of the systems' losses. Its Spearman correlation with strength
+    has an interval over documents (cluster bootstrap, ``counts``). A document's own curve is its
+    mean loss over seeds, at each strength. The first strength that is worse is the smallest at
+    which the documents' mean losses over seeds exceed the unperturbed ones in the paired
+    permutation test, p corrected for the number of strengths (Holm) and at most `ALPHA`.
+    """
+    n_documents = scores.values.shape[1]
+    curves = scores.over(np.ones((1, n_documents)))[0][at]  # (seeds, k)
+    raw = band(curves)
+    summary = monotonicity(strengths, curves)
+    by_document = mean_defined(scores.values[at], 0).T  # (documents, k)
+    own = correlation(strengths, by_document, "spearman")  # (documents,)
+    has_own = ~np.isnan(own)
+    behind = (~np.isnan(by_document)).sum(0)
+    first, out_of_reach = _first_worse(scores, at, seed)
+    return Rising(
+        raw=raw,
+        scaled=_scaled(raw),
+        rho=summary.value,
+        ci=_interval(summary.value, scores, at, strengths, counts),
+        rho_seeds=summary.mean,
+        rho_documents=float(own[has_own].mean()) if has_own.any() else None,
+        monotone=float(_never_falls(by_document[has_own]).mean()) if has_own.any() else None,
+        documents=int(has_own.sum()),
+        fewest=int(behind.min()),
+        most=int(behind.max()),
+        first=first,
+        out_of_reach=out_of_reach,
+    )
+
+
+def mean_defined(values: Floats, axis: int) -> Floats:
+    """Mean along an axis without NaN; NaN where there is nothing else."""
+    defined = ~np.isnan(values)
+    n = defined.sum(axis)
+    total = np.where(defined, values, 0.0).sum(axis)
+    means: Floats = np.divide(total, n, out=np.full(total.shape, np.nan), where=n > 0)
+    return means
+
+
+def _scaled(raw: Band) -> Band:
+    """Map the mean curve onto [0, 1] and its band alike; the band may reach beyond."""
+    best = np.fmin.reduce(raw.mean)
+    span = np.fmax.reduce(raw.mean) - best
+    factor = 1 / span if span > 0 else np.nan
+    low, high = ((bound - best) * factor for bound in (raw.low, raw.high))
+    return Band(min_max(raw.mean), low, high, raw.n_seeds)
+
+
+def _interval(
+    rho: float | None,
+    scores: MetricScores,
+    at: NDArray[np.intp],
+    strengths: Floats,
+    counts: Counts,
+) -> tuple[float, float] | None:
+    """95 % of the curve's coefficient over resampled documents; None where that means nothing."""
+    if rho is None or (~np.isnan(scores.values[at[0, 0]])).sum() < MIN_DOCUMENTS:
+        return None
+    curves = mean_defined(scores.over(counts)[:, at], 1)  # (r, k)
+    return percentile_interval(rho, correlation(strengths, curves, "spearman"))
+
+
+def _never_falls(curves: Floats) -> NDArray[np.bool_]:
+    """Which curves (documents, k) never fall below what they had reached, NaN left out."""
+    slack = EQUAL * np.fmax.reduce(np.abs(curves), axis=None)
+    falls: NDArray[np.bool_] = (curves < np.fmax.accumulate(curves, axis=1) - slack).any(1)
+    return ~falls
+
+
+def _first_worse(scores: MetricScores, at: NDArray[np.intp], seed: int) -> tuple[int | None, bool]:
+    """Return the number of the first strength whose losses exceed the unperturbed ones."""
+    losses = mean_defined(scores.contributions[at], 0)  # (k, documents)
+    pairs = [(j, 0) for j in range(1, len(losses))]
+    rng = rng_for(seed, "first worse")
+    tests = paired_tests(losses, np.ones_like(losses), pairs, rng)
+    tested = [(j, test) for (j, _), test in zip(pairs, tests, strict=True) if test.p is not None]
+    if not tested:
+        return None, True
+    corrected = holm([test.p or 0.0 for _, test in tested])
+    out_of_reach = len(tested) * min(test.smallest_p for _, test in tested) > ALPHA
+    for (j, test), p in zip(tested, corrected, strict=True):
+        if p <= ALPHA and (test.difference or 0.0) > 0:
+            return j, False
+    return None, out_of_reach

@@ -1,0 +1,684 @@
+"""Batches made ready ahead, budgets that fit into memory, and backends held against torch."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import threading
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from torch._dynamo.exc import TorchDynamoException
+from torch._dynamo.utils import counters
+
+import reffree
+from reffree.encoders.backends import running
+from reffree.encoders.backends.choosing import chosen_backend
+from reffree.encoders.backends.probe import (
+    PROBE,
+    cosine_deviation,
+    rounded_up,
+    vector_deviation,
+)
+from reffree.encoders.base import Encoded
+from reffree.encoders.batching import plan_batches
+from reffree.encoders.cache import EmbeddingCache, cache_files
+from reffree.encoders.cache.graphs import graphs, remove_graphs
+from reffree.encoders.models import find_model
+from reffree.encoders.open import open_encoder
+from reffree.encoders.options import EncoderOptions, ModelSettings
+from reffree.encoders.packages import is_installed
+from reffree.encoders.pipeline import ahead, planned
+from reffree.encoders.remembered import budget_path, recall, recalled_budget, remember
+from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
+from reffree.encoders.tokenising import BagsOfTokens, PreparedByModel, TokenisedOnce, tokeniser_of
+from reffree.encoders.workers import Share, share_threads, side_by_side
+from reffree.errors import CacheError, EncoderError, OptionError
+from reffree.evaluate.signature import Signature
+from tests import checkpoints
+from tests.checkpoints import CONFIGS, WORDS, save_checkpoint
+
+CPU = torch.device("cpu")
+TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
+HAS_ONNX = all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime")))
+HAS_OPENVINO = all(map(importlib.util.find_spec, ("onnx", "onnxscript", "openvino")))
+needs_onnx = pytest.mark.skipif(not HAS_ONNX, reason="the extra reffree[onnx] is not installed")
+needs_compiler = pytest.mark.skipif(
+    not shutil.which(os.environ.get("CXX", "g++")), reason="torch.compile finds no C++ compiler"
+)
+needs_openvino = pytest.mark.skipif(
+    not HAS_OPENVINO, reason="the extra reffree[openvino] is not installed"
+)
+
+
+def encode(encoder, texts):
+    rows = {}
+    for encoded in encoder.stream(texts):
+        assert not rows.keys() & set(encoded.positions)
+        rows |= dict(zip(encoded.positions, encoded.vectors, strict=True))
+    return np.stack([rows[i] for i in range(len(texts))])
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory):
+    """Folders of tiny models, each made once."""
+    root = tmp_path_factory.mktemp("checkpoints")
+
+    def made(architecture, **options):
+        name = "-".join([architecture, *(f"{k}={v}" for k, v in options.items())])
+        if not (root / name).exists():
+            save_checkpoint(architecture, root / name, **options)
+        return root / name
+
+    return made
+
+
+def opened(folder, *, kept=None, backend="torch", batch_tokens=None, **settings):
+    model = find_model(str(folder), settings=ModelSettings(**settings))
+    return SentenceTransformerEncoder(model, CPU, batch_tokens, backend=backend, kept=kept)
+
+
+# Tokenised once.
+
+
+@pytest.mark.parametrize("padding_side", ["left", "right"])
+@pytest.mark.parametrize("prompt", ["", "the honey "])
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_features_are_those_the_model_makes_itself(checkpoint, architecture, prompt, padding_side):
+    encoder = opened(checkpoint(architecture, padding_side=padding_side), prompt=prompt)
+    model = encoder._model
+    model.tokenizer.padding_side = padding_side  # plain ones are read with padding on the right
+    once = tokeniser_of(model, encoder.spec)
+    assert isinstance(once, TokenisedOnce)
+    expected = model.preprocess(TEXTS, prompt=prompt)
+    reads = once.read(range(len(TEXTS)), TEXTS)
+    found = once.collate(reads)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert (
+            torch.equal(found[name], value)
+            if isinstance(value, torch.Tensor)
+            else (found[name] == value)
+        )
+    specials = len(once.read([0], [""])[0].content["input_ids"]) - len(prompt.split())
+    words = [len((prompt + text).split()) + specials for text in TEXTS]
+    assert [read.tokens for read in reads] == words
+    assert [read.length for read in reads] == [min(count, 32) for count in words]
+
+
+@pytest.mark.skipif(not is_installed("wordllama"), reason="reffree[wordllama] is not installed")
+@pytest.mark.parametrize("prompt", ["", "the honey "])
+def test_bags_of_tokens_are_those_the_model_makes_itself(prompt):
+    encoder = opened("wordllama", prompt=prompt)
+    once = tokeniser_of(encoder._model, encoder.spec)
+    assert isinstance(once, BagsOfTokens)
+    texts = [*PROBE, "", "a", "\u3000 \n", "ﷺ🐝"]
+    reads = once.read(range(len(texts)), texts)
+    found, expected = once.collate(reads), encoder._model.preprocess(texts, prompt=prompt)
+    assert found.keys() == expected.keys() == {"input_ids", "offsets"}
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    assert [read.tokens for read in reads] == [read.length for read in reads]
+    assert sum(read.length for read in reads) == len(found["input_ids"])
+    plain = encoder._model.encode(list(PROBE), prompt=prompt)
+    assert_allclose(encode(encoder, list(PROBE)), plain, atol=1e-6)
+
+
+@pytest.mark.parametrize("prompt", ["", "the honey "])
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_batches_equal_texts_alone(checkpoint, architecture, prompt):
+    encoder = opened(checkpoint(architecture), prompt=prompt)
+    alone = np.concatenate([encode(encoder, [text]) for text in TEXTS])
+    for limits in ((1, None), (40, None), (64, 20), (4096, None)):
+        encoder.batch_tokens, encoder.enough = limits
+        assert_allclose(encode(encoder, TEXTS), alone, atol=1e-5, rtol=1e-5)
+
+
+def test_minilm_batches_equal_sentence_transformers(checkpoint):
+    encoder = opened("minilm")
+    texts = [*PROBE[::6], "word " * 400]
+    expected = encoder._model.encode(texts, batch_size=32, show_progress_bar=False)
+    assert_allclose(encode(encoder, texts), expected, atol=1e-5)
+    assert isinstance(encoder._tokeniser, TokenisedOnce)
+
+
+def test_models_that_ask_more_of_their_tokenizer_make_their_own_features(checkpoint):
+    """Such as another maximum length in the model's folder: what is tried at loading differs."""
+    encoder = opened(checkpoint("roberta"))
+    other = replace(encoder.spec, max_length=12)
+    assert isinstance(tokeniser_of(encoder._model, other), PreparedByModel)
+    encoder._model[0].processing_kwargs = {"text": {"add_special_tokens": False}}
+    own = tokeniser_of(encoder._model, encoder.spec)
+    assert isinstance(own, PreparedByModel)
+    assert own.collate(own.read([0], ["the bees"]))["input_ids"].shape == (1, 2)
+
+
+class Lengths:
+    """Stands for a tokenizer: a text is as long as its number says."""
+
+    def read(self, positions, texts):
+        from reffree.encoders.tokenising import Read
+
+        return [Read(p, len(t), len(t), t) for p, t in zip(positions, texts, strict=True)]
+
+    def collate(self, reads):
+        return {"texts": [read.content for read in reads]}
+
+
+@given(st.lists(st.integers(0, 30), max_size=80), st.integers(1, 90), st.integers(1, 20))
+def test_windows_lose_no_text_and_fill_batches(lengths, budget, window):
+    texts = ["x" * n for n in lengths]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reffree.encoders.pipeline.TOKENISED_AT_ONCE", window)
+        batches = list(planned(texts, Lengths(), lambda: (budget, None)))
+    assert sorted(r.position for b in batches for r in b.reads) == list(range(len(texts)))
+    assert all(len(b.reads) == 1 or b.size <= budget for b in batches)
+    # As if all had been planned at once: characters sort these texts as tokens do.
+    found = [[len(r.content) for r in b.reads] for b in batches]
+    assert found == [[lengths[i] for i in plan] for plan in plan_batches(lengths, budget)]
+
+
+@given(st.lists(st.integers(0, 40), max_size=60), st.integers(1, 99), st.integers(1, 60))
+def test_enough_tokens_take_no_padding(lengths, budget, enough):
+    batches = plan_batches(lengths, budget, enough)
+    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
+    for batch in batches:
+        longest = max(1, *(lengths[i] for i in batch), 1)
+        assert len(batch) == 1 or longest * len(batch) <= budget
+        for held, i in enumerate(batch):
+            assert lengths[i] == longest or longest * held < enough or held == 0
+
+
+# In the background.
+
+
+def test_items_are_made_ahead_in_another_thread_and_in_order():
+    made, here = [], threading.get_ident()
+
+    def items():
+        for i in range(6):
+            assert threading.get_ident() != here
+            made.append(i)
+            yield i
+
+    stream = ahead(items(), depth=3)
+    assert next(stream) == 0
+    assert list(stream) == [1, 2, 3, 4, 5]
+    assert made == list(range(6))
+
+
+def test_what_fails_in_the_background_fails_here_in_its_turn():
+    def items():
+        yield 1
+        raise EncoderError("found no vocabulary")
+
+    stream = ahead(items())
+    assert next(stream) == 1
+    with pytest.raises(EncoderError, match="no vocabulary"):
+        next(stream)
+
+
+ALONE = Share(1, 1)
+
+
+def squared(x):
+    if x == 3:
+        raise ValueError("three")
+    return x * x, threading.current_thread(), torch.get_num_threads()
+
+
+@pytest.mark.parametrize("share", [ALONE, Share(2, 1), Share(3, 2)])
+def test_work_side_by_side_comes_back_in_order(share):
+    here, n_threads, n_before = threading.current_thread(), 3, threading.active_count()
+    before = torch.get_num_threads()
+    torch.set_num_threads(n_threads)
+    try:
+        items = list(side_by_side(iter(range(9)), squared, share))
+        assert [item for item, _ in items] == list(range(9))
+        done = {item: result() for item, result in items if item != 3}
+        assert [value for value, _, _ in done.values()] == [0, 1, 4, 16, 25, 36, 49, 64]
+        with pytest.raises(ValueError, match="three"):
+            items[3][1]()
+        assert done.pop(0)[1:] == (here, n_threads)  # what is loaded first is loaded once
+        if share.workers > 1:
+            assert here not in {thread for _, thread, _ in done.values()}
+            assert {n for _, _, n in done.values()} == {share.threads}
+        assert torch.get_num_threads() == n_threads
+        later = []
+        new = threading.Thread(target=lambda: later.append(torch.get_num_threads()))
+        new.start()
+        new.join()
+        assert later == [n_threads]
+    finally:
+        torch.set_num_threads(before)
+    assert threading.active_count() == n_before
+
+
+def test_work_side_by_side_is_not_done_far_ahead():
+    begun = []
+    work = side_by_side(range(100), begun.append, Share(2, 1))
+    for _ in range(4):
+        next(work)[1]()
+    work.close()
+    assert {0, 1, 2, 3} <= set(begun)
+    assert len(begun) <= 6
+
+
+@pytest.mark.parametrize(("total", "share"), [(1, (1, 1)), (2, (2, 1)), (7, (4, 1)), (64, (4, 16))])
+def test_threads_are_shared_out(total, share, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: total)
+    assert share_threads() == Share(*share)
+
+
+def test_an_interrupt_leaves_what_was_encoded(checkpoint, tmp_path):
+    options = EncoderOptions(
+        encoder=str(checkpoint("roberta")), batch_tokens=17, cache_dir=tmp_path, device="cpu"
+    )
+    encoder = open_encoder(options)
+    computed = encoder.inner._compute
+    done = []
+
+    def interrupted(batch):
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append([read.position for read in batch.reads])
+        return computed(batch)
+
+    encoder.inner._compute = interrupted
+    n_threads = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        list(encoder.stream(TEXTS))
+    assert threading.active_count() == n_threads
+    kept = [i for encoded in encoder.cache.get(TEXTS) for i in encoded.positions]
+    assert sorted(kept) == sorted(i for batch in done for i in batch)
+    assert 0 < len(kept) < len(TEXTS)
+    expected = encode(opened(options.encoder), TEXTS)
+    assert_allclose(encode(open_encoder(options), TEXTS), expected, atol=1e-5)
+
+
+def test_a_stream_left_early_stops_its_thread(checkpoint):
+    n_threads = threading.active_count()
+    stream = opened(checkpoint("roberta"), batch_tokens=1).stream(TEXTS)
+    assert isinstance(next(stream), Encoded)
+    stream.close()
+    assert threading.active_count() == n_threads
+
+
+# Memory.
+
+
+class Scarce(torch.nn.Module):
+    """A first module that runs out of memory above some tokens."""
+
+    def __init__(self, inner, most):
+        super().__init__()
+        self.inner, self.most, self.sizes = inner, most, []
+
+    def forward(self, features, **more):
+        self.sizes.append(features["input_ids"].numel())
+        if self.sizes[-1] > self.most:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        return self.inner(features, **more)
+
+
+def scarce(folder, kept, most=40, batch_tokens=None, share=ALONE):
+    encoder = opened(folder, kept=kept, batch_tokens=batch_tokens)
+    encoder.enough, encoder.share = None, share  # as on a GPU
+    first = Scarce(encoder._model[0], most)
+    assert encoder._tokeniser  # made with the whole model
+    encoder._model[0] = first
+    return encoder, first
+
+
+def test_the_budget_that_worked_is_where_the_next_run_starts(checkpoint, tmp_path):
+    folder, texts = checkpoint("roberta"), TEXTS * 4
+    expected = encode(opened(folder), texts)
+    encoder, first = scarce(folder, tmp_path)
+    assert_allclose(encode(encoder, texts), expected, atol=1e-5)
+    assert encoder.batch_tokens <= 40 < first.sizes[0]
+    failed = [size for size in first.sizes if size > 40]
+    assert all(b <= a // 2 for a, b in pairwise(failed))
+    again, second = scarce(folder, tmp_path)
+    assert again.batch_tokens == encoder.batch_tokens
+    assert_allclose(encode(again, texts), expected, atol=1e-5)
+    assert max(second.sizes) <= 40
+    assert scarce(folder, tmp_path, batch_tokens=77)[0].batch_tokens == 77
+    assert scarce(folder, None)[0].batch_tokens >= 1024
+    assert scarce(checkpoint("mpnet"), tmp_path)[0].batch_tokens >= 1024
+
+
+def test_batches_side_by_side_fit_into_memory_too(checkpoint, tmp_path):
+    folder, texts = checkpoint("roberta"), TEXTS * 8
+    encoder, first = scarce(folder, tmp_path, batch_tokens=100, share=Share(3, 1))
+    assert_allclose(encode(encoder, texts), encode(opened(folder), texts), atol=1e-5)
+    assert max(first.sizes) > 40 >= encoder.batch_tokens
+
+
+def test_a_text_that_does_not_fit_alone_gets_a_sentence(checkpoint, tmp_path):
+    encoder, _ = scarce(checkpoint("roberta"), tmp_path, most=10)
+    with pytest.raises(EncoderError, match="out of memory"):
+        encode(encoder, TEXTS)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"batch_tokens": "9"}', '{"batch_tokens": -1}', "[" * 10**5]
+)
+def test_unreadable_budgets_are_ignored(checkpoint, tmp_path, content):
+    spec = opened(checkpoint("roberta")).spec
+    path = budget_path(tmp_path, spec, CPU)
+    remember(path, {"batch_tokens": 64})
+    assert recalled_budget(path) == 64
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+    path.write_text(content)
+    assert recalled_budget(path) is None
+    assert opened(checkpoint("roberta"), kept=tmp_path).batch_tokens >= 1024
+
+
+def test_a_folder_that_takes_no_files_is_no_obstacle(tmp_path):
+    (tmp_path / "file").write_text("")
+    remember(tmp_path / "file" / "budgets" / "x.json", {"batch_tokens": 1})
+    assert recall(tmp_path / "file" / "budgets" / "x.json") == {}
+
+
+# Backends.
+
+
+def test_deviations_by_their_definition():
+    a = np.array([[3, 4], [1, 0], [0, 0]], dtype=np.float32)
+    b = np.array([[3, 3.5], [1, 0], [0, 0]], dtype=np.float32)
+    assert vector_deviation(b, a) == pytest.approx(0.1)
+    assert cosine_deviation(b, a) == pytest.approx(3 / np.hypot(3, 3.5) - 0.6)
+    assert [rounded_up(x) for x in (0.0, 0.0701, 0.07)] == ["0.00", "0.08", "0.07"]
+    assert len(set(PROBE)) == 64
+
+
+def test_backends_say_what_they_cannot_run(checkpoint, monkeypatch):
+    folder = checkpoint("roberta")
+    with pytest.raises(OptionError, match="found backend = 'onyx'; expected torch or auto"):
+        opened(folder, backend="onyx")
+    with pytest.raises(OptionError, match="backend onnx with dtype bfloat16"):
+        opened(folder, backend="onnx", dtype="bfloat16")
+    model = find_model(str(folder))
+    with pytest.raises(OptionError, match="backend openvino with device meta"):
+        SentenceTransformerEncoder(model, torch.device("meta"), backend="openvino")
+    with pytest.raises(OptionError, match="with weights spread by device_map"):
+        SentenceTransformerEncoder(model, CPU, device_map="auto", backend="onnx")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(EncoderError, match=r"pip install 'reffree\[openvino\]'"):
+        opened(folder, backend="openvino")
+
+
+CORPUS = {"id": "d", "units": TEXTS[1:5], "systems": {"halves": [2, 2]}}
+
+
+def scored(tmp_path, **how):
+    """Score a document; return its vectors as they were cached, and the signature."""
+    (tmp_path / "c.jsonl").write_text(json.dumps(CORPUS))
+    corpus = reffree.load(tmp_path / "c.jsonl")
+    table = reffree.score(corpus, metrics=["arp_pair"], cache_dir=tmp_path / "cache", **how)
+    (file,) = cache_files(tmp_path / "cache")
+    with EmbeddingCache(file) as cache:
+        (found,) = cache.get(CORPUS["units"])
+    return found.vectors[np.argsort(found.positions)], table.signature.split("|")
+
+
+@needs_compiler
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_compiled_code_gives_the_same_vectors(tmp_path, monkeypatch):
+    monkeypatch.setitem(checkpoints.SMALL, "num_hidden_layers", 1)
+    folder = save_checkpoint("roberta", tmp_path / "small")
+    counters.clear()
+    # No processes of its own, and no trial compilations.
+    with torch._inductor.config.patch({"compile_threads": 1, "cpp.vec_isa_ok": True}):
+        found, signature = scored(tmp_path, encoder=str(folder), backend="compile")
+    torch._dynamo.reset()
+    assert counters["stats"]["unique_graphs"] == 1
+    assert_allclose(found, encode(opened(folder), CORPUS["units"]), atol=1e-5)
+    assert "backend:transformers-encoder+compile" in signature
+    assert opened(folder, backend="compile").spec.backend == "transformers-encoder+compile"
+
+
+def test_without_a_compiler_there_is_a_sentence(checkpoint, monkeypatch):
+    def fails(module, dynamic):
+        def compiled(features):
+            raise TorchDynamoException("No working C++ compiler found\nlong trace")
+
+        return compiled
+
+    monkeypatch.setattr(torch, "compile", fails)
+    expected = r"backend compile cannot run it \(No working C\+\+ .* found\); expected a C\+\+ comp"
+    with pytest.raises(EncoderError, match=expected):
+        encode(opened(checkpoint("roberta"), backend="compile"), TEXTS)
+
+
+def never_loaded():
+    raise AssertionError("the model was loaded")
+
+
+@pytest.fixture(scope="session")
+def exported(checkpoint, tmp_path_factory):
+    """A cache folder with one graph, exported once for all tests."""
+    kept = tmp_path_factory.mktemp("kept")
+    encode(opened(checkpoint("mpnet"), kept=kept, backend="onnx"), TEXTS)
+    return kept
+
+
+@pytest.fixture
+def ready_export(exported, monkeypatch):
+    """Other backends start from the same graph: exporting takes seconds."""
+    (graph,) = (exported / "graphs").iterdir()
+
+    def copy(model, example, folder):
+        for path in graph.glob("model.onnx*"):
+            shutil.copy(path, folder)
+
+    monkeypatch.setattr(running, "write_graph", copy)
+
+
+@needs_onnx
+def test_an_exact_backend_gives_the_same_vectors_from_a_kept_graph(checkpoint, exported):
+    (graph,) = (exported / "graphs").iterdir()
+    before = {path.name: path.stat().st_mtime_ns for path in graph.iterdir()}
+    assert {"model.onnx", "measured.json"} <= before.keys()
+    (listed,) = graphs(exported)
+    assert (listed.path, listed.encoder) == (graph, opened(checkpoint("mpnet")).spec.name)
+    encoder = opened(checkpoint("mpnet"), kept=exported, backend="onnx")
+    assert encoder.spec.backend == "transformers-encoder+onnx"
+    expected = encode(opened(checkpoint("mpnet")), TEXTS)
+    for batch_tokens in (1, 40, 4096):
+        encoder.batch_tokens = batch_tokens
+        assert_allclose(encode(encoder, TEXTS), expected, atol=1e-5)
+    assert {path.name: path.stat().st_mtime_ns for path in graph.iterdir()} == before
+    assert encoder.spec.fingerprint != opened(checkpoint("mpnet")).spec.fingerprint
+
+
+def test_the_name_of_an_exact_backend_needs_no_model(checkpoint, tmp_path):
+    spec = opened(checkpoint("mpnet")).spec
+    label = running.Accelerated("onnx", spec, tmp_path, never_loaded).label
+    assert label == "transformers-encoder+onnx"
+    assert not list(tmp_path.iterdir())
+
+
+@needs_onnx
+def test_a_backend_that_deviates_on_the_corpus_is_refused(checkpoint, exported):
+    encoder = opened(checkpoint("mpnet"), kept=exported, backend="onnx")
+    run = encoder._computing._run
+    encoder._computing._run = lambda features: run(features) * np.float32(1 + 1e-3)
+    with pytest.raises(EncoderError, match=r"backend onnx deviates from torch by .*e-04"):
+        encode(encoder, TEXTS)
+
+
+@needs_onnx
+def test_a_graph_that_deviates_is_not_kept(checkpoint, ready_export, tmp_path, monkeypatch):
+    def off(folder):
+        run = running.load_onnx(folder)
+        return lambda given: run(given) + np.float32(0.01)
+
+    monkeypatch.setitem(running.LOADERS, "onnx", off)
+    with pytest.raises(EncoderError, match="on 64 texts; expected at most 1e-05"):
+        encode(opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx"), TEXTS)
+    assert not list((tmp_path / "graphs").iterdir())
+
+
+DAMAGES = {
+    "nothing": lambda graph: shutil.rmtree(graph) or graph.mkdir(),
+    "no graph": lambda graph: (graph / "model.onnx").unlink(),
+    "half a graph": lambda graph: halve(graph / "model.onnx"),
+    "half the weights": lambda graph: halve(graph / "model.onnx.data"),
+    "other weights": lambda graph: zero(graph / "model.onnx.data"),
+    "another file": lambda graph: (graph / "more").touch(),
+    "a folder for a file": lambda graph: (graph / "more").mkdir(),
+    "a file for a folder": lambda graph: shutil.rmtree(graph) or graph.touch(),
+}
+
+
+def halve(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def zero(path):
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+@needs_onnx
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_graph_gets_a_sentence(checkpoint, exported, tmp_path, damage):
+    shutil.copytree(exported / "graphs", tmp_path / "graphs")
+    (graph,) = (tmp_path / "graphs").iterdir()
+    DAMAGES[damage](graph)
+    with pytest.raises(
+        CacheError, match=rf"^{graph}: found .*; remove it with reffree cache rm --g"
+    ):
+        encode(opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx"), TEXTS)
+    assert [one.path for one in graphs(tmp_path)] == [graph]
+    remove_graphs(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_onnx
+def test_a_graph_that_another_process_made_meanwhile_stays(
+    checkpoint, exported, tmp_path, monkeypatch
+):
+    (graph,) = (exported / "graphs").iterdir()
+    theirs = tmp_path / "graphs" / graph.name
+
+    def copy(model, example, folder):
+        shutil.copytree(graph, theirs)
+        for path in graph.glob("model.onnx*"):
+            shutil.copy(path, folder)
+
+    monkeypatch.setattr(running, "write_graph", copy)
+    encoder = opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx")
+    assert_allclose(encode(encoder, TEXTS), encode(opened(checkpoint("mpnet")), TEXTS), atol=1e-5)
+    assert list((tmp_path / "graphs").iterdir()) == [theirs]
+    before = {path.name: path.stat().st_mtime_ns for path in graph.iterdir()}
+    assert {path.name: path.stat().st_mtime_ns for path in theirs.iterdir()} == before
+
+
+@needs_onnx
+def test_a_place_where_no_graph_can_be_kept_gets_a_sentence(checkpoint, tmp_path):
+    (tmp_path / "graphs").write_text("in the way")
+    with pytest.raises(CacheError, match="expected a folder that can be written"):
+        encode(opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx"), TEXTS)
+
+
+@needs_onnx
+def test_what_the_runtime_refuses_gets_a_sentence(checkpoint, tmp_path, monkeypatch):
+    def writes_junk(model, example, folder):
+        (folder / "model.onnx").write_text("junk")
+
+    monkeypatch.setattr(running, "write_graph", writes_junk)
+    with pytest.raises(
+        EncoderError, match=r"backend onnx cannot run it \(.*PROTOBUF.*\); expected"
+    ):
+        encode(opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx"), TEXTS)
+
+
+@needs_onnx
+def test_what_cannot_be_exported_gets_a_sentence(checkpoint, tmp_path, monkeypatch):
+    def fails(model, example, folder):
+        raise torch.onnx.OnnxExporterError("no decomposition\nlong trace")
+
+    monkeypatch.setattr(running, "write_graph", fails)
+    with pytest.raises(EncoderError, match=r"cannot run it \(no decomposition\); expected"):
+        encode(opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx"), TEXTS)
+    assert not list((tmp_path / "graphs").iterdir())
+
+
+@needs_onnx
+def test_an_approximate_backend_carries_its_deviation(checkpoint, ready_export, tmp_path):
+    folder = checkpoint("mpnet")
+    encoder = opened(folder, kept=tmp_path, backend="onnx-int8")
+    named = encoder.spec.backend
+    (graph,) = (tmp_path / "graphs").iterdir()
+    measured = json.loads((graph / "measured.json").read_text())
+    shown = rounded_up(measured["cosine_deviation"])
+    assert named == f"transformers-encoder+onnx-int8(cosine deviation<={shown} on 64 texts)"
+    plain = encode(opened(folder), list(PROBE))
+    moved = cosine_deviation(encode(encoder, list(PROBE)), plain)
+    assert 0 < moved <= float(shown) + 0.01
+    # The next run knows it without the model.
+    again = running.Accelerated("onnx-int8", encoder.folder.spec, tmp_path, never_loaded)
+    assert again.label == named
+    for content in ("{}", "{", json.dumps(measured | {"cosine_deviation": float("inf")})):
+        (graph / "measured.json").write_text(content)
+        with pytest.raises(CacheError, match="found no measurement"):
+            _ = running.Accelerated("onnx-int8", encoder.folder.spec, tmp_path, never_loaded).label
+
+
+@needs_openvino
+@needs_onnx
+def test_openvino_in_full_precision(checkpoint, ready_export):
+    folder = checkpoint("mpnet")
+    encoder = opened(folder, backend="openvino")
+    assert_allclose(encode(encoder, TEXTS), encode(opened(folder), TEXTS), atol=1e-5)
+
+
+def test_the_fastest_is_remembered(checkpoint, tmp_path, monkeypatch):
+    monkeypatch.setattr("reffree.encoders.backends.choosing.missing_packages", lambda name: ["x"])
+    encoder = opened(checkpoint("roberta"), kept=tmp_path, backend="auto")
+    assert encoder.spec.backend == "transformers-encoder"
+    (path,) = (tmp_path / "graphs").iterdir()
+    assert json.loads(path.read_text())["backend"] == "torch"
+    assert chosen_backend(encoder.folder.spec, tmp_path, never_loaded) == "torch"
+    assert_array_equal(encode(encoder, TEXTS), encode(opened(checkpoint("roberta")), TEXTS))
+
+
+@needs_onnx
+def test_the_fastest_is_an_exact_one_and_in_the_signature(checkpoint, ready_export, tmp_path):
+    folder, kept = checkpoint("mpnet"), tmp_path / "cache"
+    plain = encode(opened(folder), CORPUS["units"])
+    exact = {"torch", "onnx", *(["openvino"] if HAS_OPENVINO else [])}
+    encoder = opened(folder, kept=kept, backend="auto")
+    label = encoder.spec.backend
+    (file,) = (kept / "graphs").glob("fastest-*.json")
+    fastest = json.loads(file.read_text())
+    assert fastest["seconds"].keys() == exact
+    assert fastest["backend"] == min(exact, key=lambda name: fastest["seconds"][name])
+    assert label == running.Accelerated(fastest["backend"], encoder.folder.spec, None, None).label
+    # What is remembered is what is taken, without the model and without trying again.
+    for name in sorted(exact):
+        remember(file, {"backend": name})
+        assert chosen_backend(encoder.folder.spec, kept, never_loaded) == name
+    remember(file, {"backend": "onnx"})
+    found, signature = scored(tmp_path, encoder=str(folder), backend="auto")
+    assert "backend:transformers-encoder+onnx" in signature
+    assert_allclose(found, plain, atol=1e-5)
+    # But for what is not exact.
+    remember(file, {"backend": "onnx-int8"})
+    assert "int8" not in opened(folder, kept=kept, backend="auto").spec.backend
+    assert json.loads(file.read_text())["backend"] in exact
+
+
+def test_the_short_signature_names_what_is_approximate():
+    fields = {"encoder": "a/b@sha256:12", "backend": "transformers-encoder+onnx", "seed": "0"}
+    assert "b:" not in Signature(fields).short()
+    fields["backend"] += "-int8(cosine deviation<=0.07 on 64 texts)"
+    assert "|b:transformers-encoder+onnx-int8(cosine deviation<=0.07" in Signature(fields).short()

@@ -1,0 +1,180 @@
+"""What is said beside expected errors and weighted means: spread, information, granularity."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+import reffree
+from reffree.corpus import Corpus, Document
+from reffree.report.score import render
+from reffree.scoring.evidence import Reading
+from reffree.scoring.expected import INFORMED, ExpectedPk
+from reffree.scoring.posterior import Posterior
+from reffree.studies.diagnosis.diagnose import diagnose
+
+TOPICS = 4
+NOUNS = ["garden", "tax", "boat", "violin", "engine", "recipe", "glacier", "harbour"]
+
+
+def made(n_documents=8, *, ordered=True, seed=0):
+    """Documents of four topics, in vectors and in words, or the same with units in any order."""
+    rng = np.random.default_rng(seed)
+    documents, arrays = [], []
+    for i in range(n_documents):
+        masses = rng.integers(6, 12, TOPICS).tolist()
+        topic = np.repeat(np.arange(TOPICS), masses)
+        order = np.arange(len(topic)) if ordered else rng.permutation(len(topic))
+        vectors = np.repeat(rng.normal(size=(TOPICS, 24)), masses, 0)
+        vectors += 0.8 * rng.normal(size=vectors.shape)
+        nouns = rng.permutation(NOUNS)
+        units = [f"The {nouns[t]} and the {rng.choice(NOUNS)}." for t in topic]
+        n = len(units)
+        documents.append(
+            Document.build(
+                f"d{i}",
+                [units[j] for j in order],
+                gold=masses,
+                systems={"even": [n // 2, n - n // 2], "none": [n]},
+            )
+        )
+        arrays.append(vectors[order])
+    return Corpus(tuple(documents)), arrays
+
+
+def scored(metrics=("expected_pk",), *, ordered=True, n_documents=8, **options):
+    corpus, arrays = made(n_documents, ordered=ordered)
+    return reffree.score(corpus, embeddings=arrays, metrics=list(metrics), **options)
+
+
+def cell(table, metric="expected_pk"):
+    return table.systems[0].metrics[metric]
+
+
+@pytest.mark.parametrize("evidence", ["all", "embedding", "words"])
+def test_text_says_more_than_its_units_in_random_order(evidence):
+    metric = f"expected_pk:evidence={evidence}" if evidence != "all" else "expected_pk"
+    topics, shuffled = (cell(scored([metric], ordered=o), metric) for o in (True, False))
+    assert topics.information > 1.5 * topics.chance_information
+    assert shuffled.information < INFORMED * shuffled.chance_information
+
+
+def test_order_is_all_that_chance_information_leaves_out():
+    """Steps put in the order they have anyway give the posterior itself."""
+    corpus, arrays = made(1)
+    reading = Reading(corpus[0].units, {"folder": np.linspace(0.1, 0.9, len(arrays[0]) - 1)})
+    same = np.arange(len(arrays[0]))
+    plain = Posterior.of(arrays[0], reading)
+    assert Posterior.of(arrays[0], reading, order=same).information == plain.information
+    turned = Posterior.of(arrays[0], reading, order=same[::-1].copy())
+    assert turned.information == pytest.approx(plain.information, rel=0.1)
+    facts = ExpectedPk().facts(plain, arrays[0], reading)
+    assert facts.information == plain.information > INFORMED * facts.chance_information
+
+
+def test_what_rests_on_the_prior_is_said():
+    informed, uninformed = (scored(ordered=ordered) for ordered in (True, False))
+    said = [note for note in uninformed.notes if "rests on the prior" in note]
+    assert len(said) == 1
+    found = cell(uninformed)
+    assert f"adds {found.information:.2f} nats a boundary" in said[0]
+    assert f"in random order {found.chance_information:.2f};" in said[0]
+    assert not any("rests on the prior" in note for note in informed.notes)
+
+
+def test_what_says_nothing_at_all_rests_on_the_prior():
+    corpus = Corpus((Document.build("a", ["same"] * 9, systems={"s": [4, 5]}),))
+    table = reffree.score(corpus, embeddings=[np.ones((9, 2))], metrics=["expected_pk"])
+    assert any("rests on the prior" in note for note in table.notes)
+
+
+def test_the_granularity_is_said_unless_it_was_given():
+    table = scored(["expected_pk", "expected_windowdiff", "expected_pk:length=7.5"])
+    said = [note for note in table.notes if "assumed" in note]
+    assert len(said) == 1
+    segments = f"{cell(table).assumed_segments:.1f}"
+    assert said[0].startswith(f"expected_pk and expected_windowdiff: {segments} segments")
+    assert "length=N" in said[0]
+
+
+def test_the_spread_stands_beside_the_score():
+    table = scored(["expected_pk", "arp_pair"], per_document=True, null=20)
+    score = cell(table)
+    drawn = render(table, "table", color=False, width=None)
+    assert f"{score.value:.3f} ±{score.spread:.3f}".replace("±0", "±") in drawn
+    assert "±: standard deviation over segmentations" in drawn
+    assert "p ." in drawn
+    for format in ("md", "latex"):
+        assert f"± {score.spread:.3f} " in render(table, format, color=False, width=None)
+    rows = list(csv.DictReader(io.StringIO(render(table, "csv", color=False, width=None))))
+    whole = next(row for row in rows if row["metric"] == "expected_pk" and not row["document"])
+    part = next(row for row in rows if row["metric"] == "expected_pk" and row["document"])
+    for name in ("spread", "information", "chance_information", "assumed_segments"):
+        assert float(whole[name]) == pytest.approx(getattr(score, name), abs=1e-9)
+        assert float(part[name]) > 0
+        assert {row[name] for row in rows if row["metric"] == "arp_pair"} == {""}
+    frame = table.to_pandas().set_index(["system", "metric"])
+    assert frame.loc[("gold", "expected_pk"), "spread"] == pytest.approx(score.spread)
+    documents = table.documents_to_pandas()
+    assert (documents["spread"].notna() == (documents["metric"] == "expected_pk")).all()
+    plain = render(scored(["arp_pair"]), "table", color=False, width=None)
+    assert "±" not in plain
+
+
+def test_weights_of_documents_are_given_where_they_are_not_1():
+    table = scored(["sag", "arp_pair"], per_document=True)
+    rows = list(csv.DictReader(io.StringIO(render(table, "csv", color=False, width=None))))
+    gold = [row for row in rows if row["system"] == "gold" and row["document"]]
+    sag = [row for row in gold if row["metric"] == "sag"]
+    weights = np.array([float(row["weight"]) for row in sag])
+    values = np.array([float(row["value"]) for row in sag])
+    assert len(set(weights)) == len(sag)
+    whole = next(row for row in rows if row["metric"] == "sag" and not row["document"])
+    assert float(whole["value"]) == pytest.approx(np.average(values, weights=weights))
+    assert {row["weight"] for row in gold if row["metric"] == "arp_pair"} == {""}
+    none = [row for row in rows if row["system"] == "none" and row["document"]]
+    assert {row["weight"] for row in none} == {""}
+    drawn = render(table, "table", color=False, width=None)
+    assert f"{values[0]:.3f} × {weights[0]:.3g}" in drawn
+    assert "×: what a document counts for" in drawn
+    assert table.documents_to_pandas()["weight"].notna().any()
+
+
+@pytest.mark.parametrize(
+    ("metrics", "said"),
+    [
+        (["arp_pair"], "mean(segments)>mean(documents)"),
+        (["expected_pk"], "mean(documents)"),
+        (["expected_pk", "arp_pair"], "mean(segments)>mean(documents)"),
+        (["sag"], "weighted_mean(documents)"),
+        (["sag", "expected_pk"], "mean(documents),sag=weighted_mean(documents)"),
+        (["arp_pair", "sag"], "mean(segments)>mean(documents),sag=weighted_mean(documents)"),
+    ],
+)
+def test_the_signature_says_how_documents_are_averaged(metrics, said):
+    table = scored(metrics, n_documents=2)
+    assert f"|aggregation:{said}|" in table.signature
+    short = scored(metrics, n_documents=2, short_signature=True).signature
+    assert ("weighted" in short) == ("sag" in metrics)
+
+
+@pytest.mark.parametrize(("ordered", "verdict"), [(True, "ok"), (False, "problem")])
+def test_diagnose_checks_the_information(ordered, verdict):
+    corpus, arrays = made(12, ordered=ordered)
+    result = diagnose({"mine": corpus}, embeddings={"mine": arrays}, metrics=["arp_pair"], seeds=1)
+    check = next(row for row in result.table("checks").records() if row["check"] == "information")
+    assert check["verdict"] == verdict
+    assert check["ci"][0] <= check["value"] <= check["ci"][1]
+    advised = {row["about"] for row in result.table("advice").records()}
+    assert ("information" in advised) == (verdict == "problem")
+
+
+def test_a_missing_scorer_is_refused_before_anything_is_encoded():
+    corpus, _ = made(2)
+    with pytest.raises(
+        reffree.ReffreeError, match=r"no scorer .*expected a folder that reffree train"
+    ):
+        reffree.score(corpus, metrics=["expected_pk:evidence=scorer:nowhere"], encoder="no/such")

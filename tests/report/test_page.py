@@ -1,0 +1,400 @@
+"""The page of a study: safe, self-contained, and working in a real browser."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from reffree.cli import main
+from reffree.errors import InputError
+from reffree.report.page import packed, render_page
+from reffree.report.study import render
+from reffree.studies.result import Text, load_result
+from tests import synthetic_results as synthetic
+from tests.synthetic_results import NASTY
+
+CHROMIUM = next(
+    (
+        path
+        for name in ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+        if (path := shutil.which(name))
+    ),
+    None,
+)
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium is installed (apt-get install chromium)"
+)
+
+
+@cache
+def nasty_page(study):
+    return render_page(synthetic.ALL[study](nasty=NASTY))
+
+
+# --- the page as text -------------------------------------------------------------------------
+
+
+def body_of(page):
+    """Return what a parser sees outside scripts and style."""
+    return re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("study", synthetic.ALL)
+def test_names_and_texts_cannot_become_markup(study):
+    page = nasty_page(study)
+    assert "<img src=x" not in page
+    assert page.count("<script") == page.count("</script>") == 3
+    assert "&lt;/script&gt;&lt;img src=x" in body_of(page)
+
+
+def test_policy_allows_nothing_but_the_page_itself():
+    page = nasty_page("diagnose")
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1].replace("&#39;", "'")
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+    assert policy.count("'sha256-") == 3
+    assert not re.search(r'\b(?:src|href|action)="(?!#|data:,)', body_of(page))
+
+
+def test_page_says_question_answer_reading_and_settings():
+    result = synthetic.unknown()
+    text = body_of(render_page(result))
+    for said in (result.question, *result.answer, *result.notes, *result.reading.values()):
+        assert said in text
+    for part in result.signature.split("|"):
+        assert part in text
+    assert '>resamples</th><td dir="auto">1,000</td>' in text
+    assert ">nested.a</th>" in text
+    assert "<code>curves</code>" in text
+
+
+def test_results_read_back_make_the_same_page(tmp_path):
+    path = tmp_path / "results.json"
+    path.write_text(render(synthetic.diagnose(nasty=NASTY), "json"), encoding="utf-8")
+    assert render_page(load_result(path)) == nasty_page("diagnose")
+
+
+def test_unknown_study_has_tables_and_no_empty_charts():
+    page = render_page(synthetic.unknown())
+    assert "<figure" not in page
+    assert 'href="#charts"' not in page
+    assert "Systems by loss" in page
+    assert len(page) < 100_000  # no drawing library for nothing to draw
+
+
+def test_result_without_anything_still_makes_a_page():
+    bare = replace(synthetic.unknown(), tables=(), reading={}, notes=(), corpora=(), settings={})
+    assert "<table" not in render_page(bare)
+
+
+def test_a_large_result_makes_a_page_of_bounded_size():
+    """20,000 rows of documents, long tables, much text: cut down, and said so."""
+    result = synthetic.correlate(n_documents=143, corpora=("alpha",))
+    assert sum(len(table.rows) for table in result.tables) > 20_000
+    long = replace(synthetic.ranking(), rows=synthetic.ranking().rows * 200)
+    texts = tuple(
+        Text(c, f"{c}{i}", ("word " * 20,) * 3000, {"gold": (1500, 1500)})
+        for c in "ab"
+        for i in range(4)
+    )
+    page = render_page(replace(result, tables=(*result.tables, long), texts=texts))
+    assert len(page.encode()) < 2_500_000
+    text = body_of(page)
+    assert "Shown: the first 500 of 2,000 rows" in text
+    assert "-f csv --table ranking" in text
+    assert "Shown: 3 of 8 documents." in text
+    assert "a0: the first 2,000 of 3,000 units are shown." in text
+    assert "b0: the first 2,000 of 3,000 units are shown." in text
+
+
+def test_masses_that_do_not_fit_are_refused():
+    text = Text("alpha", "d1", ("one", "two"), {"gold": (1, 1), "mine": (3,)})
+    with pytest.raises(
+        InputError, match=r"system 'mine', document 'd1': found masses that sum to 3"
+    ):
+        render_page(replace(synthetic.unknown(), texts=(text,)))
+
+
+def test_packing_keeps_rows():
+    rng = random.Random(0)
+    rows = [{"a": rng.choice("xy"), "b": rng.choice([None, 1, "z"]), "c": 7} for _ in range(50)]
+    data = packed(rows)
+    read = {
+        name: column.get("values")
+        or (
+            [column["texts"][i] for i in column["at"]]
+            if "at" in column
+            else [column["same"]] * data["length"]
+        )
+        for name, column in data["columns"].items()
+    }
+    assert [
+        dict(zip(read, cells, strict=True)) for cells in zip(*read.values(), strict=True)
+    ] == rows
+
+
+# --- the command ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def results(tmp_path):
+    path = tmp_path / "results.json"
+    path.write_text(render(synthetic.encoders(), "json"), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("report.html", "<!doctype html>"),
+        ("report.md", "**Made-up encoders**"),
+        ("report.tex", "\\begin{tabular}"),
+        ("report.csv", "corpus,encoder,pool,"),
+        ("report.json", '{"reffree_study": 1'),
+        ("report.txt", "─────"),
+    ],
+)
+def test_command_writes_by_ending(results, name, part, capfd):
+    target = results.with_name(name)
+    main(["report", str(results), "-o", str(target)])
+    assert part in target.read_text(encoding="utf-8")
+    assert capfd.readouterr().out == ""
+
+
+def test_command_writes_one_table_as_csv(results, capfdbinary):
+    main(["report", str(results), "-f", "csv", "--table", "agreement"])
+    lines = capfdbinary.readouterr().out.decode().splitlines()
+    assert lines[0] == "encoder_a,encoder_b,metric,kendall,signature"
+    assert len(lines) == 1 + 3 * 6
+
+
+def test_command_writes_charts(results, capfd):
+    folder = results.with_name("charts")
+    main(["report", str(results), "--charts", str(folder), "--choose", "metric=sag"])
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err == f"{folder}: 3 charts\n"
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["agreement-sag.svg", "correlations-independent-pearson.svg", "cross-sag.svg"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--choose", "metric=sag"], 2, "--choose is for charts"),
+        (["--charts", "x", "--choose", "metric"], 2, "expected NAME=VALUE"),
+        (["--charts", "x", "--choose", "metric=no"], 2, "unknown metric 'no'"),
+        (["-f", "html", "--table", "cross"], 2, "--table is for"),
+        (["-f", "csv", "--table", "crosss"], 2, "did you mean 'cross'?"),
+        (["-o", "results.json"], 2, "this is an input"),
+    ],
+)
+def test_command_refuses_with_a_sentence(results, arguments, code, message, capfd, monkeypatch):
+    monkeypatch.chdir(results.parent)
+    with pytest.raises(SystemExit) as stop:
+        main(["report", "results.json", *arguments])
+    assert stop.value.code == code
+    assert message in capfd.readouterr().err
+
+
+def test_command_says_which_files_it_takes(tmp_path, capfd):
+    other = tmp_path / "scores.json"
+    other.write_text(json.dumps({"signature": "x", "systems": []}))
+    with pytest.raises(SystemExit) as stop:
+        main(["report", str(other)])
+    assert stop.value.code == 1
+    assert "found no results of a study; expected JSON written by a study" in capfd.readouterr().err
+
+
+def test_charts_that_cannot_be_written(results, capfd):
+    with pytest.raises(SystemExit) as stop:
+        main(["report", str(results), "--charts", str(results / "charts")])
+    assert stop.value.code == 1
+    assert "charts: found a file in its way; expected folders" in capfd.readouterr().err
+
+
+# --- the page in a browser --------------------------------------------------------------------
+
+DRAWN = "() => [...document.querySelectorAll('figure')].every(f => f.hasAttribute('data-drawn'))"
+FITS = """() => [...document.querySelectorAll('.plot')].every(plot =>
+  plot.querySelector('svg').getAttribute('width') <= plot.clientWidth + 4)"""
+MARKS = """() => Object.fromEntries([...document.querySelectorAll('figure')].map(figure => {
+  const frame = figure.querySelector('.plot').getBoundingClientRect();
+  const marks = [...figure.querySelectorAll('.role-mark path, .role-mark line')].filter(mark => {
+    const box = mark.getBoundingClientRect();
+    return box.width + box.height > 0 && box.left >= frame.left - 8 && box.right <= frame.right + 8;
+  });
+  return [figure.id, marks.length];
+}))"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed (apt-get install chromium)")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        # Chromium's own sandbox needs privileges that containers do not have.
+        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser, tmp_path):
+    """Open a result's page; whatever it asks for, complains of or pops up is kept."""
+    contexts = []
+
+    def open_page(html):
+        path = tmp_path / "report.html"
+        path.write_text(html, encoding="utf-8")
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        contexts.append(context)
+        page = context.new_page()
+        page.asked, page.complaints = [], []
+
+        def intercept(route):
+            page.asked.append(route.request.url)
+            is_local = route.request.url.startswith(("file://", "data:"))
+            route.continue_() if is_local else route.abort()
+
+        page.route("**/*", intercept)
+        page.on("console", lambda message: page.complaints.append(message.text))
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on("dialog", lambda dialog: page.complaints.append(dialog.message))
+        page.goto(path.as_uri())
+        page.wait_for_function(DRAWN)
+        page.own_url = path.as_uri()
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def assert_quiet(page):
+    assert page.asked == [page.own_url]
+    assert page.complaints == []
+
+
+@needs_chromium
+@pytest.mark.parametrize("study", synthetic.ALL)
+def test_every_chart_has_drawn_marks_and_nothing_is_asked_for(study, visit, tmp_path):
+    """Wide and light, then narrow and dark, with names that try to break out."""
+    page = visit(nasty_page(study))
+    for width, scheme in ((1280, "light"), (360, "dark")):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function(FITS)
+        page.wait_for_function(DRAWN)
+        marks = page.evaluate(MARKS)
+        assert marks
+        assert min(marks.values()) > 5, marks
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        picture = tmp_path / f"{scheme}.png"
+        page.screenshot(path=picture, full_page=True)
+        assert picture.stat().st_size > 20_000
+    assert_quiet(page)
+
+
+@needs_chromium
+def test_the_policy_stops_what_the_test_would_not_see(visit):
+    """Requests and scripts put into the page by force are refused by the page itself."""
+    page = visit(nasty_page("diagnose"))
+    page.evaluate("new Image().src = 'https://example.org/pixel.png'")
+    page.evaluate("fetch('https://example.org/').catch(() => 0)")
+    page.evaluate(
+        "const s = document.createElement('script'); s.text = 'alert(1)'; document.body.append(s)"
+    )
+    assert page.asked == [page.own_url]
+    assert len(page.complaints) >= 3
+    assert all("Content Security Policy" in said for said in page.complaints if "fetch" not in said)
+
+
+@needs_chromium
+def test_tables_sort_by_mouse_and_keyboard(visit):
+    page = visit(render_page(synthetic.unknown()))
+    column = """nth => [...document.querySelectorAll('[data-table=ranking] tbody tr')]
+        .map(row => row.cells[nth].innerText.split(/\\s/)[0].trim())"""
+    heads = page.locator("[data-table=ranking] thead th")
+
+    heads.nth(2).locator("button").click()
+    values = page.evaluate(column, 2)
+    assert values[-1] == "–"
+    assert values[:-1] == sorted(values[:-1], key=float)
+    assert heads.nth(2).get_attribute("aria-sort") == "ascending"
+
+    page.keyboard.press("Enter")  # the button has the focus
+    assert page.evaluate(column, 2) == [*values[-2::-1], "–"]
+    assert heads.nth(2).get_attribute("aria-sort") == "descending"
+
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    counts = [int(text.replace(",", "")) for text in page.evaluate(column, 5)]
+    assert counts == sorted(counts)
+    assert heads.nth(2).get_attribute("aria-sort") is None
+
+    heads.nth(0).locator("button").click()
+    names = page.evaluate(column, 0)
+    assert names == sorted(names)
+    assert_quiet(page)
+
+
+@needs_chromium
+def test_choices_redraw_a_chart(visit):
+    page = visit(render_page(synthetic.correlate(n_documents=1, corpora=("alpha",))))
+    figure = page.locator("#chart-scatter")
+    assert "arp_std, loss" in figure.inner_text()
+    before = page.evaluate(MARKS)["chart-scatter"]
+    figure.locator("select[data-field=x]").select_option("sag")
+    page.wait_for_function(DRAWN)
+    assert "sag, loss" in figure.inner_text()
+    assert "arp_std, loss" not in figure.locator("svg").text_content()
+    assert page.evaluate(MARKS)["chart-scatter"] == before - 1
+    assert "Not drawn, because undefined: 1 of 10 values." in figure.inner_text()
+    assert_quiet(page)
+
+
+@needs_chromium
+def test_documents_are_chosen_and_systems_ticked(visit):
+    result = replace(synthetic.correlate(n_documents=1), tables=())
+    page = visit(render_page(result))
+    ends = """nth => [...document.querySelectorAll('#document tbody tr')].flatMap((row, i) =>
+        row.cells[nth].classList.contains('end') ? [i + 1] : [])"""
+    names = "[...document.querySelectorAll('#document thead th')].map(h => h.innerText)"
+    assert page.evaluate(names)[:3] == ["unit", "gold", "late"]
+    assert page.evaluate(ends, 1) == [4, 10]
+    page.locator("#text-corpus").select_option("beta")
+    page.locator("#text-document").select_option(label="beta-d2")
+    text = next(t for t in result.texts if t.id == "beta-d2")
+    shown = page.locator("#document tbody td.unit").all_inner_texts()
+    assert shown == list(text.units)
+    page.get_by_label("late").uncheck()
+    assert page.evaluate(names)[:3] == ["unit", "gold", "none"]
+    assert page.evaluate(ends, 2) == []
+    page.get_by_role("button", name="all", exact=True).click()
+    assert len(page.evaluate(names)) == 2 + len(text.systems)
+    page.get_by_role("button", name="none", exact=True).click()
+    assert page.evaluate(names) == ["unit", "text"]
+    assert_quiet(page)
+
+
+@needs_chromium
+def test_dark_and_print_colours_reach_the_charts(visit):
+    """Labels take the page's ink: light on dark, black on paper."""
+    page = visit(nasty_page("diagnose"))
+    page.emulate_media(color_scheme="dark")
+    ink = "getComputedStyle(document.querySelector('.plot .role-axis-label text')).fill"
+    assert page.evaluate(ink) == "rgb(233, 234, 236)"
+    page.emulate_media(media="print")
+    assert page.evaluate(ink) == "rgb(0, 0, 0)"
+    assert page.pdf(format="A4").startswith(b"%PDF")
+    assert_quiet(page)

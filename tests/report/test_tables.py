@@ -1,0 +1,76 @@
+"""Tables on narrow terminals and in markdown, and where what is kept goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import reffree
+from reffree.encoders.cache import default_folder
+from reffree.evaluate.signature import _words
+from reffree.reference import windows_kernel
+from reffree.reference.cohesion import FUNCTION_WORDS
+from reffree.report.grid import Cell, Grid
+from reffree.report.terminal import render_terminal
+
+HEADER = ("corpus", "kind", "metric", *(f"number {i}" for i in range(6)))
+
+
+def grid(labels=("wiki", "removal", "sag"), n_labels=3, header=HEADER):
+    cells = [*labels, *(f"0.{i}{i}{i}" for i in range(6))]
+    return Grid(header, (tuple(map(Cell, cells)),), n_labels)
+
+
+def lines(made, width):
+    return render_terminal([made], ["signature"], color=False, width=width).splitlines()
+
+
+@pytest.mark.parametrize("width", [60, 50])
+def test_every_part_of_a_wide_table_names_its_rows(width):
+    rows = [line for line in lines(grid(), width) if "0." in line]
+    assert len(rows) > 1
+    assert all(row.startswith(" wiki    removal  sag  ") for row in rows)
+    assert max(map(len, rows)) <= width
+    values = [cell for row in rows for cell in row.split()[3:]]
+    assert values == [f"0.{i}{i}{i}" for i in range(6)]
+
+
+def test_names_that_take_the_whole_width_are_repeated_in_part():
+    rows = [line for line in lines(grid(("w" * 20, "r" * 20, "s" * 20)), 80) if "w" * 20 in line]
+    assert len(rows) > 2
+    assert sum("s" * 20 in row for row in rows) == 1
+
+
+def test_a_table_of_names_only_is_drawn_once():
+    made = Grid(("a", "b"), ((Cell("x" * 50), Cell("y" * 50)),), 2)
+    assert sum("x" * 50 in line for line in lines(made, 40)) == 1
+
+
+def test_pipes_in_headers_do_not_make_columns():
+    header = ("its |Pearson|", *HEADER[1:])
+    assert grid(header=header).to_markdown().startswith("| its \\|Pearson\\| | kind |")
+
+
+def test_the_words_that_sed_leaves_out_have_one_name():
+    assert _words(FUNCTION_WORDS) == "function_words"
+    some = _words(frozenset(["b", "a", "c"]))
+    assert some == _words(frozenset(["c", "b", "a"])) == f"3_words:{some.partition(':')[2]}"
+    assert some != _words(frozenset(["c", "b", "d"]))
+
+
+def test_the_cache_folder_is_that_of_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("REFFREE_CACHE_DIR", str(tmp_path))
+    assert default_folder() == tmp_path
+    monkeypatch.delenv("REFFREE_CACHE_DIR")
+    assert default_folder().name == "reffree"
+
+
+def test_machine_code_is_not_kept_beside_the_sources():
+    package = Path(reffree.__file__).parent
+    compiled = [
+        value for value in vars(windows_kernel).values() if hasattr(value, "nopython_signatures")
+    ]
+    assert compiled
+    for function in compiled:
+        assert not Path(function._cache.cache_path).is_relative_to(package)

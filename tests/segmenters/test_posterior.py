@@ -1,0 +1,169 @@
+"""The segmenter with the least expected Pk, against a trial of every segmentation."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reffree.corpus import Corpus, Document
+from reffree.errors import InputError, OptionError
+from reffree.evaluate.score import score
+from reffree.naming import spelling_of
+from reffree.segmentation import Segmentation
+from reffree.segmenters.base import Inputs
+from reffree.segmenters.posterior import LeastExpectedPk
+from reffree.segmenters.registry import parse_segmenter
+from reffree.segmenters.segment import segment
+from reffree.studies.pool import COHESION, SEEKERS
+from tests.oracles.expected import best_segmentation, evidence_and_nodes, expected_pk, mixture
+from tests.properties import examples
+
+WORDS = ("bees", "honey", "router", "cable", "ship", "rope")
+"""Words that no stemmer makes equal, so that a unit's terms are its words."""
+
+
+@st.composite
+def small_documents(draw):
+    """Vectors, some of them repeated or zero, and a text of few words."""
+    n = draw(st.integers(3, 8))
+    vectors = np.random.default_rng(draw(st.integers(0, 1 << 30))).normal(size=(n, 3))
+    rows = draw(st.lists(st.integers(0, n - 1), min_size=n, max_size=n))
+    vectors = vectors[rows] * draw(st.sampled_from([0.0, 1.0, 1e150]))
+    spoken = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
+    return vectors, draw(st.lists(spoken, min_size=n, max_size=n))
+
+
+def inputs_of(units, vectors):
+    corpus = Corpus((Document.build("d", units),))
+    return Inputs(corpus, embeddings=None if vectors is None else [vectors])
+
+
+@examples(40)
+@given(
+    small_documents(),
+    st.sampled_from(["all", "embedding", "words"]),
+    st.sampled_from([None, 1.0, 2.5, 40.0]),
+)
+def test_no_segmentation_has_a_lower_expected_pk(document, evidence, length):
+    vectors, units = document
+    n = len(units)
+    table, nodes = evidence_and_nodes(
+        None if evidence == "words" else vectors,
+        None if evidence == "embedding" else [unit.split() for unit in units],
+        n=n,
+        length=length,
+    )
+    mixed = mixture(table, n, nodes)
+    (found,) = LeastExpectedPk(length, evidence)(inputs_of(units, vectors))
+    assert found.n_units == n
+    _, least = best_segmentation(mixed, n)
+    # Several may have the least.
+    assert expected_pk(found.masses, mixed) == pytest.approx(least, abs=1e-9)
+
+
+def test_topics_are_found_where_they_change():
+    rng = np.random.default_rng(0)
+    masses = (9, 7, 12, 8, 10, 6)
+    vectors = np.repeat(rng.normal(size=(6, 64)), masses, axis=0)
+    vectors = vectors + 0.7 * rng.normal(size=vectors.shape)
+    units = [
+        " ".join(f"{word}{i}" for i in rng.choice(12, 5))
+        for word, n in zip(WORDS, masses, strict=True)
+        for _ in range(n)
+    ]
+    assert LeastExpectedPk()(inputs_of(units, vectors)) == (Segmentation(masses),)
+    # Words alone say so, too, and need no vectors.
+    by_words = LeastExpectedPk(length=8, evidence="words")
+    assert not by_words.needs_embeddings
+    assert by_words(inputs_of(units, None)) == (Segmentation(masses),)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_documents_too_short_for_a_window_stay_whole(n):
+    vectors = np.eye(n)
+    assert LeastExpectedPk()(inputs_of(["a"] * n, vectors)) == (Segmentation((n,)),)
+
+
+def test_a_corpus_of_short_documents_is_segmented_whole():
+    corpus = Corpus((Document.build("a", ["x"]), Document.build("b", ["x", "y", "z", "x"])))
+    made = segment(corpus, "posterior", embeddings=[np.eye(1, 4), np.eye(4)])
+    assert list(made.hypotheses) == ["posterior"]
+    assert made.hypotheses["posterior"][0] == Segmentation((1,))
+
+
+def test_no_other_system_scores_better():
+    rng = np.random.default_rng(1)
+    documents = [Document.build(f"d{i}", [f"{w}" for w in rng.choice(WORDS, 20)]) for i in range(3)]
+    vectors = [np.cumsum(rng.normal(size=(20, 5)), axis=0) for _ in documents]
+    methods = ["posterior:length=5", "none", "all", "even:k=4", "depth", "changepoint"]
+    made = segment(Corpus(tuple(documents)), methods, embeddings=vectors)
+    table = score(made, metrics=["expected_pk:length=5"], embeddings=vectors, per_document=True)
+    values = {}
+    for row in table.documents:
+        values.setdefault(row.id, {})[row.system] = row.metrics["expected_pk:length=5"].value
+    for found in values.values():
+        assert found["posterior:length=5"] <= min(found.values()) + 1e-9
+
+
+def test_options_are_those_of_the_metric():
+    assert parse_segmenter("posterior") == LeastExpectedPk()
+    assert spelling_of(parse_segmenter("posterior:length=12")) == "posterior:length=12"
+    assert spelling_of(parse_segmenter("posterior:length=2.5")) == "posterior:length=2.5"
+    assert parse_segmenter("posterior:length=12,evidence=words") == LeastExpectedPk(12.0, "words")
+    assert spelling_of(parse_segmenter("posterior:evidence=scorer:a/b")) == (
+        "posterior:evidence=scorer:a/b"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("posterior:length=0.5", "found length=0.5"),
+        ("posterior:length=nan", "option 'length=nan'"),
+        ("posterior:length=inf", "option 'length=inf'"),
+        ("posterior:evidence=guess", "found evidence=guess"),
+        ("posterior:evidence=scorer:", "found evidence=scorer:"),
+        ("posterior:k=gold", "option 'k=gold'"),
+    ],
+)
+def test_other_options_are_refused(text, found):
+    with pytest.raises(OptionError, match=found):
+        parse_segmenter(text)
+
+
+def test_a_scorer_that_is_not_there_is_refused(tmp_path):
+    corpus = Corpus((Document.build("d", ["a"] * 4),))
+    # Before anything is encoded: there is no such encoder.
+    with pytest.raises(InputError, match="train-scorer"):
+        segment(corpus, f"posterior:evidence=scorer:{tmp_path}", encoder="none")
+
+
+def test_vectors_are_needed():
+    with pytest.raises(InputError, match="no embeddings for posterior"):
+        LeastExpectedPk()(Inputs(Corpus((Document.build("d", ["a"] * 4),))))
+
+
+def test_it_seeks_cohesion():
+    assert "posterior" in COHESION
+    assert "posterior" in SEEKERS
+    assert LeastExpectedPk.name == "posterior"
+
+
+def test_the_command_makes_it(run, write_corpus, tmp_path):
+    units = ["Bees make honey."] * 4 + ["The router drops the cable."] * 4
+    path = write_corpus([{"id": "d", "units": units}, {"id": "short", "units": ["One."]}])
+    np.savez(tmp_path / "own.npz", d=np.repeat(np.eye(2), 4, axis=0), short=np.eye(1, 2))
+    arguments = ["--embeddings", "own.npz", "-o", "made.jsonl"]
+    done = run("segment", path, "--method", "posterior:length=2", *arguments)
+    assert done.returncode == 0, done.stderr
+    made = [json.loads(line) for line in (tmp_path / "made.jsonl").read_text().splitlines()]
+    (expected,) = LeastExpectedPk(2.0)(inputs_of(units, np.repeat(np.eye(2), 4, axis=0)))
+    found = [each["systems"]["posterior:length=2"] for each in made]
+    assert found == [list(expected.masses), [1]]
+    refused = run("segment", path, "--method", "posterior:length=0", *arguments)
+    assert refused.returncode == 2
+    assert "found length=0.0 in 'posterior:length=0'; expected units per segment" in refused.stderr

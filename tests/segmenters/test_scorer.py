@@ -1,0 +1,881 @@
+"""The trained scorer: it learns what there is to learn, the same way every time, and says no."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from scipy.special import expit
+
+from reffree.cli.train_scorer import command
+from reffree.corpus import Corpus, Document
+from reffree.encoders.base import EncoderSpec
+from reffree.encoders.models import find_model
+from reffree.encoders.precomputed import from_arrays
+from reffree.errors import EncoderError, InputError, OptionError
+from reffree.naming import parse_named, spelling_of
+from reffree.scoring.evidence import Reading
+from reffree.scoring.posterior import Posterior
+from reffree.segmentation import Segmentation
+from reffree.segmenters.base import Inputs
+from reffree.segmenters.posterior import LeastExpectedPk
+from reffree.segmenters.registry import SEGMENTERS
+from reffree.segmenters.scorer.calibration import (
+    TEMPERATURES,
+    find_temperature,
+    find_threshold,
+    log_loss,
+    pooled_f1,
+    probabilities,
+    select,
+)
+from reffree.segmenters.scorer.checkpoint import load_checkpoint
+from reffree.segmenters.scorer.data import (
+    ABSENT,
+    Gaps,
+    Passage,
+    examples_of,
+    gaps_of,
+    gold_passages,
+    hold_out,
+    single_segments,
+    splice,
+    windows_of,
+)
+from reffree.segmenters.scorer.method import Scorer, boundary_scores
+from reffree.segmenters.scorer.model import Head, HeadOnVectors, directions, widths
+from reffree.segmenters.scorer.pair import PairClassifier, PairOnTexts, load_transformer
+from reffree.segmenters.scorer.settings import Training
+from reffree.segmenters.scorer.train import _schedule, train_head, train_pair
+from reffree.studies.boundary_posterior import boundaries
+from tests.checkpoints import WORDS, save_checkpoint
+from tests.properties import examples
+
+DIMENSION = 12
+QUICK = Training(splice_epochs=1, epochs=4, learning_rate=0.01, batch_size=32, hidden=16, splices=2)
+
+
+def golds_of(n, seed=0, longest=6):
+    rng = np.random.default_rng(seed)
+    return [tuple(rng.integers(2, longest, rng.integers(2, 6)).tolist()) for _ in range(n)]
+
+
+def corpus_of(golds, prefix="d"):
+    units = [[f"unit {i} of {j}" for i in range(sum(gold))] for j, gold in enumerate(golds)]
+    return Corpus(
+        tuple(
+            Document.build(f"{prefix}{j}", text, gold=gold)
+            for j, (text, gold) in enumerate(zip(units, golds, strict=True))
+        )
+    )
+
+
+def topics(golds, seed=0, noise=0.15):
+    """Vectors whose segments point in directions of their own."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for gold in golds:
+        order = rng.permutation(DIMENSION)
+        ids = np.repeat(np.arange(len(gold)), gold)
+        x = np.eye(DIMENSION)[order[ids]] + noise * rng.normal(size=(len(ids), DIMENSION))
+        made.append(x.astype(np.float32))
+    return made
+
+
+GOLDS = golds_of(40)
+CORPUS, VECTORS = corpus_of(GOLDS), topics(GOLDS)
+FRESH_GOLDS = golds_of(30, seed=1)
+FRESH = Inputs(corpus_of(FRESH_GOLDS, "f"), embeddings=topics(FRESH_GOLDS, seed=1))
+
+
+def trained(quick=QUICK, corpus=CORPUS, vectors=VECTORS, **more):
+    return train_head(corpus, from_arrays(corpus, vectors), quick, **more)
+
+
+@pytest.fixture(scope="module")
+def checkpoint():
+    return trained()
+
+
+@pytest.fixture(scope="module")
+def folder(checkpoint, tmp_path_factory):
+    path = tmp_path_factory.mktemp("scorer") / "s"
+    checkpoint.save(path)
+    return path
+
+
+def f1_of(found, golds):
+    pairs = zip(found, golds, strict=True)
+    pairs = [(set(f.boundaries), set(Segmentation(g).boundaries)) for f, g in pairs]
+    hits = sum(len(a & b) for a, b in pairs)
+    return 2 * hits / sum(len(a) + len(b) for a, b in pairs)
+
+
+# Examples -------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 12), st.integers(1, 5))
+@examples(60)
+def test_windows_are_the_units_around_a_gap(n, window):
+    rows = np.arange(100, 100 + n)
+    found = windows_of(rows, window)
+    assert found.shape == (n - 1, 2 * window)
+    for gap, row in enumerate(found, start=1):
+        places = range(gap - window, gap + window)
+        assert row.tolist() == [100 + i if 0 <= i < n else ABSENT for i in places]
+
+
+def test_gaps_of_passages_follow_one_another():
+    gaps = gaps_of(gold_passages(corpus_of([(2, 1), (1,), (3,)])), 1)
+    assert gaps.windows.tolist() == [[0, 1], [1, 2], [4, 5], [5, 6]]
+    assert gaps.labels.tolist() == [0, 1, 0, 0]
+    assert gaps.sizes == (2, 0, 2)
+    parts = list(gaps.by_passage(np.arange(4.0)))
+    assert [part.tolist() for part in parts] == [[0, 1], [], [2, 3]]
+
+
+def test_every_annotator_is_learnt_from():
+    document = Document.build("a", ["x"] * 4, golds={"p": (2, 2), "q": (1, 3)})
+    passages = gold_passages(Corpus((document,)))
+    assert [p.segmentation.masses for p in passages] == [(2, 2), (1, 3)]
+    assert [p.document for p in passages] == [0, 0]
+
+
+def test_documents_are_held_out_whole():
+    passages = gold_passages(CORPUS)
+    training, aside = hold_out(passages, 0.2, np.random.default_rng(0))
+    assert len(aside) == 8
+    assert {p.document for p in training} | {p.document for p in aside} == set(range(40))
+    other = hold_out(passages, 0.2, np.random.default_rng(1))[1]
+    assert {p.document for p in other} != {p.document for p in aside}
+    for share in (0.001, 0.999):
+        training, aside = hold_out(passages[:3], share, np.random.default_rng(0))
+        assert (len(training), len(aside)) == (2, 1)
+
+
+@given(st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=2, max_size=6))
+@examples(60)
+def test_splices_join_segments_of_different_documents(golds):
+    passages = gold_passages(corpus_of(golds))
+    owner = np.repeat(np.arange(len(golds)), [sum(gold) for gold in golds])
+    whole = set()
+    for p in passages:
+        edges = [0, *p.segmentation.boundaries, len(p.rows)]
+        for a, b in pairwise(edges):
+            # Greetings and farewells are gone.
+            part = p.rows[max(a, 1) : min(b, len(p.rows) - 1)]
+            whole.add(tuple(part.tolist()))
+    usable = {owner[part[0]] for part in whole if part}
+    rng = np.random.default_rng(0)
+    if len(usable) < 2:
+        with pytest.raises(InputError, match="fewer than two training documents"):
+            splice(passages, 3, rng)
+        return
+    for made in splice(passages, 8, rng):
+        pieces = np.split(made.rows, made.segmentation.boundaries)
+        assert 2 <= len(pieces) <= max(2, *map(len, golds))
+        assert {tuple(piece.tolist()) for piece in pieces} <= whole
+        owners = [owner[piece[0]] for piece in pieces]
+        assert all(a != b for a, b in pairwise(owners))
+
+
+def test_splices_draw_every_segment_equally():
+    passages = gold_passages(corpus_of([(3, 2, 2, 3), (3, 3), (3, 3)]))
+    made = splice(passages, 3000, np.random.default_rng(0))
+    first = np.array([p.rows[0] for p in made])
+    _, counts = np.unique(first, return_counts=True)
+    assert len(counts) == 8
+    assert (abs(counts / 3000 - 1 / 8) < 0.03).all()
+
+
+def test_epochs_have_other_splices_and_seeds_other_documents():
+    one, two = examples_of(CORPUS, replace(QUICK, splice_epochs=2)).splices
+    assert one.windows.shape != two.windows.shape or (one.windows != two.windows).any()
+    other = examples_of(CORPUS, replace(QUICK, seed=1))
+    same = examples_of(CORPUS, QUICK)
+    assert same.held_out.windows.tolist() == examples_of(CORPUS, QUICK).held_out.windows.tolist()
+    assert same.held_out.windows.tolist() != other.held_out.windows.tolist()
+    assert not set(same.held_out.windows.flat) & set(same.gold.windows.flat) - {ABSENT}
+    assert not set(same.held_out.windows.flat) & set(same.splices[0].windows.flat) - {ABSENT}
+
+
+def test_the_negative_control_has_no_boundary():
+    alone = single_segments(gold_passages(corpus_of([(2, 3), (1,)])))
+    assert [p.rows.tolist() for p in alone] == [[0, 1], [2, 3, 4], [5]]
+    assert not gaps_of(alone, 2).labels.any()
+
+
+@pytest.mark.parametrize(
+    ("corpus", "message"),
+    [
+        (
+            Corpus((Document.build("a", ["x"], gold=(1,)), Document.build("b", ["x", "y"]))),
+            "document 'b': found no gold, which a scorer is trained on; expected gold in every",
+        ),
+        (corpus_of([(2, 2), (3, 3)]), "found 2 documents to train on; expected three at least"),
+        (corpus_of([(9,)] * 5), "found gold with a boundary in no gap"),
+        (corpus_of([(1, 1, 1)] * 5), "found gold with a boundary in no gap, or in every gap"),
+        (corpus_of([(1,)] * 5), "found gold with a boundary in no gap"),
+    ],
+)
+def test_corpora_that_teach_nothing_are_refused(corpus, message):
+    with pytest.raises(InputError, match=message):
+        examples_of(corpus, QUICK)
+
+
+# The network ----------------------------------------------------------------------------------
+
+
+def features_obvious(x, gap, window):
+    """What the docstring of `Head` says, one gap at a time."""
+    unit = [v / np.linalg.norm(v) if np.linalg.norm(v) else v for v in x]
+    before, after = unit[max(0, gap - window) : gap], unit[gap : gap + window]
+    features = [len(before) / window, len(after) / window]
+    for width in [w for w in (1, 2, 4, 8, 16) if w < window] + [window]:
+        a, b = np.mean(before[-width:], axis=0), np.mean(after[:width], axis=0)
+        lengths = np.linalg.norm(a) * np.linalg.norm(b)
+        features += [*a, *b, *abs(a - b), *(a * b), a @ b / lengths if lengths > 1e-12 else 0.0]
+    return features
+
+
+@given(st.integers(2, 9), st.integers(1, 5), st.integers(0, 99), st.booleans())
+@examples(40)
+def test_features_are_as_defined(n, window, seed, has_zero):
+    x = np.random.default_rng(seed).normal(size=(n, 3))
+    if has_zero:
+        x[seed % n] = 0
+    head = Head(3, window, 4, 0.0)
+    units, is_present = HeadOnVectors(head, [x]).gather(windows_of(np.arange(n), window))
+    expected = [features_obvious(x, gap, window) for gap in range(1, n)]
+    np.testing.assert_allclose(head.features(units, is_present), expected, atol=2e-6)
+
+
+def test_widths():
+    assert [widths(w) for w in (1, 2, 3, 4, 5, 8)] == [
+        *((1,), (1, 2), (1, 2, 3), (1, 2, 4), (1, 2, 4, 5), (1, 2, 4, 8)),
+    ]
+
+
+def test_directions_of_any_size():
+    x = np.array([[3e300, 4e300], [0, 0], [3e-300, 4e-300]])
+    np.testing.assert_allclose(directions(x[:2]), [[0.6, 0.8], [0, 0]])
+    np.testing.assert_allclose(directions(x[2:]), [[0.6, 0.8]])
+
+
+def test_features_are_standardised_on_the_training_gaps():
+    head = Head(DIMENSION, 2, 4, 0.0)
+    model = HeadOnVectors(head, [*VECTORS, np.full((2, DIMENSION), 5.0)])
+    gaps = gaps_of(gold_passages(CORPUS), 2)
+    head.standardise(model, gaps)
+    x = (head.features(*model.gather(gaps.windows)) - head.centre) / head.spread
+    np.testing.assert_allclose(x.mean(0), 0, atol=1e-4)
+    np.testing.assert_allclose(x.std(0, correction=0), 1, atol=1e-3)
+    alike = Gaps(gaps.windows[:1].repeat(5, axis=0), gaps.labels[:5], (5,))
+    head.standardise(model, alike)
+    assert (head.spread == 1).all()
+
+
+def test_the_rate_rises_and_falls():
+    share = _schedule(100)
+    assert [share(i) for i in (0, 4, 9, 10, 55)] == [0.1, 0.5, 1.0, 1.0, 0.5]
+    assert 0 < share(99) < 0.02
+    assert [_schedule(1)(i) for i in (0, 1)] == [1.0, 0.0]
+
+
+# Calibration ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
+def test_scaled_logits_give_back_the_scale(scale):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=200_000)
+    y = rng.random(len(z)) < expit(z)
+    assert find_temperature(scale * z, y) == pytest.approx(scale, rel=0.02)
+
+
+labelled = st.lists(st.tuples(st.floats(-30, 30), st.booleans()), min_size=1, max_size=30)
+
+
+@given(labelled)
+@examples(200)
+def test_the_temperature_is_the_best_there_is(pairs):
+    z, y = np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs], dtype=float)
+    found = find_temperature(z, y)
+    assert TEMPERATURES[0] * (1 - 1e-9) <= found <= TEMPERATURES[1] * (1 + 1e-9)
+    assert log_loss(z, y, found) <= log_loss(z, y) + 1e-12
+    if 0 < y.sum() < len(y) and z.any():
+        best = minimize_scalar(
+            lambda beta: log_loss(z, y, 1 / beta),
+            bounds=(1 / TEMPERATURES[1], 1 / TEMPERATURES[0]),
+            method="bounded",
+        )
+        assert log_loss(z, y, found) <= best.fun + 1e-9
+    else:
+        assert found == 1.0
+
+
+@given(st.lists(st.floats(-1e6, 1e6), max_size=20), st.floats(0.1, 10))
+@examples(60)
+def test_scores_are_probabilities_in_the_order_of_logits(z, temperature):
+    found = probabilities(z, temperature)
+    np.testing.assert_allclose(found, expit(np.array(z) / temperature), atol=1e-12)
+    assert (np.diff(found[np.argsort(z, kind="stable")]) >= 0).all()
+
+
+def test_log_loss_is_the_likelihood():
+    assert log_loss([0.0, 2.0], [1, 0]) == pytest.approx(
+        -(math.log(0.5) + math.log(1 - expit(2.0))) / 2
+    )
+    assert log_loss([-5000.0], [1]) == 5000.0
+    assert log_loss([], []) == 0.0
+
+
+def test_the_threshold_is_that_of_the_best_held_out_f1():
+    gaps = gaps_of([Passage(0, np.arange(9), Segmentation((3, 3, 3)))], 1)
+    scores = np.array([0.1, 0.2, 0.34, 0.1, 0.3, 0.32, 0.1, 0.1])
+    threshold = find_threshold(scores, gaps, min_gap=1)
+    assert threshold == 0.32  # nearest to 0.5 of those that find exactly gold
+    assert pooled_f1(select(scores, gaps, threshold, 1), gaps) == (1.0, 2)
+    assert pooled_f1(select(scores, gaps, 0.33, 1), gaps) == (pytest.approx(2 / 3), 1)
+    # Boundaries too near a better one cost nothing.
+    assert find_threshold(np.array([0, 0, 0.9, 0.8, 0, 0.6, 0.55, 0]), gaps, min_gap=3) == 0.5
+    nothing = gaps_of([Passage(0, np.arange(2), Segmentation((2,)))], 1)
+    assert pooled_f1(select(np.zeros(1), nothing, 0.5, 1), nothing) == (1.0, 0)
+
+
+# Training -------------------------------------------------------------------------------------
+
+
+def test_topics_are_learnt(checkpoint, folder):
+    found = Scorer(str(folder), min_gap=1)(FRESH)
+    assert f1_of(found, FRESH_GOLDS) > 0.97
+    history = checkpoint.description.history
+    assert [(e.stage, e.epoch) for e in history] == [
+        ("splices", 1),
+        *(("gold", i) for i in range(1, 5)),
+    ]
+    assert history[-1].f1 > 0.9
+    assert history[-1].negative_control < 0.1
+    assert history[-1].bor == pytest.approx(1, abs=0.2)
+
+
+def test_an_untrained_head_does_not_know_them(checkpoint):
+    torch.manual_seed(0)
+    network = Head(DIMENSION, QUICK.window, QUICK.hidden, QUICK.dropout)
+    untrained = replace(checkpoint, network=network)
+    scores = boundary_scores(untrained, FRESH)
+    known = boundary_scores(checkpoint, FRESH)
+    gold = np.concatenate([Segmentation(g).to_labels("gap") for g in FRESH_GOLDS])
+    assert log_loss_of(known, gold) < 0.1 < 0.4 < log_loss_of(scores, gold)
+
+
+def log_loss_of(scores, gold):
+    p = np.clip(np.concatenate(scores), 1e-12, 1 - 1e-12)
+    return -np.mean(np.log(np.where(gold, p, 1 - p)))
+
+
+def test_splices_alone_teach_topics():
+    only = trained(replace(QUICK, splice_epochs=4, epochs=0))
+    scores = boundary_scores(only, FRESH)
+    found = [Segmentation.from_labels((s > 0.5).astype(int).tolist(), "gap") for s in scores]
+    assert f1_of(found, FRESH_GOLDS) > 0.9
+
+
+def test_shuffled_gold_teaches_nothing():
+    """A held-out log loss that beats the base rate would come from a leak."""
+    rng = np.random.default_rng(0)
+    shuffled = [x[rng.permutation(len(x))] for x in VECTORS]
+    taught = trained(replace(QUICK, splice_epochs=0, dropout=0.2), vectors=shuffled).description
+    n, boundaries = taught.counts["held_out_gaps"], taught.counts["held_out_boundaries"]
+    rate = boundaries / n
+    entropy = -(rate * math.log(rate) + (1 - rate) * math.log(1 - rate))
+    assert taught.log_loss > 0.9 * entropy
+
+
+def digest(folder):
+    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in folder.iterdir()}
+
+
+def test_one_seed_makes_the_same_bytes(folder, tmp_path):
+    torch.manual_seed(123)  # the caller's own random numbers change nothing
+    before = torch.random.get_rng_state()
+    trained().save(tmp_path / "again")
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert digest(tmp_path / "again") == digest(folder)
+    trained(replace(QUICK, seed=1)).save(tmp_path / "other")
+    other = digest(tmp_path / "other")
+    assert all(other[name] != value for name, value in digest(folder).items())
+
+
+def test_the_best_epoch_is_kept(monkeypatch):
+    monkeypatch.setattr("reffree.segmenters.scorer.train.find_temperature", lambda z, y: 1.0)
+    rng = np.random.default_rng(0)
+    shuffled = [x[rng.permutation(len(x))] for x in VECTORS]  # all that can be done is overfit
+    quick = replace(QUICK, epochs=6, splice_epochs=1, dropout=0.0)
+    told = trained(quick, vectors=shuffled).description
+    losses = [epoch.log_loss for epoch in told.history]
+    assert np.argmin(losses) < len(losses) - 1
+    assert told.log_loss == min(losses) < losses[-1] - 0.01
+
+
+def test_calibration_never_makes_held_out_log_loss_worse(checkpoint):
+    told = checkpoint.description
+    assert told.log_loss <= min(epoch.log_loss for epoch in told.history) + 1e-9
+
+
+def test_a_training_without_end_in_sight_is_refused():
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(InputError, match=r"ended in no numbers.*lower the learning rate from 1e"),
+    ):
+        trained(replace(QUICK, learning_rate=1e30, epochs=2))
+
+
+class Stop:
+    """Ctrl-C after so many calls."""
+
+    def __init__(self, after):
+        self.left = after
+        self.seen = []
+
+    def __call__(self, value):
+        self.seen.append(value)
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+
+def test_interrupted_training_keeps_the_best_state():
+    stop = Stop(3)
+    kept = trained(on_epoch=stop)
+    told = kept.description
+    assert told.is_interrupted
+    assert told.history == tuple(stop.seen)
+    assert [e.stage for e in told.history] == ["splices", "gold", "gold"]
+    assert told.log_loss <= min(e.log_loss for e in told.history) + 1e-9
+    scores = boundary_scores(kept, FRESH)
+    assert [len(s) for s in scores] == [sum(g) - 1 for g in FRESH_GOLDS]
+
+
+def test_interruption_amid_an_epoch():
+    epochs, calls = [], []
+
+    @contextmanager
+    def progress(stage, total):
+        calls.append((stage, total))
+        # Amid the second epoch of the second stage.
+        yield Stop(total // 32 // 4 + 4) if stage == "Gold" else lambda done: None
+
+    kept = trained(on_epoch=epochs.append, progress=progress).description
+    assert kept.is_interrupted
+    assert kept.history == tuple(epochs)
+    assert [(e.stage, e.epoch) for e in epochs] == [("splices", 1), ("gold", 1)]
+    examples = examples_of(CORPUS, QUICK)
+    assert calls == [("Splices", len(examples.splices[0])), ("Gold", 4 * len(examples.gold))]
+
+
+def test_interruption_before_there_is_anything():
+    @contextmanager
+    def progress(stage, total):
+        yield Stop(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        trained(progress=progress)
+
+
+# Checkpoints ----------------------------------------------------------------------------------
+
+
+def test_round_trip(checkpoint, folder):
+    loaded = load_checkpoint(folder)
+    assert replace(loaded.description, weights="") == checkpoint.description
+    before, after = boundary_scores(checkpoint, FRESH), boundary_scores(loaded, FRESH)
+    assert all((a == b).all() for a, b in zip(before, after, strict=True))
+    written = json.loads((folder / "scorer.json").read_text())
+    assert written["fingerprint"] == checkpoint.description.encoder.fingerprint
+    assert written["settings"]["learning_rate"] == 0.01
+    assert written["temperature"] == checkpoint.description.temperature
+    assert {p.name for p in folder.iterdir()} == {"scorer.json", "scorer.safetensors"}
+
+
+def test_defaults_are_written_out():
+    for finetune, rate, batch in ((False, 3e-4, 64), (True, 2e-5, 16)):
+        resolved = Training(finetune=finetune).resolved()
+        assert (resolved.learning_rate, resolved.batch_size) == (rate, batch)
+
+
+@dataclass(frozen=True, slots=True)
+class InputsOfEncoder(Inputs):
+    encoder: EncoderSpec | None = None
+
+
+def test_another_encoder_is_refused(checkpoint):
+    own = checkpoint.description.encoder
+    other = replace(own, name="mpnet", max_length=384)
+    said = (
+        r"scorer: found vectors of another encoder \(name mpnet instead of precomputed, "
+        r"max_length 384 instead of None\); expected those it was trained on"
+    )
+    with pytest.raises(EncoderError, match=said):
+        checkpoint.check_encoder(other)
+    checkpoint.check_encoder(replace(own))
+    foreign = InputsOfEncoder(FRESH.corpus, 0, FRESH.embeddings, encoder=other)
+    with pytest.raises(EncoderError, match="another encoder"):
+        boundary_scores(checkpoint, foreign)
+    same = InputsOfEncoder(FRESH.corpus, 0, FRESH.embeddings, encoder=own)
+    assert len(boundary_scores(checkpoint, same)) == len(FRESH.corpus)
+
+
+def test_vectors_of_another_size_are_refused(folder):
+    narrow = Inputs(FRESH.corpus, embeddings=[x[:, :5] for x in FRESH.embeddings])
+    with pytest.raises(EncoderError, match="vectors of 5 dimensions; expected 12"):
+        Scorer(str(folder))(narrow)
+    with pytest.raises(InputError, match="found no embeddings for scorer"):
+        Scorer(str(folder))(Inputs(FRESH.corpus))
+
+
+def spoil(folder, **changes):
+    path = folder / "scorer.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+@pytest.mark.parametrize(
+    ("spoiling", "message"),
+    [
+        (lambda f: (f / "scorer.json").unlink(), "scorer.json: found no scorer"),
+        (lambda f: (f / "scorer.json").write_text("{"), "found a damaged description"),
+        (lambda f: (f / "scorer.json").write_text("[1]"), "found a damaged description"),
+        (lambda f: spoil(f, format=2), "a scorer of another version of reffree"),
+        (lambda f: spoil(f, settings={"windows": 3}), "found a damaged description"),
+        (lambda f: spoil(f, dimension=7), "weights of another shape than described"),
+        (lambda f: (f / "scorer.safetensors").unlink(), "found no weights"),
+        (lambda f: (f / "scorer.safetensors").write_bytes(b"x"), "do not belong to the descr"),
+    ],
+)
+def test_damaged_folders_are_refused(checkpoint, tmp_path, spoiling, message):
+    checkpoint.save(tmp_path / "s")
+    spoiling(tmp_path / "s")
+    with pytest.raises(InputError, match=message):
+        Scorer(str(tmp_path / "s"))(FRESH)
+
+
+def test_nothing_is_written_over(checkpoint, tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("x")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="full: found a folder that is not empty"):
+        checkpoint.save(tmp_path / "full")
+    with pytest.raises(InputError, match=r"mine\.txt: found a file"):
+        checkpoint.save(tmp_path / "full" / "mine.txt")
+    with pytest.raises(InputError, match="found no folder"):
+        checkpoint.save(tmp_path / "none" / "s")
+    checkpoint.save(tmp_path / "empty")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "full"]
+
+
+# The method -----------------------------------------------------------------------------------
+
+
+def test_names(folder):
+    text = f"scorer:path={folder},threshold=held_out,min_gap=1"
+    method = parse_named(text, SEGMENTERS, "method", "--method")
+    assert method == Scorer(str(folder), "held_out", 1)
+    assert spelling_of(method) == text
+    assert method.needs_embeddings
+    assert spelling_of(Scorer("p")) == "scorer:path=p"
+
+
+def test_scores_are_evidence_of_a_posterior(checkpoint, folder):
+    evidence = f"scorer:{folder}"
+    inputs = Inputs(CORPUS, embeddings=VECTORS)
+    scores = boundary_scores(checkpoint, inputs)
+    found = boundaries(CORPUS, embeddings=VECTORS, evidence=evidence)
+    method = LeastExpectedPk(evidence=evidence)
+    assert method.needs_embeddings
+    made = method(inputs)
+    for document, p, masses in zip(found.documents, scores, made, strict=True):
+        # What one source says of gaps apart keeps its order, whatever the prior adds.
+        likely, unlikely = int(np.argmax(p)), int(np.argmin(p))
+        assert document.probability_at(likely) > document.probability_at(unlikely)
+        reading = Reading(document.units, {str(folder): p})
+        posterior = Posterior.of(np.empty((len(document.units), 0)), reading, evidence=evidence)
+        assert masses.masses == tuple(posterior.best().tolist())
+        assert document.probabilities == pytest.approx(posterior.boundaries.tolist())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("scorer", "found no path in 'scorer'; expected the folder of a trained scorer"),
+        ("scorer:path=p,threshold=1.5", "found threshold = 1.5"),
+        ("scorer:path=p,min_gap=0", "found min_gap = 0"),
+        ("scorer:path=p,k=-1", "found k = -1"),
+        ("scorer:path=p,density=2", "found density = 2"),
+        ("scorer:path=p,k=2,density=0.1", "found more than one of k, density and rate"),
+        ("scorer:path=p,rate=0.5", "found rate = 0.5 with min_gap = 3"),
+        ("scorer:path=p,threshold=high", "threshold=NUMBER or threshold=held_out"),
+    ],
+)
+def test_options_out_of_range_are_refused(text, message):
+    with pytest.raises(OptionError, match=message):
+        parse_named(text, SEGMENTERS, "method", "--method")
+
+
+def test_selection_is_apart_from_scoring(checkpoint, folder):
+    scores = boundary_scores(checkpoint, FRESH)
+    path = str(folder)
+    for threshold in (0.1, 0.9):
+        found = Scorer(path, threshold, min_gap=1)(FRESH)
+        for s, segmentation in zip(scores, found, strict=True):
+            assert segmentation.boundaries == tuple((np.flatnonzero(s >= threshold) + 1).tolist())
+    by_gold = Scorer(path, k="gold", min_gap=1)(FRESH)
+    assert [len(s) for s in by_gold] == [len(gold) for gold in FRESH_GOLDS]
+    half = Scorer(path, density=0.5, min_gap=1)(FRESH)
+    assert [len(s) - 1 for s in half] == [math.floor(0.5 * len(s) + 0.5) for s in scores]
+    steered = Scorer(path, rate=0.2, min_gap=1)(FRESH)
+    share = sum(len(s) - 1 for s in steered) / sum(map(len, scores))
+    assert share == pytest.approx(0.2, abs=0.06)
+
+
+def test_the_threshold_of_training_can_be_asked_for(checkpoint, tmp_path):
+    description = replace(checkpoint.description, threshold=0.01)
+    replace(checkpoint, description=description).save(tmp_path / "s")
+    path = str(tmp_path / "s")
+    assert Scorer(path, "held_out", 1)(FRESH) == Scorer(path, 0.01, 1)(FRESH)
+    assert Scorer(path, "held_out", 1)(FRESH) != Scorer(path, 0.5, 1)(FRESH)
+
+
+def test_documents_are_independent(folder):
+    found = Scorer(str(folder))(FRESH)
+    for i in (0, 7):
+        alone = Inputs(Corpus((FRESH.corpus[i],)), embeddings=[FRESH.embeddings[i]])
+        assert Scorer(str(folder))(alone) == found[i : i + 1]
+
+
+def awkward():
+    rng = np.random.default_rng(0)
+    return {
+        "one": rng.normal(size=(1, DIMENSION)),
+        "two": rng.normal(size=(2, DIMENSION)),
+        "alike": np.ones((9, DIMENSION)),
+        "zero": np.zeros((5, DIMENSION)),
+        "huge": rng.normal(size=(6, DIMENSION)) * 1e300,
+        "tiny": rng.normal(size=(6, DIMENSION)) * 1e-300,
+        "mixed": rng.normal(size=(6, DIMENSION)) * np.logspace(-200, 200, 6)[:, None],
+        "opposed": np.array([[1.0], [-1.0]] * 4) * np.ones(DIMENSION),
+        "whole": rng.integers(-3, 3, size=(7, DIMENSION)),
+        "long": rng.normal(size=(5000, DIMENSION)),
+    }
+
+
+def test_every_document_is_covered(checkpoint, folder):
+    vectors = awkward()
+    corpus = Corpus(tuple(Document.build(k, ["x"] * len(x)) for k, x in vectors.items()))
+    inputs = Inputs(corpus, embeddings=list(vectors.values()))
+    for s, x in zip(boundary_scores(checkpoint, inputs), vectors.values(), strict=True):
+        assert s.shape == (len(x) - 1,)
+        assert ((s >= 0) & (s <= 1)).all()
+    for more in ({}, {"threshold": "held_out"}, {"k": 3}, {"density": 0.3}, {"rate": 0.1}):
+        found = Scorer(str(folder), **more)(inputs)
+        assert [s.n_units for s in found] == [len(x) for x in vectors.values()]
+
+
+def test_awkward_documents_can_be_trained_on():
+    vectors = {k: x for k, x in awkward().items() if k != "long"}
+    golds = [(1,) if len(x) == 1 else (1, len(x) - 1) for x in vectors.values()]
+    corpus = Corpus(
+        tuple(
+            Document.build(k, ["x"] * sum(g), gold=g) for k, g in zip(vectors, golds, strict=True)
+        )
+    )
+    for window in (1, 4):
+        quick = replace(QUICK, window=window, epochs=1)
+        told = trained(quick, corpus, list(vectors.values())).description
+        assert math.isfinite(told.log_loss)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"window": 0}, "window = 0"),
+        ({"epochs": 0, "splice_epochs": 0}, "no epochs"),
+        ({"held_out": 1.0}, "held_out = 1.0"),
+        ({"dropout": 1.0}, "dropout = 1.0"),
+        ({"learning_rate": 0.0}, "learning_rate = 0.0"),
+        ({"learning_rate": float("nan")}, "learning_rate = nan"),
+        ({"batch_size": 0}, "batch_size = 0"),
+        ({"seed": -1}, "seed = -1"),
+    ],
+)
+def test_settings_out_of_range_are_refused(bad, message):
+    with pytest.raises(InputError, match=message):
+        Training(**bad)
+
+
+# Fine-tuning ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    """RoBERTa's architecture, two layers, random weights."""
+    return save_checkpoint("roberta", tmp_path_factory.mktemp("encoder") / "tiny")
+
+
+def worded(n, seed=0):
+    """Segments begin with one word and end with another."""
+    rng = np.random.default_rng(seed)
+    documents = []
+    for j in range(n):
+        gold = rng.integers(3, 6, rng.integers(2, 5)).tolist()
+        units = []
+        for mass in gold:
+            inner = [" ".join(rng.choice(WORDS[2:8], 2)) for _ in range(mass - 2)]
+            units += ["login login", *inner, "bill bill"]
+        documents.append(Document.build(f"w{j}", units, gold=gold))
+    return Corpus(tuple(documents))
+
+
+TUNING = Training(
+    finetune=True, window=1, splice_epochs=0, epochs=16, learning_rate=0.01, held_out=0.1
+)
+
+
+def tuned(encoder, corpus, quick=TUNING):
+    return train_pair(corpus, find_model(str(encoder)), torch.device("cpu"), quick)
+
+
+def test_fine_tuning_learns_round_trips_and_repeats(encoder, tmp_path):
+    corpus = worded(30)
+    made = tuned(encoder, corpus)
+    made.save(tmp_path / "s")
+    method = Scorer(str(tmp_path / "s"), min_gap=1)
+    assert not method.needs_embeddings
+    one = Document.build("one", ["login"], gold=(1,))
+    fresh = Inputs(Corpus((*worded(8, seed=1).documents, one)))
+    assert f1_of(method(fresh), [d.gold.masses for d in fresh.corpus]) > 0.9
+    loaded = load_checkpoint(tmp_path / "s")
+    pairs = zip(boundary_scores(made, fresh), boundary_scores(loaded, fresh), strict=True)
+    assert all((a == b).all() for a, b in pairs)
+    tuned(encoder, corpus).save(tmp_path / "again")
+    assert digest_tree(tmp_path / "again") == digest_tree(tmp_path / "s")
+
+
+def digest_tree(folder):
+    files = [p for p in folder.rglob("*") if p.is_file()]
+    return {str(p.relative_to(folder)): p.read_bytes() for p in files}
+
+
+def test_far_units_are_left_out_first(encoder):
+    transformer, tokenizer = load_transformer(find_model(str(encoder)))
+    network = PairClassifier(transformer, reads_first=False)
+    texts = ["bees honey", "winter", "budget server", "login bill", "dance run knee"]
+    seen = []
+
+    def spy(*args, **options):
+        seen.append(args)
+        return tokenizer(*args, **options)
+
+    spy.num_special_tokens_to_add = tokenizer.num_special_tokens_to_add
+    special = tokenizer.num_special_tokens_to_add(pair=True)
+    model = PairOnTexts(network, spy, texts, special + 6, torch.device("cpu"))
+    few = [ABSENT, ABSENT, 1, 1, ABSENT, ABSENT]
+    windows = np.array([[0, 1, 2, 3, 4, ABSENT], [ABSENT, 0, 1, 2, 3, 4], few])
+    logits = model.logits(windows)
+    assert seen[-1] == (
+        ["winter budget server", "bees honey winter", "winter"],
+        ["login bill", "budget server", "winter"],
+    )
+    # Padding and company change nothing.
+    alone = [model.logits(windows[i : i + 1]).item() for i in range(3)]
+    np.testing.assert_allclose(logits.tolist(), alone, atol=1e-5)
+    # A unit too long on its own is cut, not dropped.
+    tight = PairOnTexts(network, spy, texts, special + 2, torch.device("cpu"))
+    assert torch.isfinite(tight.logits(np.array([[4, 4]]))).all()
+    assert seen[-1] == (["dance run knee"], ["dance run knee"])
+
+
+def test_first_token_is_read_where_there_is_one(encoder):
+    transformer, tokenizer = load_transformer(find_model(str(encoder)))
+    tokens = dict(tokenizer(["bees"], ["honey winter"], return_tensors="pt"))
+    hidden = transformer(**tokens).last_hidden_state
+    for reads_first, state in ((True, hidden[:, 0]), (False, hidden.mean(1))):
+        network = PairClassifier(transformer, reads_first=reads_first)
+        torch.testing.assert_close(network(tokens), network.projection(state).squeeze(1))
+
+
+# The command ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def train(write_corpus, monkeypatch, tmp_path):
+    """Run the command with vectors that need no encoder."""
+    documents = [
+        {"id": d.id, "units": list(d.units), "gold": list(d.gold.masses)} for d in CORPUS.documents
+    ]
+    path = write_corpus(documents)
+    made = []
+
+    def vectors(corpus, *args, **options):
+        made.append(options)
+        return from_arrays(corpus, VECTORS)
+
+    monkeypatch.setattr("reffree.encoders.vectors.corpus_vectors", vectors)
+
+    def run(*args, corpus=path):
+        return CliRunner().invoke(command, [str(corpus), "-o", str(tmp_path / "s"), *args])
+
+    run.encoded = made
+    return run
+
+
+def test_command(train, tmp_path):
+    done = train("--epochs", "2", "--splice-epochs", "1", "--learning-rate", "0.01", "--window=2")
+    assert done.exit_code == 0, done.output
+    lines = done.stderr.splitlines()
+    assert re.match(r"splices 1: training loss 0\.\d+; held out: log loss 0\.\d+, F1 ", lines[0])
+    assert [line.split(":")[0] for line in lines[:3]] == ["splices 1", "gold 1", "gold 2"]
+    assert lines[3].startswith(f"{tmp_path / 's'}: trained on 32 documents, 8 held out; temp")
+    assert lines[3].endswith(f"use it with --method scorer:path={tmp_path / 's'}")
+    told = load_checkpoint(tmp_path / "s").description
+    assert (told.settings.window, told.settings.epochs, told.settings.hidden) == (2, 2, 128)
+    assert Scorer(str(tmp_path / "s"))(FRESH)
+
+
+def test_command_refuses_before_it_encodes(train, tmp_path, write_corpus):
+    bare = write_corpus([{"id": "a", "units": ["x", "y"]}], "bare.jsonl")
+    refused = train(corpus=bare).exception
+    assert "found no gold, which a scorer is trained on" in str(refused)
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "mine").write_text("x")
+    assert "a folder that is not empty" in str(train().exception)
+    assert "window = 0" in str(train("--window", "0").exception)
+    assert not train.encoded
+
+
+def test_command_survives_an_interruption(train, tmp_path, monkeypatch):
+    monkeypatch.setattr("reffree.cli.train_scorer._tell_epoch", Stop(2))
+    done = train("--epochs", "2", "--splice-epochs", "1")
+    assert done.exit_code == 130
+    assert "interrupted; the best state so far is kept" in done.stderr
+    assert load_checkpoint(tmp_path / "s").description.is_interrupted
+
+
+def test_command_fine_tunes(train, encoder, tmp_path):
+    done = train("--finetune", "--encoder", str(encoder), "--epochs=1", "--splice-epochs=0")
+    assert done.exit_code == 0, done.output
+    assert not train.encoded
+    assert not Scorer(str(tmp_path / "s")).needs_embeddings
+    settings = load_checkpoint(tmp_path / "s").description.settings
+    assert (settings.learning_rate, settings.batch_size) == (2e-5, 16)

@@ -1,0 +1,397 @@
+"""The correlation study: against plain scipy on plain scores, its pools, its sentinels."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from reffree.corpus import Corpus, Document
+from reffree.encoders.embed import distinct_texts
+from reffree.encoders.options import EncoderOptions
+from reffree.encoders.vectors import corpus_vectors
+from reffree.errors import InputError, OptionError, UnknownNameError
+from reffree.evaluate.score import score
+from reffree.progress import Timed, no_progress
+from reffree.report.study import render
+from reffree.studies.correlation.correlate import correlate
+from reffree.studies.encoder_choice.encoders import compare_encoders
+from reffree.studies.encoder_choice.speed import measure_speed
+from reffree.studies.pool import COHESION, LEXICAL, PERTURBED, complete_pool
+from reffree.studies.registry import TABLES
+from reffree.studies.result import StudyResult
+from reffree.studies.sentinels import sentinel_scores
+from tests.checkpoints import save_checkpoint
+from tests.properties import intervals_held
+
+WORDS = ["bees dance home", "servers queue jobs", "knees need rest", "lenses bend light"]
+WORDS_OF = (["bees", "honey", "dance"], ["server", "queue", "login"])
+FREE, GOLD = ("arp_pair", "silhouette"), ("pk", "boundary_similarity")
+
+
+def planted(n_documents=8, seed=0, topics=4, size=5):
+    """Documents whose segments are clouds of vectors, and those vectors."""
+    rng = np.random.default_rng(seed)
+    documents, vectors = [], []
+    for d in range(n_documents):
+        masses = [int(m) for m in rng.integers(3, size + 3, size=topics)]
+        units = [f"{WORDS[t % 4]} {d} {i}" for t, m in enumerate(masses) for i in range(m)]
+        documents.append(Document.build(f"d{d}", units, gold=masses))
+        centres = rng.normal(size=(topics, 8))
+        parts = [c + 0.6 * rng.normal(size=(m, 8)) for c, m in zip(centres, masses, strict=True)]
+        vectors.append(np.concatenate(parts))
+    return Corpus(tuple(documents)), vectors
+
+
+CORPUS, VECTORS = planted()
+ARGUMENTS = {"metrics": [*FREE, *GOLD], "resamples": 100, "embeddings": {"c": VECTORS}}
+
+
+@pytest.fixture(scope="module")
+def result():
+    return correlate({"c": CORPUS}, **ARGUMENTS)
+
+
+@pytest.fixture(scope="module")
+def pooled():
+    embedded = corpus_vectors(CORPUS, VECTORS, EncoderOptions(), no_progress)
+    return complete_pool(CORPUS, embedded, seed=0, progress=no_progress)
+
+
+def rows_of(result, table, **wanted):
+    records = result.table(table).records()
+    return [row for row in records if all(row[k] == v for k, v in wanted.items())]
+
+
+@pytest.mark.parametrize("pool", ["independent", "blind", "cohesion", "all"])
+@pytest.mark.parametrize("coefficient", ["pearson", "spearman", "kendall"])
+def test_corpus_level_is_the_correlation_of_the_score_table(result, pooled, pool, coefficient):
+    corpus, members = pooled
+    table = score(corpus, metrics=[*FREE, *GOLD], embeddings=VECTORS)
+    systems = {row.system: row.metrics for row in table.systems}
+    names = [member.system for member in members if member.is_in(pool)]
+    for free in FREE:
+        for gold in GOLD:
+            x = [round(systems[name][free].value, 10) for name in names]  # equal systems tie
+            sign = -1 if gold == "boundary_similarity" else 1
+            y = [round(sign * systems[name][gold].value, 10) for name in names]
+            function = {
+                "pearson": stats.pearsonr,
+                "spearman": stats.spearmanr,
+                "kendall": stats.kendalltau,
+            }[coefficient]
+            wanted = {"pool": pool, "level": "corpus", "coefficient": coefficient}
+            (row,) = rows_of(result, "correlations", free=free, gold=gold, **wanted)
+            assert row["value"] == pytest.approx(function(x, y).statistic, abs=1e-8)
+            assert row["n_systems"] == len(names)
+            low, high = row["ci"]
+            assert -1 <= low <= high <= 1
+
+
+def test_every_value_lies_in_its_interval(result):
+    assert intervals_held(result) > 100
+    rows = rows_of(result, "correlations", level="corpus", coefficient="pearson")
+    assert all(row["noiseless"] is not None for row in rows if row["ci"] is not None)
+
+
+def test_within_documents_is_the_mean_of_documents(result, pooled):
+    corpus, members = pooled
+    table = score(corpus, metrics=["silhouette", "pk"], embeddings=VECTORS, per_document=True)
+    names = [member.system for member in members if member.is_in("independent")]
+    found = []
+    for document in corpus:
+        rows = {r.system: r.metrics for r in table.documents if r.id == document.id}
+        pairs = [(rows[n]["silhouette"].value, rows[n]["pk"].value) for n in names]
+        found.append(stats.pearsonr(*zip(*pairs, strict=True)).statistic)
+    wanted = {"pool": "independent", "level": "document", "coefficient": "pearson"}
+    (row,) = rows_of(result, "correlations", free="silhouette", gold="pk", **wanted)
+    assert row["value"] == pytest.approx(np.mean(found), abs=1e-8)
+
+
+def test_pools_are_told_apart(pooled):
+    corpus, members = pooled
+    by_kind = {
+        kind: {m.system for m in members if m.kind == kind}
+        for kind in ("gold", "random", "perturbed", "lexical", "cohesion", "given")
+    }
+    assert by_kind["gold"] == {"gold"}
+    assert by_kind["random"] == {"random_mean", *(f"random_{n}" for n in range(2, 10))}
+    assert by_kind["lexical"] == set(LEXICAL)
+    assert len(by_kind["perturbed"]) == len(PERTURBED)
+    assert len(by_kind["cohesion"]) == len(COHESION)
+    assert not by_kind["given"]
+    assert {m.pool for m in members if m.kind == "cohesion"} == {"cohesion"}
+    assert {m.pool for m in members if m.kind != "cohesion"} == {"independent"}
+    assert set(corpus.hypotheses) == {m.system for m in members}
+    assert {m.kind for m in members if m.is_in("blind")} == {"gold", "random", "perturbed"}
+
+
+def with_systems(names):
+    corpus = CORPUS
+    for i, name in enumerate(names):
+        made = {d.id: [1 + i, len(d.units) - 1 - i] for d in CORPUS}
+        corpus = corpus.with_system(name, made)
+    return corpus
+
+
+def test_a_corpus_with_systems_enough_keeps_to_them():
+    corpus = with_systems(["mine", "depth:window=2", *(f"s{i}" for i in range(6))])
+    found = correlate({"c": corpus}, cohesion=["mine"], **ARGUMENTS)
+    pools = {row["system"]: row["pool"] for row in rows_of(found, "scores", metric="pk")}
+    assert set(pools) == set(corpus.hypotheses)
+    assert {name for name, pool in pools.items() if pool == "cohesion"} == {
+        "mine",
+        "depth:window=2",
+    }
+    # Two systems correlate perfectly or not at all: nothing is said of them.
+    assert not rows_of(found, "correlations", pool="cohesion")
+    assert any("too few cohesion ones to correlate" in note for note in found.notes)
+    both = correlate({"c": corpus}, pool="both", **ARGUMENTS)
+    assert len(rows_of(both, "scores", metric="pk")) == 8 + 1 + 9 + 3 + len(COHESION) + len(
+        PERTURBED
+    )
+    alone = correlate({"c": corpus}, pool="default", **ARGUMENTS)
+    assert "mine" not in alone.table("scores").column("system")
+
+
+def test_sentinels_read_no_text(result):
+    scores = sentinel_scores(CORPUS, seed=0)
+    assert scores["n_segments"].values.tolist() == [[4.0] * 8]
+    lengths = [len(d.units) / 4 for d in CORPUS]
+    assert scores["mean_length"].values.tolist() == [lengths]
+    again = sentinel_scores(CORPUS, seed=1)["random_score"].values
+    assert (again != scores["random_score"].values).all()
+    named = {row["free"] for row in rows_of(result, "correlations", is_sentinel="yes")}
+    assert named == {"n_segments", "mean_length", "random_score"}
+    tests = result.table("beyond_sentinels").records()
+    assert [row["metric"] for row in tests] == list(FREE)
+    for row in tests:
+        values = {
+            r["free"]: abs(r["value"])
+            for r in rows_of(
+                result,
+                "correlations",
+                is_sentinel="yes",
+                gold="pk",
+                pool="independent",
+                level="corpus",
+                coefficient="pearson",
+            )
+        }
+        assert row["sentinel_value"] == max(values.values()) == values[row["sentinel"]]
+        assert row["difference"] <= row["value"] + 1
+        assert 0 < row["p"] <= row["p_bh"] <= 1
+
+
+def test_planted_topics_are_ranked_as_by_gold(result):
+    wanted = {"pool": "blind", "level": "corpus", "coefficient": "pearson", "gold": "pk"}
+    for free in FREE:
+        (row,) = rows_of(result, "correlations", free=free, **wanted)
+        assert row["value"] > 0.8
+
+
+def test_noise_is_not():
+    """Vectors that know nothing of the segments: no metric agrees with gold."""
+    rng = np.random.default_rng(5)
+    noise = [rng.normal(size=x.shape) for x in VECTORS]
+    found = correlate({"c": CORPUS}, **{**ARGUMENTS, "embeddings": {"c": noise}})
+    (row,) = rows_of(
+        found,
+        "correlations",
+        free="arp_pair",
+        gold="pk",
+        pool="blind",
+        level="corpus",
+        coefficient="pearson",
+    )
+    assert row["value"] < 0.6
+    assert all(row["p_bh"] > 0.05 for row in found.table("beyond_sentinels").records())
+    assert "no metric does significantly better" in found.answer[-1]
+
+
+def test_result_reads_back_and_repeats(result):
+    text = render(result, "json")
+    assert StudyResult.from_dict(json.loads(text)) == result
+    assert {table.name for table in result.tables} <= set(TABLES["correlate"])
+    assert render(correlate({"c": CORPUS}, **ARGUMENTS), "json") == text
+    other = correlate({"c": CORPUS}, seed=1, **ARGUMENTS)
+    assert render(other, "json") != text
+    assert "seed:0" in result.signature
+    assert "pool:auto" in result.signature
+
+
+def test_several_corpora_are_aggregated():
+    corpus, vectors = planted(seed=3, n_documents=6)
+    both = {"a": CORPUS, "b": corpus}
+    arguments = {**ARGUMENTS, "embeddings": {"a": VECTORS, "b": vectors}}
+    found = correlate(both, **arguments)
+    (row,) = rows_of(found, "aggregate", pool="independent", metric="arp_pair")
+    cells = rows_of(
+        found,
+        "correlations",
+        free="arp_pair",
+        pool="independent",
+        level="corpus",
+        coefficient="pearson",
+    )
+    pk = [cell["value"] for cell in cells if cell["gold"] == "pk"]
+    every = [cell["value"] for cell in cells]
+    assert row["pk"] == pytest.approx(np.mean(pk))
+    assert row["pk_sd"] == pytest.approx(np.std(pk, ddof=1))
+    assert (row["mean"], row["defined"]) == (pytest.approx(np.mean(every)), 4)
+    assert [corpus["name"] for corpus in found.corpora] == ["a", "b"]
+    shown = render(found, "table")
+    assert "Mean and standard deviation of Pearson correlations over 2 cases" in shown
+
+
+def test_texts_and_documents_are_there_for_the_report(result):
+    assert [text.id for text in result.texts] == ["d0", "d1", "d2"]
+    assert result.texts[0].units == CORPUS[0].units
+    assert result.texts[0].systems["gold"] == CORPUS[0].gold.masses
+    systems = set(result.table("scores").column("system"))
+    assert set(result.texts[0].systems) == systems
+    assert len(result.table("documents").rows) == len(systems) * 8 * 4
+
+
+def test_bad_input_gets_a_sentence():
+    bare = Corpus((Document.build("x", ["a", "b"]),))
+    with pytest.raises(InputError, match="gold in every document"):
+        correlate({"c": bare}, **{**ARGUMENTS, "embeddings": {"c": [np.eye(2)]}})
+    with pytest.raises(UnknownNameError, match="system 'nobody'"):
+        correlate({"c": CORPUS}, cohesion=["nobody"], **ARGUMENTS)
+    with pytest.raises(OptionError, match="the pool 'all'"):
+        correlate({"c": CORPUS}, pool="all", **ARGUMENTS)
+    with pytest.raises(InputError, match="no corpora"):
+        correlate({}, **{**ARGUMENTS, "embeddings": None})
+    with pytest.raises(TypeError, match="divice"):
+        correlate({"c": CORPUS}, divice="cpu", **ARGUMENTS)
+
+
+def test_missing_kinds_of_metrics_are_filled_in():
+    found = correlate({"c": CORPUS}, **{**ARGUMENTS, "metrics": ["arp_pair"]})
+    assert set(found.table("correlations").column("gold")) == {
+        "pk",
+        "windowdiff",
+        "boundary_similarity",
+    }
+
+
+def test_command(run, write_corpus, tmp_path):
+    path = write_corpus(
+        [{"id": d.id, "units": list(d.units), "gold": list(d.gold.masses)} for d in CORPUS],
+        "c.jsonl",
+    )
+    np.savez(tmp_path / "v.npz", **{d.id: x for d, x in zip(CORPUS, VECTORS, strict=True)})
+    flags = ["-m", "arp_pair", "-m", "pk", "--resamples", "100", "--embeddings", "v.npz"]
+    done = run("correlate", path, *flags, "-o", "r.json")
+    assert done.returncode == 0, done.stderr
+    written = json.loads((tmp_path / "r.json").read_text())
+    assert written["study"] == "correlate"
+    shown = run("correlate", path, *flags)
+    assert "Pearson correlation with gold-based metrics over independent systems" in shown.stdout
+    table = run("correlate", path, *flags, "-f", "csv", "--table", "scores").stdout
+    assert table.startswith(
+        "corpus,encoder,system,pool,kind,metric,metric_kind,value,loss,signature"
+    )
+    wrong = run("correlate", path, *flags, "--encoder", "minilm")
+    assert (wrong.returncode, "exclude each other" in wrong.stderr) == (2, True)
+    twice = run("correlate", path, path, "-m", "arp_pair")
+    assert (twice.returncode, "name every corpus once" in twice.stderr) == (2, True)
+
+
+def test_stages_are_timed_and_told():
+    timed = Timed()
+    with timed("Scoring", 2) as advance:
+        advance(2)
+    assert set(timed.seconds) == {"Scoring"}
+    assert timed.told().startswith("scoring 0.")
+    assert timed.seconds == {}
+
+
+# Encoders -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    made = [str(save_checkpoint(kind, folder / kind)) for kind in ("roberta", "mpnet")]
+    # Words the tiny models know, so that their vectors tell topics apart.
+    documents = [
+        Document.build(
+            f"d{d}",
+            [f"{a} {b}" for a, b in product(WORDS_OF[d % 2], WORDS_OF[d % 2][::-1])]
+            + [f"{a} {b}" for a, b in product(WORDS_OF[1 - d % 2], repeat=2)],
+            gold=[9, 9],
+        )
+        for d in range(6)
+    ]
+    corpus = Corpus(tuple(documents))
+    arguments = {"metrics": ["arp_pair", "pk"], "resamples": 100, "device": "cpu"}
+    found = compare_encoders(
+        {"c": corpus}, encoders=made, measure=False, cache=False, offline=True, **arguments
+    )
+    return corpus, made, found
+
+
+def test_every_encoder_has_the_correlation_study(compared):
+    corpus, made, found = compared
+    for encoder in made:
+        alone = correlate(
+            {"c": corpus},
+            metrics=["arp_pair", "pk"],
+            encoders=[encoder],
+            resamples=100,
+            device="cpu",
+            cache=False,
+            offline=True,
+        )
+        mine = [{**row, "encoder": None} for row in rows_of(found, "correlations", encoder=encoder)]
+        assert mine == [{**row, "encoder": None} for row in alone.table("correlations").records()]
+
+
+def test_agreement_is_kendall_of_the_systems_both_have(compared):
+    _, made, found = compared
+    (row,) = found.table("agreement").records()
+    losses = [
+        {
+            r["system"]: r["loss"]
+            for r in rows_of(found, "scores", encoder=e, metric="arp_pair")
+            if r["kind"] != "cohesion"
+        }
+        for e in made
+    ]
+    assert losses[0].keys() == losses[1].keys()
+    pairs = [(losses[0][name], losses[1][name]) for name in losses[0]]
+    assert row["kendall"] == pytest.approx(stats.kendalltau(*zip(*pairs, strict=True)).statistic)
+    assert (row["encoder_a"], row["encoder_b"], row["n_systems"]) == (*made, len(pairs))
+
+
+def test_cross_judging_scores_systems_of_one_with_the_other(compared):
+    _, made, found = compared
+    rows = found.table("cross").records()
+    assert {(r["made_with"], r["scored_with"]) for r in rows} == set(product(made, repeat=2))
+    for encoder in made:
+        own = rows_of(found, "scores", encoder=encoder, metric="arp_pair")
+        losses = {row["system"]: row["loss"] for row in own}
+        seekers = [row["loss"] for row in own if row["pool"] == "cohesion"]
+        (row,) = [r for r in rows if r["made_with"] == r["scored_with"] == encoder]
+        assert row["beyond_gold"] == pytest.approx(np.mean(seekers) - losses["gold"])
+    assert len({r["beyond_gold"] for r in rows}) == 4
+
+
+def test_one_encoder_is_no_comparison():
+    with pytest.raises(InputError, match="at least two different ones"):
+        compare_encoders({"c": CORPUS}, encoders=["minilm", "minilm"])
+
+
+def test_speed_is_measured_only_when_asked_for(compared):
+    corpus, made, found = compared
+    assert "units_per_second" not in [f.name for f in found.table("encoders").fields]
+    speed = measure_speed(
+        EncoderOptions(encoder=made[0], device="cpu", offline=True), distinct_texts(corpus), seed=0
+    )
+    assert speed.texts == len(distinct_texts(corpus))
+    assert speed.units_per_second > 0

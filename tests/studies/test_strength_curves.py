@@ -1,0 +1,439 @@
+"""Perturbation curves against literal ones, on vectors made by hand."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reffree.corpus import Corpus, Document
+from reffree.errors import InputError, OptionError, UnknownNameError
+from reffree.perturbation.corpus import perturb_corpus
+from reffree.report.study import render
+from reffree.statistics.scores import MeanOverDocuments
+from reffree.studies.result import StudyResult
+from reffree.studies.strength_curves.perturb import perturb
+from reffree.studies.strength_curves.perturbation_grid import build_ladder, parse_strengths
+from reffree.studies.strength_curves.strength_curve import rising
+from tests.oracles import reference_based, studies
+from tests.properties import examples, intervals_held
+
+FREE = ["arp_pair", "silhouette"]
+METRICS = [*FREE, "pk"]
+
+
+def make(golds, seed=0, spread=0.3, systems=None):
+    """Documents whose units lie about a direction of their gold segment's own."""
+    rng = np.random.default_rng(seed)
+    documents, vectors = [], []
+    for i, gold in enumerate(golds):
+        made = {name: cut(sum(gold)) for name, cut in (systems or {}).items()}
+        units = [f"unit {j}" for j in range(sum(gold))]
+        documents.append(Document.build(f"d{i}", units, gold=gold, systems=made))
+        centres = np.repeat(np.eye(len(gold), 8), gold, axis=0)
+        vectors.append(centres + spread * rng.normal(size=centres.shape))
+    return Corpus(tuple(documents)), vectors
+
+
+GOLDS = [[4, 3, 5], [6, 4], [3, 4, 3, 4], [7], [5, 5], [2, 6, 4], [4, 4, 4], [8, 3]]
+
+
+@pytest.fixture(scope="module")
+def small():
+    corpus, vectors = make(GOLDS)
+    result = perturb(
+        {"small": corpus},
+        kinds=["removal", "transposition"],
+        strengths=[1, 2, 3],
+        seeds=4,
+        metrics=METRICS,
+        embeddings={"small": vectors},
+        seed=5,
+    )
+    return corpus, vectors, result
+
+
+def test_every_value_lies_in_its_interval(small):
+    assert intervals_held(small[2]) >= 4
+
+
+def literal(corpus, vectors, kind, metric):
+    """Losses of every seed, strength (0 first) and document."""
+    losses = []
+    for seed in range(5, 9):
+        by_strength = [[document.gold for document in corpus]]
+        for strength in (1, 2, 3):
+            by_strength.append(perturb_corpus(corpus, kind, strength, seed).segmentations)
+        losses.append(
+            [
+                [
+                    float(reference_based.pk(s.masses, d.gold.masses))
+                    if metric == "pk"
+                    else studies.loss(x, s.masses, metric)
+                    for s, d, x in zip(segmentations, corpus, vectors, strict=True)
+                ]
+                for segmentations in by_strength
+            ]
+        )
+    return losses  # seeds × strengths × documents
+
+
+def rows(result, table, **wanted):
+    return [
+        row
+        for row in result.table(table).records()
+        if all(row[key] == value for key, value in wanted.items())
+    ]
+
+
+@pytest.mark.parametrize("kind", ["removal", "transposition"])
+@pytest.mark.parametrize("metric", METRICS)
+def test_curves_are_those_of_the_definition(small, kind, metric):
+    corpus, vectors, result = small
+    losses = literal(corpus, vectors, kind, metric)
+    by_seed = [[np.mean(documents) for documents in curve] for curve in losses]
+    mean = studies.mean_curve(by_seed)
+    found = rows(result, "curves", kind=kind, metric=metric)
+    assert [row["strength"] for row in found] == [0, 1, 2, 3]
+    for j, row in enumerate(found):
+        at = [curve[j] for curve in by_seed]
+        low, high = studies.quantile(at, 0.025), studies.quantile(at, 0.975)
+        assert row["value"] == pytest.approx(mean[j], abs=1e-8)
+        assert (row["low"], row["high"]) == pytest.approx((low, high), abs=1e-8)
+        for name, value in (("scaled", mean[j]), ("scaled_low", low), ("scaled_high", high)):
+            assert row[name] == pytest.approx(studies.scaled(value, mean), abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["removal", "transposition"])
+@pytest.mark.parametrize("metric", METRICS)
+def test_monotonicity_is_that_of_the_definition(small, kind, metric):
+    corpus, vectors, result = small
+    losses = np.array(literal(corpus, vectors, kind, metric)).round(10)
+    (row,) = rows(result, "monotonicity", kind=kind, metric=metric)
+    x = [0, 1, 2, 3]
+    by_seed = losses.mean(2)
+    assert row["rho"] == pytest.approx(studies.spearman(x, by_seed.mean(0)))
+    single = [studies.spearman(x, curve) for curve in by_seed]
+    assert row["rho_seeds"] == pytest.approx(np.mean([r for r in single if r is not None]))
+    curves = losses.mean(0).T.round(10).tolist()
+    own = [(studies.spearman(x, curve), studies.never_falls(curve)) for curve in curves]
+    defined = [each for each in own if each[0] is not None]
+    assert row["documents"] == len(defined)
+    assert row["rho_documents"] == pytest.approx(np.mean([rho for rho, _ in defined]))
+    assert row["monotone"] == pytest.approx(np.mean([never for _, never in defined]))
+    first = studies.first_worse(curves, 0.05)
+    assert row["first"] == (None if first is None else f"{x[first]}")
+    assert row["rho_ci"][0] <= row["rho"] <= row["rho_ci"][1]
+
+
+@pytest.mark.parametrize("metric", ["silhouette", "pk"])
+def test_interval_is_that_of_resampled_documents(small, metric):
+    """The curve over seeds, of every resample of documents."""
+    from reffree.seeds import rng_for
+    from reffree.statistics.intervals import resampled_documents
+
+    corpus, vectors, result = small
+    losses = np.array(literal(corpus, vectors, "transposition", metric))
+    drawn = []
+    for times in resampled_documents(len(corpus), rng_for(5, "documents")).tolist():
+        mean = (losses @ times / sum(times)).mean(0).round(10)
+        drawn.append(studies.spearman([0, 1, 2, 3], mean))
+    expected = [studies.quantile(drawn, share) for share in (0.025, 0.975)]
+    (row,) = rows(result, "monotonicity", kind="transposition", metric=metric)
+    assert row["rho_ci"] == pytest.approx(expected)
+
+
+def test_a_loss_that_falls_is_described_as_it_is():
+    """Two seeds, three strengths, six documents; better the more is perturbed."""
+    losses = np.array([[4.0], [3.5], [2.5], [2.0], [2.0]]) + np.arange(6) / 10
+    at = np.array([[0, 1, 3], [0, 2, 4]])
+    counts = np.eye(6)[np.zeros((5, 6), int)].sum(1)  # nothing but the first document
+    found = rising(MeanOverDocuments(losses), at, np.array([0.0, 1.0, 2.0]), counts, seed=0)
+    assert found.raw.mean == pytest.approx([4.25, 3.25, 2.25])
+    assert found.scaled.mean == pytest.approx([1, 0.5, 0])
+    assert found.scaled.low == pytest.approx([1, 0.5 - 0.475 / 2, 0])
+    assert found.scaled.high == pytest.approx([1, 0.5 + 0.475 / 2, 0])
+    assert (found.rho, found.ci, found.rho_seeds, found.rho_documents) == (-1, (-1, -1), -1, -1)
+    assert (found.monotone, found.documents, found.fewest, found.most) == (0, 6, 6, 6)
+    assert (found.first, found.out_of_reach) == (None, True)
+
+
+def test_the_mean_curve_counts_and_not_a_single_seed():
+    """One seed falls a little, the other rises a lot."""
+    losses = np.array([[1.0], [0.9], [0.8], [2.0], [3.0]]) + np.arange(6) / 10
+    at = np.array([[0, 1, 2], [0, 3, 4]])
+    counts = np.array([[2.0, 0, 1, 1, 1, 1], [0, 3.0, 0, 1, 1, 1]])
+    found = rising(MeanOverDocuments(losses), at, np.array([0.0, 1.0, 2.0]), counts, seed=0)
+    assert (found.rho, found.ci, found.rho_seeds, found.rho_documents) == (1, (1, 1), 0, 1)
+    assert (found.monotone, found.first, found.out_of_reach) == (1, None, True)
+
+
+def test_sentinel_counts_segments(small):
+    corpus, _, result = small
+    n = len(corpus)
+    (removed,) = rows(result, "monotonicity", kind="removal", metric="n_segments")
+    assert (removed["rho"], removed["role"], removed["first"]) == (-1, "sentinel", None)
+    found = rows(result, "curves", kind="removal", metric="n_segments")
+    for j, row in enumerate(found):
+        kept = [max(1, len(document.gold) - j) for document in corpus]
+        assert row["value"] == pytest.approx(sum(kept) / n)
+    (moved,) = rows(result, "monotonicity", kind="transposition", metric="n_segments")
+    assert (moved["rho"], moved["documents"]) == (None, 0)
+    still = rows(result, "curves", kind="transposition", metric="n_segments")
+    assert {row["scaled"] for row in still} == {None}
+    assert len({row["value"] for row in still}) == 1
+    assert "only counts them would follow as well; transposition did not" in result.answer[-1]
+
+
+def test_what_was_not_possible_is_counted(small):
+    corpus, _, result = small
+    for row in rows(result, "edits", kind="removal"):
+        there = [len(document.gold) - 1 for document in corpus]
+        done = 4 * sum(min(k, row["strength"]) for k in there)
+        assert row["done"] == done
+        assert row["not_done"] == 4 * len(corpus) * row["strength"] - done
+        assert row["unsegmented"] == sum(k <= row["strength"] for k in there)
+    last = rows(result, "edits", kind="removal", strength=3)[0]
+    total = sum(row["not_done"] for row in rows(result, "edits", kind="removal"))
+    note = next(note for note in result.notes if note.startswith("small, removal"))
+    assert f"{total} of " in note
+    assert f"({last['not_done']} of them at strength 3)" in note
+    assert "8.0 of 8 documents had no boundary left and got what the policy gives (neutral)" in note
+
+
+def test_higher_is_better_keeps_its_values():
+    corpus, vectors = make(GOLDS)
+    result = perturb(
+        {"a": corpus},
+        kinds=["removal"],
+        strengths=[0.5, 1.0],
+        seeds=2,
+        metrics=["boundary_similarity", "bor"],
+        embeddings={"a": vectors},
+    )
+    found = rows(result, "curves", metric="boundary_similarity")
+    assert found[0]["value"] == 1
+    assert found[-1]["value"] == pytest.approx(1 / 8)  # only the document without a boundary
+    assert [row["scaled"] for row in found][::2] == [0, 1]
+    assert found[1]["low"] <= found[1]["value"] <= found[1]["high"]
+    assert [row["value"] for row in rows(result, "curves", metric="bor")][::2] == [0, 1]
+    assert rows(result, "monotonicity", metric="boundary_similarity")[0]["rho"] == 1
+    assert result.answer[0].startswith("Removal: the loss of boundary_similarity and bor goes up")
+
+
+def test_undefined_points_are_null_and_counted():
+    corpus, vectors = make([[3, 3], [4, 4], [5, 4]])
+    result = perturb(
+        {"a": corpus},
+        kinds=["removal"],
+        strengths=[1, 2],
+        seeds=2,
+        metrics=["segrefree"],
+        embeddings={"a": vectors},
+    )
+    values = [row["value"] for row in rows(result, "curves", metric="segrefree")]
+    assert values[0] is not None
+    assert values[1:] == [None, None]
+    (row,) = rows(result, "monotonicity", metric="segrefree")
+    assert (row["rho"], row["rho_ci"], row["first"], row["documents"]) == (None, None, None, 0)
+    assert any("segrefree are means over 0 to 3 documents" in note for note in result.notes)
+    assert any("no strength can be told from none" in note for note in result.notes)
+
+
+def test_a_system_as_source_without_gold():
+    documents = tuple(
+        Document.build(f"d{i}", ["x"] * 8, systems={"mine": [2, 3, 3]}) for i in range(5)
+    )
+    vectors = list(np.random.default_rng(0).normal(size=(5, 8, 4)))
+    result = perturb(
+        {"a": Corpus(documents)},
+        kinds=["replacement", "insertion"],
+        strengths=[1, 2],
+        seeds=3,
+        source="mine",
+        metrics=["arp_pair"],
+        embeddings={"a": vectors},
+    )
+    unperturbed = rows(result, "curves", strength=0, metric="arp_pair")
+    expected = np.mean([studies.loss(x, [2, 3, 3], "arp_pair") for x in vectors])
+    assert [row["value"] for row in unperturbed] == pytest.approx([expected, expected])
+    inserted = rows(result, "curves", kind="insertion", metric="n_segments")
+    assert [row["value"] for row in inserted] == [3, 4, 5]
+    assert "|source:mine|perturbations:replacement(1,2)+insertion(1,2)|seeds:3|" in result.signature
+    with pytest.raises(UnknownNameError, match="unknown system 'other'"):
+        perturb({"a": Corpus(documents)}, source="other", embeddings={"a": vectors})
+    with pytest.raises(InputError, match="no gold to perturb"):
+        perturb({"a": Corpus(documents)}, embeddings={"a": vectors})
+
+
+def test_gold_that_strength_does_not_damage_is_said():
+    """In dialogues of a few units far transpositions are impossible, and Pk does not rise."""
+    corpus, vectors = make([[2, 2]] * 8)
+    result = perturb(
+        {"short": corpus},
+        kinds=["transposition"],
+        strengths=[1, 2, 3],
+        seeds=3,
+        metrics=["arp_pair", "pk"],
+        embeddings={"short": vectors},
+    )
+    assert any("strength does not measure damage" in sentence for sentence in result.answer)
+    assert any("48 of 72 edits were not possible" in note for note in result.notes)
+
+
+def test_answer_says_what_intervals_support():
+    """Segments far apart: removal hurts every loss, and more of it more, until nothing is left."""
+    corpus, vectors = make([[4, 4, 4, 4]] * 8, spread=0.05)
+    result = perturb(
+        {"far": corpus},
+        kinds=["removal"],
+        strengths=[1, 2, 3],
+        seeds=4,
+        metrics=["arp_pair", "silhouette", "pk"],
+        embeddings={"far": vectors},
+    )
+    assert result.answer[0] == (
+        "Removal: the loss of arp_pair and silhouette goes up with strength (95 % interval of "
+        "Spearman's correlation above 0); only that of arp_pair and silhouette never falls."
+    )
+    assert [row["first"] for row in rows(result, "monotonicity")] == ["1", "1", "1", None]
+    assert not any("no strength can be told from none" in note for note in result.notes)
+
+
+def test_same_seed_same_bytes_and_json_round_trip(small):
+    corpus, vectors, result = small
+    again = perturb(
+        {"small": corpus},
+        kinds=["removal", "transposition"],
+        strengths=[3, 1, 2, 0],
+        seeds=4,
+        metrics=METRICS,
+        embeddings={"small": vectors},
+        seed=5,
+    )
+    text = render(result, "json")
+    assert render(again, "json") == text
+    assert StudyResult.from_dict(json.loads(text)) == result
+    assert "NaN" not in text
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "message"),
+    [
+        ({"kinds": ["removals"]}, UnknownNameError, "did you mean 'removal'"),
+        ({"kinds": []}, InputError, "no perturbation"),
+        ({"strengths": [1, 0.5]}, OptionError, "whole numbers and shares"),
+        ({"strengths": [0]}, OptionError, "no strength above 0"),
+        ({"strengths": [1.5]}, OptionError, "a number, 1.0 or less"),
+        ({"strengths": [-1]}, OptionError, "0 or more"),
+        ({"seeds": 0}, OptionError, "seeds = 0"),
+        ({"seed": -1}, InputError, "seed = -1"),
+        ({"embeddings": {"b": []}}, UnknownNameError, "unknown corpus 'b'"),
+        ({"embeddings": []}, InputError, "by the corpus's name"),
+        ({"metrics": ["arp"]}, UnknownNameError, "unknown metric"),
+    ],
+)
+def test_bad_options_are_refused(keywords, error, message):
+    corpus, vectors = make([[2, 2]])
+    with pytest.raises(error, match=message):
+        perturb({"a": corpus}, **{"embeddings": {"a": vectors}, **keywords})
+    with pytest.raises(InputError, match="no corpora"):
+        perturb({})
+
+
+def test_mixtures_have_shares_of_their_own():
+    wanted = parse_strengths(["removal", "mixture"], None)
+    assert wanted["removal"] == tuple(range(1, 10))
+    assert wanted["mixture"] == pytest.approx(np.arange(1, 11) / 10)
+
+
+@examples(25)
+@given(
+    golds=st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=1, max_size=4),
+    kind=st.sampled_from(["removal", "insertion", "replacement", "transposition"]),
+    n_seeds=st.integers(1, 3),
+    source=st.sampled_from(["gold", "fine"]),
+)
+def test_ladder_holds_what_perturb_makes(golds, kind, n_seeds, source):
+    corpus, _ = make(golds, systems={"fine": lambda n: [1] * n})
+    ladder = build_ladder(corpus, {kind: (1, 3)}, range(n_seeds), source)
+    systems = list(ladder.corpus.hypotheses.values())
+    assert ladder.at[kind].shape == (n_seeds, 3)
+    assert len(systems) == 1 + (source != "gold") + 2 * n_seeds
+    for seed in range(n_seeds):
+        for j, strength in enumerate((1, 3)):
+            made = perturb_corpus(corpus, kind, strength, seed, source).segmentations
+            assert systems[ladder.at[kind][seed, j + 1]] == made
+        assert systems[ladder.at[kind][seed, 0]] == corpus.hypotheses[source]
+
+
+UNITS = ["bees fly", "honey flows", "bees dance", "routers fail", "cables break", "light blinks"]
+
+
+@pytest.fixture
+def files(write_corpus, tmp_path):
+    golds = [[3, 3], [2, 4], [3, 1, 2], [4, 2], [3, 3]]
+    path = write_corpus([{"id": f"m{i}", "units": UNITS, "gold": g} for i, g in enumerate(golds)])
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "v.npz", **{f"m{i}": rng.normal(size=(6, 4)) for i in range(5)})
+    return path, tmp_path / "v.npz"
+
+
+def invoke(*arguments):
+    from click.testing import CliRunner
+
+    from reffree.cli import cli
+
+    return CliRunner().invoke(cli, list(map(str, arguments)), catch_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("format", "begins"),
+    [
+        ("table", "Loss against strength of perturbation of gold"),
+        ("md", "**Loss against strength of perturbation of gold**"),
+        ("csv", "corpus,kind,strength,metric,value,low,high,scaled,scaled_low,scaled_high"),
+        ("latex", "% metrics:arp_pair"),
+        ("json", '{"reffree_study": 1,\n"study": "perturb"'),
+    ],
+)
+def test_command_in_every_format(files, format, begins):
+    corpus, vectors = files
+    options = ["--study", "--kind", "removal", "--strengths", "1,2", "--seeds", 2, "-f", format]
+    done = invoke(
+        "perturb", corpus, *options, "-m", "arp_pair", "-m", "pk", "--embeddings", vectors
+    )
+    assert done.exit_code == 0, done.output
+    assert done.stdout.lstrip().startswith(begins)
+    if format == "json":
+        result = StudyResult.from_dict(json.loads(done.stdout))
+        assert result.settings["strengths"] == {"removal": [1, 2]}
+        assert [each["name"] for each in result.corpora] == ["corpus"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--perturbation", "removal:1"], "Missing option '-o / --output', or --study."),
+        (["-o", "x.jsonl"], "Missing option '--perturbation', or --study."),
+        (["--study", "--perturbation", "removal:1"], "use --kind and --strengths"),
+        (["--perturbation", "removal:1", "-o", "x.jsonl", "--seeds", "3"], "--seeds needs --study"),
+        (["--study", "--strengths", "1;2"], "expected numbers such as 1,2,4"),
+        (["--study", "--seed", "-1"], "--seed -1 is negative"),
+    ],
+)
+def test_command_refuses_mixed_uses(files, options, message):
+    done = invoke("perturb", files[0], *options)
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+def test_command_without_study_writes_the_corpus(files, tmp_path):
+    path = tmp_path / "worse.jsonl"
+    done = invoke("perturb", files[0], "--perturbation", "removal:1", "-o", path)
+    assert done.exit_code == 0, done.output
+    assert "removal_1: 5 removed" in done.stderr
+    assert all("removal_1" in json.loads(line)["systems"] for line in path.read_text().splitlines())
