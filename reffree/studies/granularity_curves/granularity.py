@@ -39,8 +39,8 @@ from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.granularity_curves.curves import FEWEST_UNITS, POINTS, Assumed, Curves
 from reffree.studies.granularity_curves.tables import granularity_tables
 from reffree.studies.granularity_curves.words import answer_of, notes_of, reading_of
-from reffree.studies.provenance import check_study, described, joint_signature, reading_notes
 from reffree.studies.result import StudyResult
+from reffree.studies.study import check_study, described, joint_signature, reading_notes
 
 Floats = NDArray[np.float64]
 
