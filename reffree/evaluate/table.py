@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from reffree.errors import InputError, ReffreeError
+from reffree.statistics.losses import Direction, as_loss
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,13 +23,6 @@ DECIMALS = 10
 
 POSTERIOR = ("spread", "information", "chance_information", "assumed_segments")
 """What comes with expected errors, in this order in every output."""
-
-Direction = Literal["lower", "higher", "toward_1"]
-
-
-def badness(value: float, direction: Direction) -> float:
-    """Order values, best first."""
-    return {"lower": value, "higher": -value, "toward_1": abs(value - 1)}[direction]
 
 
 def rounded(value: float | None) -> float | None:
@@ -234,7 +228,7 @@ class ScoreTable:
         """
         direction = self.systems[0].metrics[metric].direction
         values = {
-            row.system: badness(value, direction)
+            row.system: as_loss(value, direction)
             for row in self.systems
             if (value := rounded(row.metrics[metric].value)) is not None
         }
