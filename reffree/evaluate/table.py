@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from reffree.errors import InputError, ReffreeError
-from reffree.statistics.losses import Direction, as_loss
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from reffree.scoring.attribution import Addition as Addition
     from reffree.scoring.attribution import BoundaryEffect as BoundaryEffect
     from reffree.scoring.attribution import Explanation as Explanation
+    from reffree.statistics.losses import Direction
 
 DECIMALS = 10
 """Rounding of results: far below any meaning, far above what batching can change."""
@@ -226,6 +226,8 @@ class ScoreTable:
         None where there is nothing to compare: one system, or systems scored on different
         documents.
         """
+        from reffree.statistics.losses import as_loss  # NumPy, which --help does without
+
         direction = self.systems[0].metrics[metric].direction
         values = {
             row.system: as_loss(value, direction)
