@@ -37,10 +37,18 @@ ROOMS = {
     "corpus": {"segmentation", "document"},
     "formats": {"atomic", "segmentation", "corpus"},
     "encoders": {"folders", "segmentation", "corpus", "progress"},
-    "reference": {"compiling", "parallel", "naming", "segmentation", "masses", "corpus"},
+    "reference": {
+        "statistics",
+        "compiling",
+        "parallel",
+        "naming",
+        "segmentation",
+        "masses",
+        "corpus",
+    },
     "scoring": {
         *("compiling", "parallel", "seeds", "naming", "segmentation", "masses", "words"),
-        *("corpus", "reference"),  # whose expectation over a posterior is a score
+        *("statistics", "corpus", "reference"),  # whose expectation over a posterior is a score
     },
     "chunkers": {"naming", "segmentation", "corpus"},
     "segmenters": {
