@@ -33,8 +33,8 @@ from reffree.statistics.coefficients import COEFFICIENTS, Coefficient, correlati
 from reffree.statistics.estimate import Estimate
 from reffree.statistics.evaluation import MetaEvaluation
 from reffree.statistics.intervals import resampled_documents
+from reffree.statistics.losses import Floats, MeanOverDocuments
 from reffree.statistics.multiplicity import benjamini_hochberg
-from reffree.statistics.scores import Floats, MeanOverDocuments
 
 RESULTS = Path(__file__).parent / "results" / "interval_coverage.json"
 RESAMPLES = 300

@@ -18,9 +18,10 @@ from reffree.reference.cohesion import (
     WordVectors,
     read_words,
 )
-from reffree.reference.metric import Direction, ratio
+from reffree.reference.metric import ratio
 from reffree.reference.pairs import Floats, Pairs
 from reffree.segmentation import Segmentation
+from reffree.statistics.losses import Direction
 
 Kind = Literal["match", "transposition", "split", "merge"]
 

@@ -25,6 +25,7 @@ from reffree.statistics.intervals import (
     centred,
     symmetric,
 )
+from reffree.statistics.losses import Counts, Floats, SystemLosses
 from reffree.statistics.pairwise import (
     AnyFloats,
     NormalP,
@@ -33,7 +34,6 @@ from reffree.statistics.pairwise import (
     soft_pairwise_accuracy,
 )
 from reffree.statistics.resampling import MIN_DOCUMENTS, percentiles
-from reffree.statistics.scores import Counts, Floats, MetricScores
 
 CorpusMeasure = Literal["pearson", "spearman", "kendall", "spa"]
 Kept = NDArray[np.bool_]
@@ -43,7 +43,7 @@ Names = tuple[str, ...]
 class CorpusLevel:
     """System scores of metrics, over the corpus and over its resamples."""
 
-    def __init__(self, metrics: Mapping[str, MetricScores], counts: Counts, seed: int) -> None:
+    def __init__(self, metrics: Mapping[str, SystemLosses], counts: Counts, seed: int) -> None:
         """Score the corpus; resamples are scored when they are asked for."""
         self._metrics = metrics
         self._counts = counts

@@ -8,8 +8,8 @@ import numpy as np
 
 from reffree.errors import InputError
 from reffree.statistics.coefficients import MIN_SYSTEMS, correlation
+from reffree.statistics.losses import Floats
 from reffree.statistics.resampling import CONFIDENCE, percentiles
-from reffree.statistics.scores import Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reffree.statistics.coefficients import Coefficient, correlation
-from reffree.statistics.scores import Floats
+from reffree.statistics.losses import Floats
 from reffree.statistics.significance import TIE
 
 Swap = Literal["systems", "both"]

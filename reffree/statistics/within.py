@@ -17,8 +17,8 @@ from reffree.statistics.estimate import (
     without_interval,
 )
 from reffree.statistics.intervals import percentile
+from reffree.statistics.losses import Counts, Floats, SystemLosses
 from reffree.statistics.resampling import MIN_DOCUMENTS
-from reffree.statistics.scores import Counts, Floats, MetricScores
 
 DocumentMeasure = Literal["pearson", "spearman", "kendall", "acc_eq"]
 
@@ -136,7 +136,7 @@ def _mean_over(counts: Counts, values: Floats) -> Floats:
 
 
 def within_documents(
-    metrics: Sequence[MetricScores], measure: DocumentMeasure, counts: Counts
+    metrics: Sequence[SystemLosses], measure: DocumentMeasure, counts: Counts
 ) -> Estimate:
     """Agreement of the first metric, or of the first less that of the second, with the last."""
     values = np.stack([metric.values for metric in metrics])

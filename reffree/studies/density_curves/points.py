@@ -15,14 +15,14 @@ from reffree.reference.failure_modes import Thresholds
 from reffree.segmentation import Segmentation
 from reffree.segmenters.gap_scores import GapScores
 from reffree.statistics.intervals import percentile_interval
-from reffree.statistics.resampling import MIN_DOCUMENTS
-from reffree.statistics.scores import (
+from reffree.statistics.losses import (
     Counts,
     Floats,
     MeanOverDocuments,
-    MetricScores,
     PooledOverDocuments,
+    SystemLosses,
 )
+from reffree.statistics.resampling import MIN_DOCUMENTS
 
 Kind = Literal["sweep", "own", "matched", "system", "gold"]
 Matching = Literal["many_to_one", "one_to_one"]
@@ -168,7 +168,7 @@ class Measured:
         return None if found is None else list(found)
 
 
-def _own_values(scored: Scored, name: str) -> MetricScores:
+def _own_values(scored: Scored, name: str) -> SystemLosses:
     """Losses of a reference-free metric, values of a gold-based one."""
     column = scored.columns[name]
     if not isinstance(column, GoldBased):
