@@ -13,10 +13,11 @@ import pytest
 import reffree
 
 PACKAGE = Path(reffree.__file__).parent
-EVERYWHERE = {"errors", "bounds", "limits", "visible"}
-"""Sentences for mistakes, bounds of numbers, limits of sizes, text made fit to be shown."""
+EVERYWHERE = {"arrays", "errors", "bounds", "limits", "visible"}
+"""Array types, sentences for mistakes, bounds of numbers, limits of sizes, text fit to be shown."""
 
 ROOMS = {
+    "arrays": set(),
     "errors": set(),
     "bounds": set(),
     "folders": set(),
