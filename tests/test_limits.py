@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import reffree
-from reffree.encoders.precomputed import from_file
+from reffree.encoders.embed import from_file
 from reffree.errors import InputError, OptionError, UnknownNameError
 from reffree.limits import LIMITS, check_limit
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from reffree.corpus import Corpus
+from reffree.encoders.embed import Vectors
 from reffree.encoders.options import Encoding
-from reffree.encoders.vectors import Vectors
 from reffree.errors import InputError
 from reffree.evaluate.score import score
 from reffree.evaluate.table import CorpusScore, Direction, ScoreTable, badness, rounded

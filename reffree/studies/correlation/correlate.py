@@ -13,8 +13,8 @@ from typing import Unpack
 
 from reffree.bounds import Count, Resamples, Seed, within_bounds
 from reffree.corpus import Corpus
+from reffree.encoders.embed import Vectors
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.vectors import Vectors
 from reffree.errors import UnknownNameError
 from reffree.evaluate.columns import Average
 from reffree.progress import Progress, no_progress
