@@ -13,15 +13,13 @@ import pytest
 import reffree
 
 PACKAGE = Path(reffree.__file__).parent
-EVERYWHERE = {"errors", "bounds", "limits", "visible"}
-"""Sentences for mistakes, bounds of numbers, limits of sizes, text made fit to be shown."""
+EVERYWHERE = {"errors", "bounds"}
+"""Sentences for mistakes and text made fit to be shown; bounds of numbers and of sizes."""
 
 ROOMS = {
     "errors": set(),
     "bounds": set(),
     "folders": set(),
-    "visible": set(),
-    "limits": set(),
     "compiling": set(),
     "words": set(),
     "atomic": set(),
@@ -33,8 +31,7 @@ ROOMS = {
     "seeds": set(),
     "selection": {"naming", "segmentation", "masses", "corpus"},
     "perturbation": {"seeds", "naming", "segmentation", "masses", "corpus"},
-    "document": {"segmentation"},
-    "corpus": {"segmentation", "document"},
+    "corpus": {"segmentation"},
     "formats": {"atomic", "segmentation", "corpus"},
     "encoders": {"folders", "segmentation", "corpus", "progress"},
     "reference": {

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.lib.format import read_array_header_1_0, read_array_header_2_0, read_magic
 from numpy.typing import ArrayLike, NDArray
 
+from reffree.bounds import check_limit
 from reffree.corpus import Corpus, Document
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.embed import Embeddings
 from reffree.errors import InputError, Place
-from reffree.limits import check_limit
 
 BROKEN = (
     *(ValueError, EOFError, MemoryError, NotImplementedError, OverflowError, TypeError, KeyError),
