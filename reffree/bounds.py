@@ -24,7 +24,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, wraps
 from numbers import Integral, Real
-from typing import Annotated, Any, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ParamSpec,
+    TypeVar,
+    Unpack,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from reffree.errors import InputError, OptionError, Place, UnknownNameError, shorten
 
@@ -67,8 +76,11 @@ Positive = Annotated[int, Bounds(1)]
 
 
 def bounds_of(function: Callable[..., Any]) -> dict[str, Bounds]:
-    """Return the keywords of a function that have bounds."""
+    """Return the keywords of a function that have bounds, those in ``Unpack`` included."""
     hints = get_type_hints(function, include_extras=True)
+    for hint in list(hints.values()):
+        if get_origin(hint) is Unpack:
+            hints |= get_type_hints(get_args(hint)[0], include_extras=True)
     return {name: bounds for name, hint in hints.items() if (bounds := bounds_in(hint)) is not None}
 
 

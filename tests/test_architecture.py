@@ -13,10 +13,11 @@ import pytest
 import reffree
 
 PACKAGE = Path(reffree.__file__).parent
-EVERYWHERE = {"errors", "bounds"}
-"""Sentences for mistakes and text made fit to be shown; bounds of numbers and of sizes."""
+EVERYWHERE = {"arrays", "errors", "bounds"}
+"""Array types, sentences for mistakes and text fit to be shown, bounds of numbers and of sizes."""
 
 ROOMS = {
+    "arrays": set(),
     "errors": set(),
     "bounds": set(),
     "folders": set(),

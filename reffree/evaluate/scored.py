@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.corpus import Corpus
 from reffree.encoders.device import choose_device, scoring_device
 from reffree.encoders.embed import Embeddings
@@ -22,8 +22,6 @@ from reffree.progress import Progress
 from reffree.scoring.engine import Unsegmented
 from reffree.segmentation import Segmentation
 from reffree.statistics.losses import MeanOverDocuments, PooledOverDocuments, SystemLosses, as_loss
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

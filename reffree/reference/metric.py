@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from reffree.reference.pairs import Floats, Given, Pairs, is_single
+from reffree.arrays import Floats
+from reffree.reference.pairs import Given, Pairs, is_single
 from reffree.statistics.losses import Direction
 
 Result = float | None | Floats

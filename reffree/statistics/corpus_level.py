@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.seeds import rng_for
 from reffree.statistics.coefficients import MIN_SYSTEMS, Coefficient, correlation
 from reffree.statistics.estimate import (
@@ -25,7 +26,7 @@ from reffree.statistics.intervals import (
     centred,
     symmetric,
 )
-from reffree.statistics.losses import Counts, Floats, SystemLosses
+from reffree.statistics.losses import Counts, SystemLosses
 from reffree.statistics.pairwise import (
     AnyFloats,
     NormalP,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reffree.arrays import Floats
 from reffree.errors import InputError
 from reffree.statistics.coefficients import MIN_SYSTEMS, correlation
-from reffree.statistics.losses import Floats
 from reffree.statistics.resampling import CONFIDENCE, percentiles
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from reffree.arrays import Floats
 from reffree.evaluate.table import rounded
 from reffree.statistics.intervals import Interval
-from reffree.statistics.losses import Floats
 from reffree.statistics.resampling import MIN_DOCUMENTS
 
 TOO_FEW_DOCUMENTS = f"fewer than {MIN_DOCUMENTS} documents"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.statistics.losses import Floats
+from reffree.arrays import Floats
 from reffree.statistics.resampling import CONFIDENCE, RESAMPLES, percentiles
 
 MAX_UNDEFINED = 1 - CONFIDENCE

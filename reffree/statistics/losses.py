@@ -9,9 +9,9 @@ from typing import Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.errors import InputError
 
-Floats = NDArray[np.float64]
 Counts = NDArray[np.uint8] | NDArray[np.float64]
 
 Values = TypeVar("Values", float, Floats)

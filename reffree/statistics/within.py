@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from reffree.arrays import Floats
 from reffree.statistics.coefficients import MIN_SYSTEMS, Coefficient, correlation
 from reffree.statistics.estimate import (
     TOO_FEW_DOCUMENTS,
@@ -17,7 +18,7 @@ from reffree.statistics.estimate import (
     without_interval,
 )
 from reffree.statistics.intervals import percentile
-from reffree.statistics.losses import Counts, Floats, SystemLosses
+from reffree.statistics.losses import Counts, SystemLosses
 from reffree.statistics.resampling import MIN_DOCUMENTS
 
 DocumentMeasure = Literal["pearson", "spearman", "kendall", "acc_eq"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from reffree.arrays import Floats
 from reffree.corpus import Corpus
 from reffree.encoders.options import Encoding
 from reffree.encoders.vectors import Vectors
@@ -19,7 +20,7 @@ from reffree.evaluate.weights import filled_weights
 from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
 from reffree.statistics.losses import Direction, as_loss
-from reffree.statistics.significance import SWAPS, Floats, PairedTest, holm, letters, paired_tests
+from reffree.statistics.significance import SWAPS, PairedTest, holm, letters, paired_tests
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings
 from reffree.encoders.options import EncoderOptions
@@ -22,7 +23,7 @@ from reffree.scoring.engine import Unsegmented
 from reffree.scoring.metrics import DEFAULT
 from reffree.statistics.coefficients import MIN_SYSTEMS
 from reffree.statistics.evaluation import MetaEvaluation
-from reffree.statistics.losses import Counts, Floats, SystemLosses
+from reffree.statistics.losses import Counts, SystemLosses
 from reffree.studies.pool import Choice, Member, complete_pool
 from reffree.studies.sentinels import sentinel_scores
 

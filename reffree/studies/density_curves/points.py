@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from reffree.arrays import Floats
 from reffree.corpus import GOLD, Corpus
 from reffree.evaluate.columns import GoldBased
 from reffree.evaluate.scored import Scored
@@ -15,13 +16,7 @@ from reffree.reference.failure_modes import Thresholds
 from reffree.segmentation import Segmentation
 from reffree.segmenters.gap_scores import GapScores
 from reffree.statistics.intervals import percentile_interval
-from reffree.statistics.losses import (
-    Counts,
-    Floats,
-    MeanOverDocuments,
-    PooledOverDocuments,
-    SystemLosses,
-)
+from reffree.statistics.losses import Counts, MeanOverDocuments, PooledOverDocuments, SystemLosses
 from reffree.statistics.resampling import MIN_DOCUMENTS
 
 Kind = Literal["sweep", "own", "matched", "system", "gold"]

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.seeds import rng_for
 from reffree.statistics.coefficients import correlation
 from reffree.statistics.curves import Band, band, min_max, monotonicity
 from reffree.statistics.intervals import percentile_interval
-from reffree.statistics.losses import Counts, Floats, SystemLosses
+from reffree.statistics.losses import Counts, SystemLosses
 from reffree.statistics.resampling import MIN_DOCUMENTS
 from reffree.statistics.significance import holm, paired_tests
 
