@@ -18,6 +18,7 @@ import numpy as np
 from numpy.lib.format import read_array_header_1_0, read_array_header_2_0, read_magic
 from numpy.typing import ArrayLike, NDArray
 
+from reffree.bounds import check_limit
 from reffree.corpus import Corpus, Document
 from reffree.encoders.base import Encoder, EncoderSpec
 from reffree.encoders.device import choose_device
@@ -25,7 +26,6 @@ from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.encoders.sentence_transformer import open_encoder
 from reffree.encoders.unit_filter import FilteredCorpus, filter_units
 from reffree.errors import InputError, OptionError, Place
-from reffree.limits import check_limit
 from reffree.progress import Progress, no_progress
 
 BROKEN = (

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Unpack
 
+from reffree.bounds import check_limit
 from reffree.corpus import Corpus
 from reffree.encoders.embed import (
     Embeddings,
@@ -24,7 +25,6 @@ from reffree.evaluate.corpus_counts import Survey
 from reffree.evaluate.gold import no_gold
 from reffree.evaluate.metric_set import Chosen, choose_metrics
 from reffree.evaluate.table import DocumentScores, ScoreTable
-from reffree.limits import check_limit
 from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
 

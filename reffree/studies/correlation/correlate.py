@@ -23,8 +23,8 @@ from reffree.statistics.resampling import RESAMPLES
 from reffree.studies.correlation.cases import Settings, both_kinds, make_case
 from reffree.studies.correlation.result import correlation_result
 from reffree.studies.pool import Choice
-from reffree.studies.provenance import check_study
 from reffree.studies.result import StudyResult
+from reffree.studies.study import check_study
 
 
 @within_bounds

@@ -51,8 +51,8 @@ from reffree.studies.density_curves.tables import (
     regime_rows,
 )
 from reffree.studies.density_curves.words import answer_of, notes_of, reading_of
-from reffree.studies.provenance import check_study, described, joint_signature, reading_notes
 from reffree.studies.result import StudyResult, Table
+from reffree.studies.study import check_study, described, joint_signature, reading_notes
 
 METHODS = ("depth", "texttiling", CHANCE)
 THRESHOLDS = tuple(round(0.05 * i, 2) for i in range(1, 20))

@@ -33,8 +33,8 @@ from reffree.studies.diagnosis.damage_test import (
 from reffree.studies.diagnosis.near_duplicates import THRESHOLD
 from reffree.studies.diagnosis.source import Source, check_source, choose_source
 from reffree.studies.diagnosis.tables import READING, diagnosis_tables
-from reffree.studies.provenance import check_study, described, joint_signature, reading_notes
 from reffree.studies.result import StudyResult
+from reffree.studies.study import check_study, described, joint_signature, reading_notes
 
 SEEDS = 5
 """Draws of every damage: enough that its chance weighs less than that of the documents."""
