@@ -21,7 +21,7 @@ import numpy as np
 
 import reffree
 from reffree.corpus import GOLD, Corpus
-from reffree.encoders.vectors import corpus_vectors
+from reffree.encoders.embed import corpus_vectors
 from reffree.progress import no_progress
 from reffree.scoring.evidence import Reading
 from reffree.scoring.posterior import Posterior

@@ -22,8 +22,8 @@ from reffree.bounds import Count, Resamples, within_bounds
 from reffree.corpus import GOLD, Corpus
 from reffree.encoders.device import choose_device
 from reffree.encoders.embed import distinct_texts
-from reffree.encoders.open import open_encoder
 from reffree.encoders.options import EncoderOptions
+from reffree.encoders.sentence_transformer import open_encoder
 from reffree.errors import InputError, listed
 from reffree.evaluate.columns import Average
 from reffree.scoring.engine import Unsegmented

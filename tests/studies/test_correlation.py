@@ -10,9 +10,8 @@ import pytest
 from scipy import stats
 
 from reffree.corpus import Corpus, Document
-from reffree.encoders.embed import distinct_texts
+from reffree.encoders.embed import corpus_vectors, distinct_texts
 from reffree.encoders.options import EncoderOptions
-from reffree.encoders.vectors import corpus_vectors
 from reffree.errors import InputError, OptionError, UnknownNameError
 from reffree.evaluate.score import score
 from reffree.progress import Timed, no_progress

@@ -9,8 +9,7 @@ import numpy as np
 
 from reffree.arrays import Floats, Integers
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Embeddings
-from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.evaluate.columns import Average
 from reffree.evaluate.metric_set import Chosen, check_metrics, choose_metrics
 from reffree.evaluate.scored import score_columns

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 
 from reffree.bounds import Count, Resamples, within_bounds
 from reffree.corpus import Corpus
-from reffree.encoders.vectors import Vectors
+from reffree.encoders.embed import Vectors
 from reffree.errors import UnknownNameError, listed
 from reffree.evaluate.columns import Average
 from reffree.scoring.engine import Unsegmented

@@ -15,8 +15,8 @@ import pytest
 
 import reffree
 from reffree.cli import main
-from reffree.document import is_name
-from reffree.errors import InputError
+from reffree.corpus import is_name
+from reffree.errors import InputError, visible, visible_json
 from reffree.report.agreement import render as render_agreement
 from reffree.report.compare import render as render_comparison
 from reffree.report.grid import Cell, Grid, json_text, latex_page, markdown_page, to_csv
@@ -24,7 +24,6 @@ from reffree.report.score import render
 from reffree.report.study import render as render_study
 from reffree.report.terminal import render_terminal
 from reffree.studies import agreement
-from reffree.visible import visible, visible_json
 
 CLI = Path(reffree.__file__).parent / "cli"
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
