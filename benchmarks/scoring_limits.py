@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 
 import reffree
 from reffree.masses import distinct_rows, mass_matrix
-from reffree.scoring import tables as kernels
-from reffree.scoring.compiled import CompiledDocument
+from reffree.scoring.fast import tables as kernels
+from reffree.scoring.fast.document import CompiledDocument
 from reffree.scoring.inputs import check_matrix
-from reffree.scoring.workspace import give_back
+from reffree.scoring.fast.vectors import give_back
 
 RESULTS = Path(__file__).parent / "results" / "scoring_limits.json"
 Floats = NDArray[np.float64]

@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from reffree.scoring.posterior_kernel import dot_products, squared_sums
+from reffree.scoring.fast.segmentations import dot_products, squared_sums
 from reffree.words import Lexicon
 
 Floats = NDArray[np.float64]

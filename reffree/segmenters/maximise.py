@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from reffree.errors import InputError
 from reffree.masses import Masses, masses_from_gaps
 from reffree.scoring.arp import Arp
-from reffree.scoring.compiled import CompiledDocument
+from reffree.scoring.fast.document import CompiledDocument
 from reffree.scoring.engine import HYPOTHESIS_ELEMENTS
 from reffree.scoring.expected import Expected
 from reffree.scoring.inputs import check_embeddings

@@ -15,11 +15,11 @@ from reffree.errors import InputError
 from reffree.masses import mass_matrix
 from reffree.parallel import together
 from reffree.scoring import compiled
-from reffree.scoring.compiled import CompiledDocument
+from reffree.scoring.fast.document import CompiledDocument
 from reffree.scoring.engine import TOLERANCE, score_document, score_documents
 from reffree.scoring.metrics import COMPILED, parse_metrics
-from reffree.scoring.sweep import Rows, sweep_tables
-from reffree.scoring.tables import Band, build_tables
+from reffree.scoring.fast.sweep import Rows, sweep_tables
+from reffree.scoring.fast.tables import Band, build_tables
 from tests.properties import examples
 from tests.scoring.test_scoring import by_torch, documents, hypotheses, oracle, random_masses
 

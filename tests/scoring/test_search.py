@@ -20,8 +20,8 @@ from reffree.scoring.layout import Layout
 from reffree.scoring.metrics import parse_metrics
 from reffree.scoring.pairs import Units
 from reffree.scoring.sag import Sag
-from reffree.scoring.search import largest_gains, search_document, search_gains
-from reffree.scoring.vectors import Vectors
+from reffree.scoring.fast.search import largest_gains, search_document, search_gains
+from reffree.scoring.fast.vectors import Vectors
 from tests.oracles.search import (
     best_gain,
     every_segmentation,
