@@ -26,14 +26,14 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when the libraries l
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.metrics import silhouette_samples
 
 import reffree
+from reffree.arrays import Floats
 from reffree.masses import mass_matrix
-from reffree.scoring.fast import vectors as workspace
 from reffree.scoring.evidence import Reading
 from reffree.scoring.expected import ExpectedWindowDiff
+from reffree.scoring.fast import vectors as workspace
 from reffree.scoring.metrics import WITHOUT_SEARCH
 from reffree.scoring.posterior import Posterior
 
@@ -42,7 +42,6 @@ EXPECTED_TIMES = ("posterior_ms", "hypothesis_ms", "drawn_hypothesis_ms", "sag_m
 TURNS = 3
 """Runs of one way in a row."""
 
-Floats = NDArray[np.float64]
 Masses = Sequence[int]
 
 

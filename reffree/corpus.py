@@ -1,4 +1,8 @@
-"""Documents, their gold and their systems' segmentations, checked once and then trusted."""
+"""Documents, their gold and their systems' segmentations, checked once and then trusted.
+
+`Document.build` checks a document and `Corpus` that documents go together. What is made from a
+corpus (`Corpus.part`, `Corpus.with_system`, …) is not checked again.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +54,18 @@ class Corpus:
                     remedy="add the missing ones, so that systems are compared on the same text",
                     place=replace(missing[0].place, system=name),
                 )
+
+    @classmethod
+    def of_checked(cls, documents: Iterable[Document], notes: tuple[str, ...] = ()) -> Corpus:
+        """Make a corpus of documents that are known to go together; nothing is checked again."""
+        corpus = object.__new__(cls)
+        object.__setattr__(corpus, "documents", tuple(documents))
+        object.__setattr__(corpus, "notes", notes)
+        return corpus
+
+    def part(self, start: int, stop: int) -> Corpus:
+        """Return the documents from position ``start`` up to ``stop``, without the notes."""
+        return Corpus.of_checked(self.documents[start:stop])
 
     def __len__(self) -> int:
         """Return the number of documents."""
@@ -139,7 +155,7 @@ class Corpus:
                 documents.append(replace(document, gold=aligned))
             else:
                 documents.append(replace(document, systems={**document.systems, name: aligned}))
-        return replace(self, documents=tuple(documents))
+        return Corpus.of_checked(documents, self.notes)
 
     def only_systems(self, names: Iterable[str]) -> Corpus:
         """Return the corpus with these of its systems; gold stays."""
@@ -148,13 +164,15 @@ class Corpus:
             replace(d, systems={name: s for name, s in d.systems.items() if name in kept})
             for d in self.documents
         ]
-        return replace(self, documents=tuple(documents))
+        return Corpus.of_checked(documents, self.notes)
 
     @classmethod
     def merge(cls, corpora: Iterable[Corpus]) -> Corpus:
         """Put the documents of several corpora behind one another."""
         parts = list(corpora)
-        return cls(
-            tuple(document for part in parts for document in part.documents),
-            tuple(note for part in parts for note in part.notes),
-        )
+        documents = tuple(document for part in parts for document in part.documents)
+        notes = tuple(note for part in parts for note in part.notes)
+        has_repeats = len({document.id for document in documents}) < len(documents)
+        if has_repeats or len({frozenset(part[0].systems) for part in parts}) != 1:
+            return cls(documents, notes)  # which says what is wrong
+        return cls.of_checked(documents, notes)

@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.corpus import Corpus
 from reffree.encoders.base import Encoder
 from reffree.encoders.device import choose_device
@@ -34,7 +35,6 @@ from reffree.scoring.posterior import PosteriorFacts
 from reffree.segmentation import Segmentation
 
 T = TypeVar("T")
-Floats = NDArray[np.float64]
 
 BLOCK_UNITS = 8192
 """Units scored together. Their vectors are in memory, so this bounds it for any corpus."""

@@ -86,7 +86,7 @@ class Shards:
 
 def read_spans(spans: Sequence[Span]) -> Corpus:
     """Read documents again that were checked before."""
-    return Corpus(tuple(document for span in spans for document in _span_documents(span)))
+    return Corpus.of_checked(document for span in spans for document in _span_documents(span))
 
 
 def joined(spans: Sequence[Span]) -> tuple[Span, ...]:

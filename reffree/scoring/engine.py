@@ -23,10 +23,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reffree.errors import OptionError
-from reffree.masses import Hypotheses, MadeMasses, Masses, hypothesis_width, mass_matrix
-from reffree.scoring.batches import similar_documents, stack_hypotheses
+from reffree.masses import (
+    Hypotheses,
+    MadeMasses,
+    Masses,
+    hypothesis_width,
+    mass_matrix,
+    stack_masses,
+)
 from reffree.scoring.evidence import Reading
 from reffree.scoring.expected import Expected, score_expected
+from reffree.scoring.fast.document import CompiledDocument
 from reffree.scoring.inputs import check_finite, check_matrix
 from reffree.scoring.layout import Layout
 from reffree.scoring.metrics import (
@@ -37,7 +44,7 @@ from reffree.scoring.metrics import (
     parse_metrics,
     spelling,
 )
-from reffree.scoring.pairs import TABLE_ELEMENTS, Units
+from reffree.scoring.pairs import TABLE_ELEMENTS, Units, similar_documents
 from reffree.scoring.posterior import PosteriorFacts
 from reffree.scoring.result import MetricScores
 from reffree.scoring.sag import Sag
@@ -45,7 +52,6 @@ from reffree.scoring.sag import Sag
 if TYPE_CHECKING:
     from reffree.scoring.inputs import Array
 
-Floats = NDArray[np.float64]
 Unsegmented = Literal["neutral", "skip", "worst"]
 Progress = Callable[[int], None]
 
@@ -282,8 +288,6 @@ class _Task:
         progress: Progress,
     ) -> None:
         """Score one document by the compiled loop."""
-        from reffree.scoring.fast.document import CompiledDocument
-
         document = CompiledDocument(self.documents[i], self.names[i])
         step = self._step(i)
         starts = range(0, max(1, len(self.hypotheses[i])), step)
@@ -358,11 +362,17 @@ class _Task:
             for start in range(0, len(self.hypotheses[i]), step):
                 masses = self.masses(i, start, start + step)
                 if sum(len(m) for _, m in pending) + len(masses) > step and pending:
-                    yield stack_hypotheses(pending)
+                    yield _stacked(pending)
                     pending = []
                 pending.append((slot, masses))
         if pending:
-            yield stack_hypotheses(pending)
+            yield _stacked(pending)
+
+
+def _stacked(parts: list[tuple[int, Masses]]) -> tuple[NDArray[np.int64], Masses]:
+    """Put masses of several documents under one another, with each row's document."""
+    slots = np.concatenate([np.full(len(masses), slot, dtype=np.int64) for slot, masses in parts])
+    return slots, stack_masses([masses for _, masses in parts])
 
 
 def _silent(done: int) -> None:

@@ -32,8 +32,6 @@ from reffree.segmenters.base import Inputs
 from reffree.segmenters.embedded import vectors_of
 from reffree.segmenters.scorer.description import read_description
 
-Floats = NDArray[np.float64]
-
 METRIC = ExpectedPk.name
 UNRELATED = ("unsegmented", "aggregation", "interval", "seed")
 """Fields of a score's signature that do not touch boundaries."""

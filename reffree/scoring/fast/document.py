@@ -1,10 +1,10 @@
 """The metrics as one compiled loop per hypothesis: what scores every document on CPUs.
 
-With the tables of a document (`reffree.scoring.fast.tables`) a hypothesis costs a few look-ups per unit,
-whatever the embedding size, and hypotheses are shared out over threads. Where the tables do not fit
-into memory, hypotheses are scored in groups that do (`reffree.scoring.fast.sweep`). A score depends on
-the document's vectors and the hypothesis alone, to the last bit. The definitions are those of the
-torch modules, which score on other devices; tests hold the two together.
+With a document's `tables` a hypothesis costs a few look-ups per unit, whatever the embedding size,
+and hypotheses are shared out over threads. Where the tables do not fit into memory, hypotheses are
+scored in groups that do (`sweep`). A score depends on the document's vectors and the hypothesis
+alone, to the last bit. The definitions are those of the torch modules, which score on other
+devices; tests hold the two together.
 """
 
 # Compiled functions take their types from their arguments.
@@ -13,14 +13,14 @@ torch modules, which score on other devices; tests hold the two together.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from reffree.arrays import Floats, Integers
 from reffree.compiling import njit
 from reffree.errors import InputError, Place, counted
 from reffree.masses import Masses, distinct_rows
@@ -33,9 +33,6 @@ from reffree.scoring.fast.vectors import VECTORISED, Vectors, give_back
 from reffree.scoring.inputs import check_finite
 from reffree.scoring.metrics import COMPILED
 from reffree.scoring.segrefree import ALL_SINGLE, EQUAL_CENTROIDS
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 SMALL = 1 << 24
 """Bytes of tables that are made without asking how much memory there is."""
@@ -83,7 +80,7 @@ class CompiledDocument:
         self,
         parts: Sequence[Callable[[], Masses]],
         memory: Callable[[], int],
-        progress: Callable[[int], None],
+        progress: Callable[[int], None] = lambda done: None,
         *,
         keep_segments: bool = False,
     ) -> CompiledScores:
@@ -94,10 +91,7 @@ class CompiledDocument:
         """
         only = parts[0]() if len(parts) == 1 else None  # made once; several have no place together
         threads = torch.get_num_threads()
-        band = None
-        for part in parts:
-            band = band_of(part() if only is None else only, len(self.vectors), band)
-        fits = self._make_tables(band, memory) if band is not None else True
+        fits = self.prepare((part() if only is None else only for part in parts), memory)
         done = []
         for part in parts:
             masses = part() if only is None else only
@@ -112,12 +106,12 @@ class CompiledDocument:
             progress(len(masses))
         return joined(done)
 
-    def prepare(self, masses: Masses, memory: Callable[[], int]) -> bool:
+    def prepare(self, parts: Iterable[Masses], memory: Callable[[], int]) -> bool:
         """Make tables that hold every look-up of these hypotheses, unless they are too large."""
-        return self._make_tables(band_of(masses, len(self.vectors), self.band), memory)
-
-    def _make_tables(self, band: Band, memory: Callable[[], int]) -> bool:
-        if self.band is None or band.size > self.band.size:
+        band = self.band
+        for masses in parts:
+            band = band_of(masses, len(self.vectors), band)
+        if band is not None and (self.band is None or band.size > self.band.size):
             needed = table_bytes(band)
             if needed > SMALL and needed > memory():
                 return False

@@ -1,10 +1,10 @@
 """Look-ups of hypotheses whose tables do not fit into memory.
 
-`reffree.scoring.fast.tables` holds a row for every edge of a document. Here only the edges that some of
-the given hypotheses have get rows, and the pairs between are measured, added up and forgotten, a
-tile of units at a time. One hypothesis takes some 200 bytes per unit, whatever its segments'
-lengths. Every sum has the order it has there, so scores are the same to the last bit; the time is
-that of measuring all pairs again for every group of hypotheses that fits.
+`tables` holds a row for every edge of a document. Here only the edges that some of the given
+hypotheses have get rows, and the pairs between are measured, added up and forgotten, a tile of
+units at a time. One hypothesis takes some 200 bytes per unit, whatever its segments' lengths. Every
+sum has the order it has there, so scores are the same to the last bit; the time is that of
+measuring all pairs again for every group of hypotheses that fits.
 """
 
 # Compiled functions take their types from their arguments.
@@ -18,16 +18,14 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reffree.arrays import Integers
 from reffree.compiling import njit
 from reffree.masses import Masses
 from reffree.parallel import together
 from reffree.scoring.fast.distances import TILE, U, measure_tiles
 from reffree.scoring.fast.tables import Tables, band_of, extend, places, turn_again, turns
 from reffree.scoring.fast.vectors import Vectors, take
-
-Integers = NDArray[np.int64]
 
 STRIPE = 2048
 """Units whose pairs with a tile are held at a time; `TILE` divides."""
@@ -109,9 +107,7 @@ def sweep_tables(vectors: Vectors, masses: Masses, threads: int) -> Tables:
                     for first in range(left, right, share)
                 ]
             )
-            sum_forwards(
-                start, stop, left, right, turned, found, squared, distance, forwards
-            )
+            sum_forwards(start, stop, left, right, turned, found, squared, distance, forwards)
             sum_backwards(
                 *(start, stop, left, right, pairs, x, length, vectors.rounding),
                 *(found, tables, running, spans),

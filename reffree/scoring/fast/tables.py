@@ -23,8 +23,8 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reffree.arrays import Floats, Integers
 from reffree.compiling import njit
 from reffree.masses import Masses
 from reffree.parallel import available_threads, together
@@ -32,9 +32,6 @@ from reffree.scoring.arp import ZERO_CENTROID
 from reffree.scoring.fast.distances import U, kept_apart, measure_pairs
 from reffree.scoring.fast.vectors import VECTORISED, Vectors, take
 from reffree.scoring.pairs import NEAR
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 THREADED = 1 << 15
 """Entries of a table from which threads are worth starting."""

@@ -19,10 +19,9 @@ from llvmlite import binding  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from torch import Tensor
 
+from reffree.arrays import Floats
 from reffree.compiling import njit
 from reffree.scoring.pairs import rounding_of
-
-Floats = NDArray[np.float64]
 
 FEATURES = binding.get_host_cpu_features()
 
@@ -58,6 +57,7 @@ def give_back(memory: Floats) -> None:
             spare.append(memory)
             if len(spare) > KEPT:
                 spare.pop(min(range(len(spare)), key=lambda k: len(spare[k])))
+
 
 SHORT = 2.0**-100
 """Vectors all shorter than this, or one longer than its inverse: squares may vanish or overflow."""

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.bounds import Seed, check_number, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings
@@ -41,8 +41,6 @@ from reffree.studies.granularity_curves.tables import granularity_tables
 from reffree.studies.granularity_curves.words import answer_of, notes_of, reading_of
 from reffree.studies.provenance import check_study, described, joint_signature, reading_notes
 from reffree.studies.result import StudyResult
-
-Floats = NDArray[np.float64]
 
 METRICS = ("expected_pk",)
 

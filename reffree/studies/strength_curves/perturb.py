@@ -20,12 +20,11 @@ from reffree.encoders.vectors import Vectors, units_taking_part
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.scored import Scored, score_columns
 from reffree.evaluate.signature import Signature
-from reffree.evaluate.table import Direction
 from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
 from reffree.seeds import rng_for
 from reffree.statistics.intervals import resampled_documents
-from reffree.statistics.scores import MeanOverDocuments, MetricScores
+from reffree.statistics.losses import Direction, MeanOverDocuments, SystemLosses
 from reffree.studies.provenance import check_study, described, joint_signature, reading_notes
 from reffree.studies.result import StudyResult, Table
 from reffree.studies.strength_curves.perturbation_grid import (
@@ -202,9 +201,9 @@ class _Studied:
                     advance(1)
         return made
 
-    def _metrics(self) -> dict[str, tuple[str, Direction, MetricScores]]:
+    def _metrics(self) -> dict[str, tuple[str, Direction, SystemLosses]]:
         gold_based = self.scored.chosen.gold_based
-        made: dict[str, tuple[str, Direction, MetricScores]] = {}
+        made: dict[str, tuple[str, Direction, SystemLosses]] = {}
         for name in self.scored.chosen.names:
             if name in gold_based:
                 found = ("gold-based", gold_based[name].direction, self.scored.losses(name))
