@@ -10,7 +10,7 @@ import pytest
 
 import reffree
 from reffree.bounds import LIMITS, check_limit
-from reffree.encoders.precomputed import from_file
+from reffree.encoders.embed import from_file
 from reffree.errors import InputError, OptionError, UnknownNameError
 
 UNITS = ["One.", "Two.", "Three."]

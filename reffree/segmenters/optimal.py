@@ -20,12 +20,12 @@ from reffree.compiling import njit
 from reffree.errors import InputError, Place, counted
 from reffree.masses import masses_from_gaps
 from reffree.scoring.arp import Arp
-from reffree.scoring.compiled import CompiledDocument
 from reffree.scoring.engine import score_documents
+from reffree.scoring.fast.document import CompiledDocument
+from reffree.scoring.fast.tables import Band, build_tables, table_bytes
 from reffree.scoring.inputs import check_embeddings
 from reffree.scoring.metrics import Metric, parse_metric, parse_metrics, spelling
 from reffree.scoring.sag import Sag
-from reffree.scoring.tables import Band, build_tables, table_bytes
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs, check_wanted
 

@@ -36,7 +36,7 @@ from reffree.chunkers.sentences import sentences
 from reffree.chunkers.snap import SnapReport, snap
 from reffree.chunkers.spans import locate, spans_of, trimmed
 from reffree.cli.chunkers import command
-from reffree.encoders.base import Encoded, EncoderSpec
+from reffree.encoders.base import EncodedTexts, EncoderSpec
 from reffree.errors import InputError, OptionError, Place, UnknownNameError
 from reffree.formats import load
 from reffree.naming import settings_of, spelling_of
@@ -740,7 +740,7 @@ def test_chunkers_are_scored_like_systems(files):
     saved = load(files / "c.jsonl")
     assert saved[0].systems["own_cutter:cut"].masses == (4, 3, 3)
     assert saved[1].units == saved[0].units
-    from reffree.encoders.precomputed import from_file
+    from reffree.encoders.embed import from_file
     from reffree.evaluate.score import score
 
     again = score(saved, embeddings=from_file(saved, files / "v.npz"), null=20).to_dict()
@@ -806,14 +806,16 @@ class CountingEncoder:
     def stream(self, texts):
         assert len(set(texts)) == len(texts)
         for position in reversed(range(len(texts))):
-            yield Encoded([position], embed([texts[position]]), [1])
+            yield EncodedTexts([position], embed([texts[position]]), [1])
 
 
 def test_semantic_chunks_take_the_encoder_that_scores(files, monkeypatch):
     opened = []
-    monkeypatch.setattr("reffree.encoders.open.find_model", lambda name, **how: name)
     monkeypatch.setattr(
-        "reffree.encoders.open.SentenceTransformerEncoder",
+        "reffree.encoders.sentence_transformer.find_model", lambda name, **how: name
+    )
+    monkeypatch.setattr(
+        "reffree.encoders.sentence_transformer.SentenceTransformerEncoder",
         lambda *arguments: opened.append(arguments) or CountingEncoder(),
     )
     (files / "long.txt").write_text(PROSE * 5)

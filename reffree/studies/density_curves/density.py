@@ -15,9 +15,8 @@ import numpy as np
 
 from reffree.bounds import Positive, Seed, within_bounds
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Embeddings
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
 from reffree.errors import InputError, OptionError
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.scored import score_columns

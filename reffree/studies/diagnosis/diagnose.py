@@ -9,9 +9,8 @@ from typing import Any, Unpack
 from reffree.bounds import Repetitions, Seed, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.device import choose_device, scoring_device
-from reffree.encoders.embed import Embeddings
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
 from reffree.errors import OptionError, counted
 from reffree.evaluate.metric_set import Chosen, choose_metrics
 from reffree.evaluate.signature import Signature

@@ -18,9 +18,8 @@ import numpy as np
 from reffree.arrays import Floats
 from reffree.bounds import Seed, check_number, within_bounds
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Embeddings
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
 from reffree.errors import InputError, OptionError
 from reffree.evaluate.columns import GoldBased
 from reffree.evaluate.gold import score_against_gold
