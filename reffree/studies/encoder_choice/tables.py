@@ -17,8 +17,7 @@ from reffree.studies.correlation.cases import (
     Settings,
     score_case,
 )
-from reffree.studies.diagnosis.anisotropy import shape
-from reffree.studies.diagnosis.directions import directions
+from reffree.studies.diagnosis.embedding_space import VectorShape, directions
 from reffree.studies.result import Field, Table
 
 
@@ -27,7 +26,7 @@ def encoder_table(cases: Mapping[tuple[str, str], Case], speeds: Mapping[str, An
     rows = []
     for (encoder, corpus), case in cases.items():
         vectors = [directions(x) for x in case.embedded.vectors]
-        found = shape(vectors)
+        found = VectorShape.of(vectors)
         row: dict[str, Any] = {
             "encoder": encoder,
             "corpus": corpus,
