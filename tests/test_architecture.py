@@ -13,16 +13,14 @@ import pytest
 import reffree
 
 PACKAGE = Path(reffree.__file__).parent
-EVERYWHERE = {"arrays", "errors", "bounds", "limits", "visible"}
-"""Array types, sentences for mistakes, bounds of numbers, limits of sizes, text fit to be shown."""
+EVERYWHERE = {"arrays", "errors", "bounds"}
+"""Array types, sentences for mistakes and text fit to be shown, bounds of numbers and of sizes."""
 
 ROOMS = {
     "arrays": set(),
     "errors": set(),
     "bounds": set(),
     "folders": set(),
-    "visible": set(),
-    "limits": set(),
     "compiling": set(),
     "words": set(),
     "atomic": set(),
@@ -34,8 +32,7 @@ ROOMS = {
     "seeds": set(),
     "selection": {"naming", "segmentation", "masses", "corpus"},
     "perturbation": {"seeds", "naming", "segmentation", "masses", "corpus"},
-    "document": {"segmentation"},
-    "corpus": {"segmentation", "document"},
+    "corpus": {"segmentation"},
     "formats": {"atomic", "segmentation", "corpus"},
     "encoders": {"folders", "segmentation", "corpus", "progress"},
     "reference": {

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from reffree.arrays import Floats
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Embeddings
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions
-from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
 from reffree.evaluate.columns import Average
 from reffree.evaluate.metric_set import check_metrics, choose_metrics
 from reffree.evaluate.scored import Scored, score_columns

@@ -33,8 +33,8 @@ from reffree.scoring.metrics import Metric, spelling
 from reffree.scoring.sag import Sag
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
+from reffree.statistics.curves import mean_defined
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.studies.strength_curves.strength_curve import mean_defined
 
 STRENGTHS: dict[str, tuple[str, ...]] = {
     "removal": ("0.25", "0.5", "1.0"),

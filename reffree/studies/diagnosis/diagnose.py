@@ -11,8 +11,7 @@ import numpy as np
 from reffree.bounds import Repetitions, within_bounds
 from reffree.corpus import GOLD, Corpus
 from reffree.encoders.device import choose_device, scoring_device
-from reffree.encoders.embed import Embeddings
-from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.errors import InputError, OptionError, UnknownNameError, counted
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.signature import Signature
