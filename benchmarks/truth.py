@@ -115,7 +115,7 @@ def agreement(case: Case, length: float) -> list[dict[str, Any]]:
 
 def blind_cuts(case: Case) -> dict[str, Any]:
     """Whether even or random cuts of any density beat gold or the best segmenter."""
-    corpus = Corpus(case.scored.corpus.documents)
+    corpus = Corpus(case.pooled.documents)
     embedded = case.scored.embedded
     assert embedded is not None
     systems = {m.system: m for m in case.members}
@@ -278,7 +278,7 @@ def main() -> None:
             start = time.perf_counter()
             case, length = cases(path, encoder, with_length=True)
             results["rows"] += agreement(case, length)
-            if GOLD in case.scored.corpus.hypotheses:
+            if GOLD in case.pooled.hypotheses:
                 results["blind"].append(blind_cuts(case))
             print(f"{path} {encoder}: {time.perf_counter() - start:.0f} s", flush=True)
             RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from numpy.typing import ArrayLike
 
 from reffree.corpus import Corpus
+from reffree.encoders.base import Encoder
 from reffree.encoders.device import choose_device
 from reffree.encoders.embed import Embeddings, distinct_texts, embed
 from reffree.encoders.left_out import Chosen, choose_units
@@ -15,7 +16,7 @@ from reffree.encoders.open import open_encoder
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.precomputed import from_arrays
 from reffree.errors import OptionError
-from reffree.progress import Progress
+from reffree.progress import Progress, no_progress
 
 Vectors = Sequence[ArrayLike] | Mapping[str, ArrayLike] | Embeddings
 """Vectors as a user gives them: one array per document, in corpus order or by id."""
@@ -38,7 +39,13 @@ def corpus_vectors(
                 remedy="leave out one of the two",
             )
         return given
-    encoder = open_encoder(options)
+    return encode_corpus(corpus, open_encoder(options), options, progress)
+
+
+def encode_corpus(
+    corpus: Corpus, encoder: Encoder, options: EncoderOptions, progress: Progress = no_progress
+) -> Embeddings:
+    """Encode every distinct text of a corpus once."""
     texts = distinct_texts(corpus, options.context)
     device = str(choose_device(options.device))
     if options.device_map is not None:

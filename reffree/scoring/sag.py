@@ -36,7 +36,7 @@ from reffree.arrays import Floats
 from reffree.bounds import check_whole
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
-from reffree.scoring.result import WEIGHTED, MetricScores, Orientation
+from reffree.scoring.result import WEIGHTED, Orientation, RawScores
 from reffree.scoring.search import search_document, search_gains
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Sag:
         weights = np.ldexp(np.where(is_defined, bought, 0.0), scale)
         return np.where(is_defined, raw, np.nan), weights
 
-    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> MetricScores:
+    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> RawScores:
         """Score every hypothesis."""
         if units not in self._searches:
             self._searches[units] = _Search(units, self.shuffles, self.seed)
@@ -119,7 +119,7 @@ class Sag:
         raw = (whole - within - chance) / torch.where(is_defined, bought, 1.0)
         # Documents are pooled on the scale of the vectors as given.
         scale = 2 * units.exponent[layout.document].clamp(-MOST_EXPONENT, MOST_EXPONENT)
-        return MetricScores(
+        return RawScores(
             segments=torch.full_like(layout.masses, torch.nan, dtype=raw.dtype),
             documents=torch.where(is_defined, raw, torch.nan),
             left_out=torch.zeros_like(raw),

@@ -15,8 +15,8 @@ from reffree.encoders.options import Encoding
 from reffree.encoders.vectors import Vectors
 from reffree.errors import InputError
 from reffree.evaluate.score import score
+from reffree.evaluate.scores import filled_weights
 from reffree.evaluate.table import CorpusScore, ScoreTable, rounded
-from reffree.evaluate.weights import filled_weights
 from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
 from reffree.statistics.losses import Direction, as_loss

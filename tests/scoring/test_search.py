@@ -403,11 +403,11 @@ def test_vectors_of_any_scale_can_be_pooled(scale, n):
     metrics = parse_metrics(["sag:shuffles=3"])
     (plain,) = score_documents([x], [masses], metrics).values()
     (scaled,) = score_documents([x * scale], [masses], metrics).values()
-    assert_allclose(scaled.documents[0], plain.documents[0], rtol=1e-9)
-    weights = scaled.weights[0].numpy()
+    assert_allclose(scaled[0].documents, plain[0].documents, rtol=1e-9)
+    weights = scaled[0].weights.numpy()
     assert (weights > 0).all()
     assert np.isfinite(1000 * np.square(weights)).all()
-    assert_allclose(weights[1] / weights[0], (plain.weights[0][1] / plain.weights[0][0]).item())
+    assert_allclose(weights[1] / weights[0], (plain[0].weights[1] / plain[0].weights[0]).item())
 
 
 def test_long_documents_are_measured_from_their_mean(monkeypatch):

@@ -13,9 +13,9 @@ from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
-from reffree.evaluate.columns import Average
 from reffree.evaluate.metric_set import check_metrics, choose_metrics
-from reffree.evaluate.scored import Scored, score_columns
+from reffree.evaluate.score import scores_of
+from reffree.evaluate.scores import Average, Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.progress import Progress
 from reffree.reference.metrics import GOLD_DEFAULT, GOLD_METRICS
@@ -51,7 +51,8 @@ class Case:
 
     corpus: str
     encoder: str
-    scored: Scored
+    pooled: Corpus  # with all its systems
+    scored: Scores
     embedded: Embeddings
     members: tuple[Member, ...]
     losses: dict[str, SystemLosses]  # sentinels included
@@ -108,17 +109,14 @@ def score_case(
 ) -> Case:
     """Score the systems of a corpus that is complete; vectors may be another encoder's."""
     chosen = choose_metrics(settings.metrics, corpus, seed=settings.seed, offline=options.offline)
-    scored = score_columns(
-        corpus,
-        chosen,
+    how = ScoreSettings(
         options,
-        embeddings=embedded,
         unsegmented=settings.unsegmented,
         average=settings.average,
         seed=settings.seed,
         memory=settings.memory,
-        progress=settings.progress,
     )
+    scored = scores_of(corpus, chosen, how, embedded, settings.progress)
     # Members come in the order in which they were made; losses in that of the corpus.
     place = {system: i for i, system in enumerate(scored.systems)}
     ordered = tuple(sorted(members, key=lambda member: place[member.system]))
@@ -144,6 +142,7 @@ def score_case(
     return Case(
         corpus=name,
         encoder=embedded.spec.name,
+        pooled=corpus,
         scored=scored,
         embedded=embedded,
         members=ordered,

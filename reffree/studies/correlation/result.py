@@ -72,7 +72,7 @@ def correlation_result(
     notes = [
         note
         for name, case in reversed(firsts.items())
-        for note in reading_notes(name, case.scored.corpus, case.embedded)
+        for note in reading_notes(name, case.pooled, case.embedded)
     ]
     return StudyResult(
         study="correlate",
@@ -96,8 +96,7 @@ def correlation_result(
             "texts": texts,
         },
         corpora=tuple(
-            described(name, case.scored.corpus, case.embedded)
-            for name, case in reversed(firsts.items())
+            described(name, case.pooled, case.embedded) for name, case in reversed(firsts.items())
         ),
         notes=(
             *notes,

@@ -170,7 +170,7 @@ def score_table(cases: Sequence[Case]) -> Table:
     """Every system's score under every metric."""
     rows = []
     for case in cases:
-        everything = np.ones((1, len(case.scored.corpus)))
+        everything = np.ones((1, len(case.pooled)))
         kinds = dict.fromkeys(case.free, "free") | dict.fromkeys(case.gold, "gold")
         kinds |= dict.fromkeys(case.sentinels, "sentinel")
         for metric, kind in kinds.items():
@@ -198,7 +198,7 @@ def document_table(cases: Sequence[Case]) -> tuple[Table, list[str]]:
     rows, notes = [], []
     for case in cases:
         metrics = (*case.free, *case.gold)
-        ids = [document.id for document in case.scored.corpus.documents]
+        ids = [document.id for document in case.pooled.documents]
         kept = max(1, DOCUMENT_ROWS // (len(metrics) * len(case.members)))
         if kept < len(ids):
             notes.append(
@@ -227,8 +227,8 @@ def texts_of(cases: Iterable[Case], count: int) -> tuple[Text, ...]:
     """The first documents of every corpus, with all its systems."""
     made: dict[tuple[str, str], Text] = {}
     for case in cases:
-        for d, document in enumerate(case.scored.corpus.documents[:count]):
-            systems = case.scored.corpus.hypotheses
+        for d, document in enumerate(case.pooled.documents[:count]):
+            systems = case.pooled.hypotheses
             masses = {name: tuple(each[d].masses) for name, each in systems.items()}
             made.setdefault(
                 (case.corpus, document.id),
@@ -239,7 +239,7 @@ def texts_of(cases: Iterable[Case], count: int) -> tuple[Text, ...]:
 
 def _own_value(case: Case, metric: str, loss: float) -> float:
     """A gold-based metric's own value; those best at 1 stay a distance from it."""
-    column = case.scored.chosen.gold_based.get(metric)
+    column = case.scored.metrics.gold_based.get(metric)
     return -loss if column is not None and column.direction == "higher" else loss
 
 

@@ -23,12 +23,13 @@ from numpy.typing import NDArray
 
 from reffree.arrays import Booleans, Floats
 from reffree.corpus import Corpus
-from reffree.evaluate.weights import corpus_mean, filled_weights
+from reffree.evaluate.scores import corpus_mean, filled_weights
 from reffree.perturbation.corpus import perturb
 from reffree.perturbation.kinds import parse_perturbation
-from reffree.scoring.engine import RawScores, Unsegmented, score_documents
+from reffree.scoring.engine import Unsegmented, score_documents
 from reffree.scoring.evidence import Reading
 from reffree.scoring.metrics import Metric, spelling
+from reffree.scoring.result import RawScores
 from reffree.scoring.sag import Sag
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
@@ -228,11 +229,11 @@ def _for_rings(metrics: Mapping[str, Metric], seeds: int) -> dict[str, Metric]:
     }
 
 
-def _losses(scores: RawScores, metric: Metric) -> tuple[Floats, Floats]:
+def _losses(scores: Sequence[RawScores], metric: Metric) -> tuple[Floats, Floats]:
     """Losses (d, hypotheses), and what each document counts for under the first hypothesis."""
-    raw = np.stack([row.cpu().numpy() for row in scores.documents])
+    raw = np.stack([each.documents.cpu().numpy() for each in scores])
     losses: Floats = metric.orientation.offset + metric.orientation.slope * raw
-    return losses, filled_weights(np.array([float(row[0]) for row in scores.weights]))
+    return losses, filled_weights(np.array([float(each.weights[0]) for each in scores]))
 
 
 def _noticing(

@@ -13,7 +13,7 @@ from reffree.encoders.embed import Embeddings
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
 from reffree.errors import OptionError, counted
-from reffree.evaluate.metric_set import Chosen, choose_metrics
+from reffree.evaluate.metric_set import MetricSet, choose_metrics
 from reffree.evaluate.signature import Signature
 from reffree.progress import Progress, no_progress
 from reffree.reference.metrics import GOLD_METRICS
@@ -158,7 +158,7 @@ class _Work:
 
     corpus: Corpus
     embedded: Embeddings
-    chosen: Chosen
+    chosen: MetricSet
     options: EncoderOptions
     threshold: float
     seeds: int

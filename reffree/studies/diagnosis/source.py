@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from reffree.corpus import GOLD, Corpus
 from reffree.errors import InputError, UnknownNameError
-from reffree.evaluate.weights import corpus_mean, values_and_weights
+from reffree.evaluate.scores import corpus_mean
 from reffree.scoring.engine import score_documents
 from reffree.scoring.evidence import Reading
 from reffree.scoring.expected import ExpectedPk
@@ -70,7 +70,8 @@ def choose_source(
         readings=[Reading(document.units) for document in corpus],
         memory=memory,
     )[metric.name]
-    means = [corpus_mean(*values_and_weights(scores, s)) for s in range(len(systems))]
+    raw = np.stack([each.documents.cpu().numpy() for each in scores])
+    means = [corpus_mean(column, np.ones(len(corpus))) for column in raw.T]
     losses = [np.inf if mean is None else metric.orientation.loss(mean) for mean in means]
     best = int(np.argmin(losses))
     if np.isinf(losses[best]):

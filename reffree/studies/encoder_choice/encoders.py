@@ -16,7 +16,7 @@ from reffree.corpus import Corpus
 from reffree.encoders.embed import distinct_texts
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError, listed
-from reffree.evaluate.columns import Average
+from reffree.evaluate.scores import Average
 from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
 from reffree.statistics.resampling import RESAMPLES

@@ -33,7 +33,7 @@ def encoder_table(cases: Mapping[tuple[str, str], Case], speeds: Mapping[str, An
             "corpus": corpus,
             "dimension": vectors[0].shape[1],
             "max_length": case.embedded.spec.max_length,
-            "truncated": case.embedded.n_truncated / case.scored.corpus.n_units,
+            "truncated": case.embedded.n_truncated / case.pooled.n_units,
             "anisotropy": found.random_cosine,
             "effective_dimension": found.effective_dimension,
             "consecutive_gain": _nanmean(found.consecutive_gain),
@@ -130,7 +130,7 @@ def cross_table(
                 if scored_with != made_with:
                     judge = score_case(
                         corpus,
-                        maker.scored.corpus,
+                        maker.pooled,
                         maker.members,
                         cases[scored_with, corpus].embedded,
                         options,
@@ -153,7 +153,7 @@ def cross_table(
 
 def _judged(case: Case) -> list[dict[str, Any]]:
     """Correlation with the first gold-based metric, and mean loss against that of gold."""
-    everything = np.ones((1, len(case.scored.corpus)))
+    everything = np.ones((1, len(case.pooled)))
     seekers = [i for i, m in enumerate(case.members) if m.pool == "cohesion"]
     gold = [m.system for m in case.members].index(GOLD)
     rows = []

@@ -22,10 +22,10 @@ from reffree.encoders.embed import Embeddings
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
 from reffree.errors import InputError, OptionError
-from reffree.evaluate.columns import GoldBased
-from reffree.evaluate.gold import score_against_gold
-from reffree.evaluate.metric_set import Chosen
-from reffree.evaluate.readings import readings
+from reffree.evaluate.blocks import readings
+from reffree.evaluate.metric_set import MetricSet
+from reffree.evaluate.score import scores_of
+from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.masses import mass_matrix
 from reffree.progress import Progress, no_progress
@@ -147,13 +147,12 @@ class _Work:
                 assumed = Assumed.of(corpus, metric.length)
                 read = readings(corpus, embedded, [metric])
                 scored = _score(corpus, metric, assumed, vectors_of, read, advance)
-                real = gold.get(_gold_name(metric))
                 curves.append(
-                    Curves(name, spelt, metric, corpus, assumed, *scored, real, bootstrap)
+                    Curves(name, spelt, metric, corpus, assumed, *scored, gold, bootstrap)
                 )
-        against = {each: column.metric for each, column in gold.items()}
+        against = {} if gold is None else gold.metrics.gold_based
         signature = Signature.of(
-            Chosen((*self.metrics, *against), dict(self.metrics), against),
+            MetricSet((*self.metrics, *against), dict(self.metrics), against),
             corpus,
             embedded,
             unsegmented="neutral",
@@ -163,14 +162,14 @@ class _Work:
         )
         return _Studied(name, corpus, embedded, signature, curves)
 
-    def _against_gold(self, corpus: Corpus) -> dict[str, GoldBased]:
+    def _against_gold(self, corpus: Corpus) -> Scores | None:
         """Score by the gold-based metrics themselves, where any document has gold."""
         if not any(document.references for document in corpus):
-            return {}
+            return None
         wanted: dict[str, GoldMetric] = {
             name: GOLD_METRICS[name]() for name in map(_gold_name, self.metrics.values())
         }
-        return score_against_gold(corpus, corpus.hypotheses, wanted, "macro")
+        return scores_of(corpus, MetricSet(tuple(wanted), {}, wanted), ScoreSettings())
 
 
 def _score(
