@@ -22,9 +22,8 @@ from reffree.errors import counted
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
     from reffree.encoders.options import Encoding
-    from reffree.segmenters.scorer.checkpoint import Checkpoint
-    from reffree.segmenters.scorer.description import Epoch
-    from reffree.segmenters.scorer.settings import Training
+    from reffree.segmenters.scorer.description import Epoch, Training
+    from reffree.segmenters.scorer.scorer import Checkpoint
 
 
 @click.command(name="train-scorer")
@@ -89,7 +88,7 @@ def command(
     """
     check_encoding(given)
 
-    from reffree.segmenters.scorer.settings import Training
+    from reffree.segmenters.scorer.description import Training
 
     chosen: dict[str, Any] = {
         "window": window,
@@ -108,7 +107,7 @@ def command(
     corpus = read_corpus(given)
 
     # Torch is imported only once the input is known to be good.
-    from reffree.segmenters.scorer.checkpoint import check_target
+    from reffree.segmenters.scorer.scorer import check_target
 
     check_target(output)
     checkpoint = _train(corpus, settings, encoding_of(given))
@@ -120,16 +119,16 @@ def command(
 
 def _train(corpus: Corpus, settings: Training, encoding: Encoding) -> Checkpoint:
     from reffree.encoders.device import choose_device
-    from reffree.encoders.left_out import choose_units
+    from reffree.encoders.embed import corpus_vectors
     from reffree.encoders.models import DEFAULT_ENCODER, find_model
     from reffree.encoders.options import EncoderOptions
-    from reffree.encoders.vectors import corpus_vectors
+    from reffree.encoders.unit_filter import filter_units
     from reffree.segmenters.scorer.data import examples_of
     from reffree.segmenters.scorer.train import train_head, train_pair
 
     options = EncoderOptions(**encoding)
     device = choose_device(options.device)
-    corpus = choose_units(corpus, options).corpus
+    corpus = filter_units(corpus, options).corpus
     if settings.finetune:
         folder = find_model(options.encoder or DEFAULT_ENCODER, offline=options.offline)
         return train_pair(corpus, folder, device, settings, on_epoch=_tell_epoch, progress=progress)

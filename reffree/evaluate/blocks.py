@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 
-from reffree.arrays import Floats
 from reffree.corpus import Corpus
 from reffree.encoders.base import Encoder
 from reffree.encoders.device import choose_device, scoring_device
-from reffree.encoders.embed import Embeddings
-from reffree.encoders.open import open_encoder
-from reffree.encoders.vectors import encode_corpus
+from reffree.encoders.embed import Embeddings, encode_corpus
+from reffree.encoders.sentence_transformer import open_encoder
 from reffree.evaluate.corpus_counts import Block, read_block
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.null import against_null
@@ -28,11 +25,9 @@ from reffree.reference.metric import count_pairs
 from reffree.reference.pairs import Pairs
 from reffree.scoring.attribution import explain_document
 from reffree.scoring.engine import score_documents
-from reffree.scoring.evidence import Reading
-from reffree.scoring.expected import Expected
-from reffree.scoring.metrics import Metric
 from reffree.scoring.result import RawScores
 from reffree.segmenters.base import Inputs
+from reffree.segmenters.posterior import readings
 
 Rows = Sequence[DocumentScores]
 ScoredBlock = tuple[Scores, Rows]
@@ -112,7 +107,8 @@ class BlockScorer:
     ) -> ScoredBlock:
         """Score by the reference-free metrics, test against chance, explain."""
         settings, metrics = self.settings, list(self.metrics.reference_free.values())
-        vectors, read = embedded.vectors, readings(block, embedded, metrics)
+        vectors = embedded.vectors
+        read = readings(Inputs(block, embeddings=vectors, encoder=embedded.spec), metrics)
         device = scoring_device(choose_device(settings.options.device))
         hypotheses = block.hypotheses
         by_document = list(zip(*(hypotheses[system] for system in self.systems), strict=True))
@@ -232,28 +228,3 @@ def score_against_gold(scores: Scores, block: Corpus) -> None:
         np.divide(total, number, out=scores.raw[scores.index(name)], where=number > 0)
         scores.counts[name] = np.zeros((*shape, counts.shape[1]))
         np.add.at(scores.counts[name], at, counts)
-
-
-def readings(corpus: Corpus, embedded: Embeddings, metrics: Iterable[Metric]) -> list[Reading]:
-    """What expected errors read of every document besides its vectors.
-
-    That is the text, and its gaps as scored by each trained scorer that a metric names.
-    """
-    expected = [metric for metric in metrics if isinstance(metric, Expected)]
-    if not expected:
-        return [Reading() for _ in corpus]
-    folders = dict.fromkeys(metric.scorer for metric in expected if metric.scorer)
-    scored = {folder: _gap_scores(folder, corpus, embedded) for folder in folders}
-    return [
-        Reading(document.units, {folder: scores[d] for folder, scores in scored.items()})
-        for d, document in enumerate(corpus)
-    ]
-
-
-def _gap_scores(folder: str, corpus: Corpus, embedded: Embeddings) -> list[Floats]:
-    """Calibrated probability of a boundary in every gap, by a trained scorer."""
-    from reffree.segmenters.scorer.checkpoint import load_checkpoint
-    from reffree.segmenters.scorer.method import boundary_scores
-
-    inputs = Inputs(corpus, embeddings=embedded.vectors, encoder=embedded.spec)
-    return list(boundary_scores(load_checkpoint(Path(folder)), inputs))

@@ -13,10 +13,9 @@ from reffree.encoders.base import EncoderSpec
 from reffree.encoders.cache import CachedEncoder
 from reffree.encoders.cache.rows import Row
 from reffree.encoders.embed import distinct_texts
-from reffree.encoders.open import open_encoder
 from reffree.encoders.options import EncoderOptions
-from reffree.encoders.ray_actors import Actors
-from reffree.encoders.ray_embed import (
+from reffree.encoders.ray_actors import (
+    Actors,
     CacheReader,
     RemotelyCached,
     TextWork,
@@ -24,6 +23,7 @@ from reffree.encoders.ray_embed import (
     same_encoder,
     write,
 )
+from reffree.encoders.sentence_transformer import open_encoder
 from reffree.evaluate.blocks import BlockScorer, ScoredBlock
 from reffree.evaluate.corpus_counts import Block, CorpusCounts, Plan, Positions, read_block
 from reffree.evaluate.metric_set import MetricSet, choose_metrics

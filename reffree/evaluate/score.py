@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
+from reffree.bounds import check_limit
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Embeddings
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
 from reffree.errors import InputError, OptionError, Place
 from reffree.evaluate.blocks import BlockScorer, Rows, ScoredBlock
 from reffree.evaluate.corpus_counts import CorpusCounts, Plan, cut
@@ -27,7 +27,6 @@ from reffree.evaluate.scores import Average, Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.evaluate.table import DocumentScores, ScoreTable
 from reffree.formats.shards import Shards
-from reffree.limits import check_limit
 from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
 from reffree.statistics.resampling import DocumentBootstrap

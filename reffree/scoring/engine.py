@@ -23,10 +23,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reffree.errors import OptionError
-from reffree.masses import Hypotheses, MadeMasses, Masses, hypothesis_width, mass_matrix
-from reffree.scoring.batches import similar_documents, stack_hypotheses
+from reffree.masses import (
+    Hypotheses,
+    MadeMasses,
+    Masses,
+    hypothesis_width,
+    mass_matrix,
+    stack_masses,
+)
 from reffree.scoring.evidence import Reading
 from reffree.scoring.expected import Expected, score_expected
+from reffree.scoring.fast.document import CompiledDocument
 from reffree.scoring.inputs import check_finite, check_matrix
 from reffree.scoring.layout import Layout
 from reffree.scoring.metrics import (
@@ -37,10 +44,9 @@ from reffree.scoring.metrics import (
     parse_metrics,
     spelling,
 )
-from reffree.scoring.pairs import TABLE_ELEMENTS, Units
+from reffree.scoring.pairs import TABLE_ELEMENTS, Units, similar_documents
 from reffree.scoring.result import RawScores
 from reffree.scoring.sag import Sag
-from reffree.scoring.search import COMPILED_DEVICES
 
 if TYPE_CHECKING:
     from reffree.scoring.inputs import Array
@@ -61,6 +67,9 @@ COMPILED_HYPOTHESES = 1 << 16
 
 MASS_BYTES = 32
 """Bytes per hypothesis and segment that are alive while hypotheses are laid out and compared."""
+
+COMPILED_DEVICES = frozenset({"cpu"})
+"""Whose documents the compiled loop scores; torch scores those of all others."""
 
 FEW_MASSES = 1 << 19
 """Masses that are laid out without asking how much memory there is (16 MiB)."""
@@ -199,21 +208,24 @@ class _Task:
         self, metrics: dict[str, PairMetric], results: Results, progress: Progress
     ) -> None:
         """Score all documents by metrics made of pair sums."""
-        compiled = {
-            name: m for name, m in metrics.items() if name in COMPILED or isinstance(m, Sag)
-        }
-        other = [metric for name, metric in metrics.items() if name not in compiled]
         elsewhere = []
         for i in range(len(self.documents)):
-            if self.device_of(i).type not in COMPILED_DEVICES:
-                elsewhere.append(i)
-                continue
+            is_here = self.device_of(i).type in COMPILED_DEVICES
+            compiled = {
+                name: metric
+                for name, metric in metrics.items()
+                if isinstance(metric, Sag) or (is_here and name in COMPILED)
+            }
+            other = [metric for name, metric in metrics.items() if name not in compiled]
             if compiled:
-                self.run_compiled(i, compiled, results, progress)
-            if other:
-                self.run_torch([i], other, results, _silent if compiled else progress)
+                self.run_compiled(i, compiled, results, _silent if other else progress)
+            if other and is_here:
+                self.run_torch([i], other, results, progress)
+            elif other:
+                elsewhere.append(i)
+        by_torch = [metric for metric in metrics.values() if not isinstance(metric, Sag)]
         for batch in similar_documents(self.documents, elsewhere):
-            self.run_torch(batch, list(metrics.values()), results, progress)
+            self.run_torch(batch, by_torch, results, progress)
 
     def run_expected(
         self,
@@ -255,8 +267,6 @@ class _Task:
         progress: Progress,
     ) -> None:
         """Score one document by the compiled loop."""
-        from reffree.scoring.compiled import CompiledDocument
-
         document = CompiledDocument(self.documents[i], self.names[i])
         step = self._step(i)
         starts = range(0, max(1, len(self.hypotheses[i])), step)
@@ -266,11 +276,11 @@ class _Task:
             progress,
             keep_segments=self.keep_segments,
         )
-        is_single = scores.n_segments == 1
+        device, is_single = self.device_of(i), scores.n_segments == 1
         for name, metric in metrics.items():
             weights, left_out = np.ones(len(is_single)), np.zeros(len(is_single))
             if isinstance(metric, Sag):
-                raw, weights = metric.of_sums(document.vectors, scores.n_segments, scores.within)
+                raw, weights = metric.scores(document, scores)
                 segments = np.full_like(scores.segments[:, 0], np.nan)
             else:
                 column = COMPILED.index(name)
@@ -279,10 +289,10 @@ class _Task:
                 left_out = scores.left_out.astype(np.float64)
             raw = np.where(is_single, _unsegmented_raw(metric, self.unsegmented), raw)
             results[name][i] = RawScores(
-                documents=torch.from_numpy(raw),
-                weights=torch.from_numpy(weights),
-                left_out=torch.from_numpy(left_out),
-                segments=torch.from_numpy(segments),
+                documents=torch.from_numpy(raw).to(device),
+                weights=torch.from_numpy(weights).to(device),
+                left_out=torch.from_numpy(left_out).to(device),
+                segments=torch.from_numpy(segments).to(device),
             )
         document.discard()
 
@@ -334,11 +344,17 @@ class _Task:
             for start in range(0, len(self.hypotheses[i]), step):
                 masses = self.masses(i, start, start + step)
                 if sum(len(m) for _, m in pending) + len(masses) > step and pending:
-                    yield stack_hypotheses(pending)
+                    yield _stacked(pending)
                     pending = []
                 pending.append((slot, masses))
         if pending:
-            yield stack_hypotheses(pending)
+            yield _stacked(pending)
+
+
+def _stacked(parts: list[tuple[int, Masses]]) -> tuple[NDArray[np.int64], Masses]:
+    """Put masses of several documents under one another, with each row's document."""
+    slots = np.concatenate([np.full(len(masses), slot, dtype=np.int64) for slot, masses in parts])
+    return slots, stack_masses([masses for _, masses in parts])
 
 
 def _silent(done: int) -> None:

@@ -13,11 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reffree.corpus import GOLD, Corpus, Document
-from reffree.encoders.embed import Embeddings, distinct_texts
+from reffree.encoders.embed import (
+    Embeddings,
+    Vectors,
+    corpus_vectors,
+    distinct_texts,
+    units_taking_part,
+)
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
 from reffree.errors import InputError, OptionError, UnknownNameError, counted, shorten
-from reffree.evaluate.blocks import readings
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.notes import reading_notes
@@ -29,7 +33,7 @@ from reffree.scoring.expected import ExpectedPk
 from reffree.scoring.posterior import Posterior
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
-from reffree.segmenters.embedded import vectors_of
+from reffree.segmenters.posterior import readings
 from reffree.segmenters.scorer.description import read_description
 
 METRIC = ExpectedPk.name
@@ -226,8 +230,8 @@ def boundaries(
     shown = _shown(part.corpus, systems)
     positions = _positions(part.corpus, documents)
     corpus, embedded = _encoded(part.corpus, given, positions, options, progress)
-    vectors = vectors_of(Inputs(corpus, embeddings=embedded.vectors), "boundaries")
-    read = readings(corpus, embedded, [metric])
+    inputs = Inputs(corpus, embeddings=embedded.vectors, encoder=embedded.spec)
+    vectors, read = inputs.vectors("boundaries"), readings(inputs, [metric])
     found = []
     with progress("Looking for boundaries", len(corpus)) as advance:
         for document, x, reading in zip(corpus, vectors, read, strict=True):

@@ -15,9 +15,8 @@ import numpy as np
 
 from reffree.bounds import Positive, Seed, within_bounds
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Embeddings
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
 from reffree.errors import InputError, OptionError
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.score import scores_of
@@ -27,8 +26,14 @@ from reffree.naming import spelling_of
 from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
 from reffree.seeds import rng_for
-from reffree.segmenters.base import Inputs, Segmenter
-from reffree.segmenters.gap_scores import CHANCE, GapScores, gap_scores, parse_scored_method
+from reffree.segmenters.base import Inputs
+from reffree.segmenters.gap_scores import (
+    CHANCE,
+    GapScores,
+    Scored,
+    gap_scores,
+    parse_scored_method,
+)
 from reffree.selection import MIN_GAP
 from reffree.statistics.intervals import resampled_documents
 from reffree.studies.density_curves.points import (
@@ -202,7 +207,7 @@ class _Studied:
 class _Sweep:
     """What is done to every corpus."""
 
-    methods: Mapping[str, Segmenter | None]
+    methods: Mapping[str, Scored | None]
     thresholds: tuple[float, ...]
     min_gap: int
     metrics: Sequence[str]
@@ -254,7 +259,7 @@ class _Sweep:
         return made
 
 
-def _checked_methods(methods: Sequence[str]) -> dict[str, Segmenter | None]:
+def _checked_methods(methods: Sequence[str]) -> dict[str, Scored | None]:
     """Every method once, by its shortest spelling."""
     parsed = [parse_scored_method(text) for text in methods]
     if not parsed:

@@ -18,11 +18,9 @@ import numpy as np
 from reffree.arrays import Floats
 from reffree.bounds import Seed, check_number, within_bounds
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Embeddings
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
 from reffree.errors import InputError, OptionError
-from reffree.evaluate.blocks import readings
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
@@ -35,6 +33,8 @@ from reffree.scoring.evidence import Reading
 from reffree.scoring.expected import EXPECTED, Expected
 from reffree.scoring.inputs import check_embeddings
 from reffree.scoring.metrics import parse_metrics, spelling
+from reffree.segmenters.base import Inputs
+from reffree.segmenters.posterior import readings
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.granularity_curves.curves import FEWEST_UNITS, POINTS, Assumed, Curves
 from reffree.studies.granularity_curves.tables import granularity_tables
@@ -138,6 +138,7 @@ class _Work:
             check_embeddings(x, document.id).detach().double().cpu().numpy()
             for x, document in zip(embedded.vectors, corpus, strict=True)
         ]
+        inputs = Inputs(corpus, embeddings=embedded.vectors, encoder=embedded.spec)
         gold = self._against_gold(corpus)
         # The same resamples as of reffree score, so that intervals agree.
         bootstrap = DocumentBootstrap(len(corpus), np.random.default_rng(self.seed))
@@ -145,7 +146,7 @@ class _Work:
         with self.progress("Scoring", len(corpus) * len(self.metrics)) as advance:
             for spelt, metric in self.metrics.items():
                 assumed = Assumed.of(corpus, metric.length)
-                read = readings(corpus, embedded, [metric])
+                read = readings(inputs, [metric])
                 scored = _score(corpus, metric, assumed, vectors_of, read, advance)
                 curves.append(
                     Curves(name, spelt, metric, corpus, assumed, *scored, gold, bootstrap)
@@ -241,7 +242,7 @@ def _checked_metrics(
 def _check_scorer(metric: Expected) -> None:
     """Read the trained scorer that is named, before anything is encoded for it."""
     if metric.scorer:
-        from reffree.segmenters.scorer.checkpoint import load_checkpoint
+        from reffree.segmenters.scorer.scorer import load_checkpoint
 
         load_checkpoint(Path(metric.scorer))
 

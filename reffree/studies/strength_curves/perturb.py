@@ -15,8 +15,8 @@ import numpy as np
 
 from reffree.bounds import Repetitions, Seed, within_bounds
 from reffree.corpus import GOLD, Corpus
+from reffree.encoders.embed import Vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.vectors import Vectors, units_taking_part
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings

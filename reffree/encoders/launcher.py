@@ -1,0 +1,268 @@
+"""Several processes on one host, one per device: started here, or by torchrun or accelerate.
+
+Every step is run by all ranks, and its failure is told to all, so that none waits for a rank that
+has given up. A rank that is killed closes its connections, which ends the others' waiting too.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from multiprocessing.connection import wait
+from multiprocessing.context import SpawnProcess
+from typing import Any, TypeVar
+
+from reffree.errors import EncoderError, ReffreeError, shorten
+
+PARTING_SECONDS = 5
+"""What the others get to save what they have, once one has failed."""
+
+INTERRUPTED_SECONDS = 3
+"""How long to wait for processes to stop by themselves before each is interrupted."""
+
+
+def split_devices(name: str) -> list[str]:
+    """Read ``--device``: one name, several with commas between, or ``all`` CUDA devices."""
+    if name != "all":
+        return [part.strip() for part in name.split(",")]
+    import torch  # only this word needs it
+
+    n_devices = torch.cuda.device_count()
+    if not n_devices:
+        raise EncoderError(
+            "device 'all': found no CUDA devices; expected at least one; use --device auto, or "
+            "name the devices, as in cuda:0,cuda:1"
+        )
+    return [f"cuda:{i}" for i in range(n_devices)]
+
+
+def launch(work: Callable[..., None], arguments: Sequence[Any], n: int) -> int:
+    """Run ``work(*arguments)`` in ``n`` new processes, which find each other as ranks.
+
+    Returns the exit code: 0, or that of the first rank that failed. The first rank speaks for all;
+    this raises only if it could not.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    context = multiprocessing.get_context("spawn")
+    processes = [
+        context.Process(target=_rank, args=(rank, n, port, work, *arguments)) for rank in range(n)
+    ]
+    try:
+        for process in processes:
+            process.start()
+        failed = _wait_for_first_failure(processes)
+        _wait(processes, PARTING_SECONDS)
+        speaker = processes[0].exitcode
+    finally:
+        _end(processes)
+    if failed is not None and (speaker is None or speaker < 0):
+        code = processes[failed].exitcode or 0
+        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with code {code}"
+        raise EncoderError(
+            f"process {failed + 1} of {n} ended {how}; expected it to finish; free memory or use "
+            "fewer devices, and run it again to go on from what the cache holds"
+        )
+    codes = [process.exitcode or 0 for process in processes]
+    return next((1 if code < 0 else code for code in codes if code), 0)
+
+
+def _rank(rank: int, size: int, port: int, work: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401
+    os.environ |= {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(size),
+        "LOCAL_WORLD_SIZE": str(size),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+    try:
+        work(*arguments)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _wait_for_first_failure(processes: Sequence[SpawnProcess]) -> int | None:
+    """Return the rank of a process that has failed, as soon as there is one.
+
+    A process that is killed closes its sentinel a moment before it has an exit code: each is
+    therefore joined before its code is read.
+    """
+    running = dict(enumerate(processes))
+    while running:
+        ended = wait([process.sentinel for process in running.values()])
+        for rank in [rank for rank, process in running.items() if process.sentinel in ended]:
+            process = running.pop(rank)
+            process.join()
+            if process.exitcode:
+                return rank
+    return None
+
+
+def _wait(processes: Sequence[SpawnProcess], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    for process in processes:
+        process.join(max(0.0, deadline - time.monotonic()))
+
+
+def _interrupt(process: SpawnProcess) -> None:
+    if process.pid is not None:
+        os.kill(process.pid, signal.SIGINT)
+
+
+def _end(processes: Sequence[SpawnProcess]) -> None:
+    """Let those still running save what they have, then stop them.
+
+    A terminal interrupts all at once; other senders of signals only the parent.
+    """
+    started = [process for process in processes if process.pid is not None]
+    _wait(started, INTERRUPTED_SECONDS)
+    for stop in (_interrupt, SpawnProcess.terminate, SpawnProcess.kill):
+        alive = [process for process in started if process.is_alive()]
+        for process in alive:
+            stop(process)
+        _wait(alive, PARTING_SECONDS)
+
+
+T = TypeVar("T")
+
+SIZES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
+"""Where torchrun, accelerate and MPI say how many processes they started."""
+
+PATIENCE = timedelta(days=1)
+"""How long a rank waits for slower ones; one that ends early is noticed at once."""
+
+LONGEST_MESSAGE = 2000
+
+
+def is_launched() -> bool:
+    """Whether a launcher started several processes of which this is one."""
+    return any(os.environ.get(name, "1") not in ("", "0", "1") for name in SIZES)
+
+
+class RankError(EncoderError):
+    """Some rank has failed; raised in all of them."""
+
+
+class SingleProcess:
+    """The only process: nothing to tell, nobody to wait for."""
+
+    rank = 0
+    local_rank = 0
+    size = 1
+
+    def run(self, step: Callable[[], T]) -> T:
+        """Run a step of the work."""
+        return step()
+
+    def share(self, numbers: Sequence[int]) -> list[int]:
+        """Return the first rank's numbers."""
+        return list(numbers)
+
+    def gather(self, number: int) -> list[int]:
+        """Return every rank's number."""
+        return [number]
+
+    def leave(self) -> None:
+        """Wait for the others, then part."""
+
+
+class Ranks(SingleProcess):
+    """One of several processes that a launcher started on this host."""
+
+    def __init__(self) -> None:
+        """Meet the other ranks; they talk over gloo, whatever device each encodes on."""
+        import torch
+        from accelerate import PartialState
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # accelerate tells of the threads it sets
+                self._state = PartialState(cpu=True, backend="gloo", timeout=PATIENCE)
+        except (RuntimeError, ValueError) as error:
+            raise EncoderError(
+                f"the launcher's processes cannot meet ({_first_line(error)}); expected those of "
+                "torchrun or accelerate launch on one host; start it again, or without a launcher"
+            ) from error
+        self._torch = torch
+        self.rank = self._state.process_index
+        self.local_rank = self._state.local_process_index
+        self.size = self._state.num_processes
+        if self.size != int(os.environ.get("LOCAL_WORLD_SIZE", self.size)):
+            raise EncoderError(
+                f"found {self.size} ranks on several hosts; expected one host, since the cache is "
+                "a file on its disk; embed a part of the corpus on each, then reffree cache merge"
+            )
+
+    def run(self, step: Callable[[], T]) -> T:
+        """Run a step; if it fails in any rank, fail in all."""
+        result: T | None = None
+        failure: Exception | None = None
+        try:
+            result = step()
+        except Exception as error:  # told to the others before it is raised again
+            failure = error
+        try:
+            told = self._tell("" if failure is None else str(failure) or type(failure).__name__)
+        except RankError as lost:
+            raise failure or lost from None
+        if failure is not None and not isinstance(failure, ReffreeError):
+            raise failure
+        failed = [(rank, message) for rank, message in enumerate(told) if message]
+        if failed:
+            rank, message = failed[0]
+            same = all(other == message for other in told)
+            raise RankError(message if same else f"rank {rank}: {message}")
+        return result  # type: ignore[return-value]  # there is one where nothing failed
+
+    def share(self, numbers: Sequence[int]) -> list[int]:
+        """Return the first rank's numbers."""
+        length = self._torch.tensor([len(numbers)])
+        self._talk(lambda: self._torch.distributed.broadcast(length, 0))
+        sent = self._torch.zeros(int(length), dtype=self._torch.int64)
+        if self.rank == 0:
+            sent = self._torch.tensor(list(numbers), dtype=self._torch.int64)
+        self._talk(lambda: self._torch.distributed.broadcast(sent, 0))
+        return [int(number) for number in sent.tolist()]
+
+    def gather(self, number: int) -> list[int]:
+        """Return every rank's number."""
+        own = self._torch.tensor([number])
+        told = [self._torch.zeros_like(own) for _ in range(self.size)]
+        self._talk(lambda: self._torch.distributed.all_gather(told, own))
+        return [int(one) for one in told]
+
+    def leave(self) -> None:
+        """Wait for the others, then part."""
+        self._talk(self._state.wait_for_everyone)
+        self._state.destroy_process_group()
+
+    def _tell(self, message: str) -> list[str]:
+        """Exchange messages of a fixed length; returns every rank's."""
+        text = shorten(message, LONGEST_MESSAGE // 4).encode(errors="replace")
+        own = self._torch.zeros(LONGEST_MESSAGE, dtype=self._torch.uint8)
+        own[: len(text)] = self._torch.tensor(list(text), dtype=self._torch.uint8)
+        told = [self._torch.zeros_like(own) for _ in range(self.size)]
+        self._talk(lambda: self._torch.distributed.all_gather(told, own))
+        return [bytes(one.tolist()).rstrip(b"\0").decode() for one in told]
+
+    def _talk(self, exchange: Callable[[], object]) -> None:
+        try:
+            exchange()
+        except RuntimeError as error:
+            raise RankError(
+                f"another rank has ended ({_first_line(error)}); expected all to stay to the end; "
+                "see what it said, and run it again to go on from what the cache holds"
+            ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
