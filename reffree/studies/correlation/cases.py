@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +22,11 @@ from reffree.progress import Progress
 from reffree.reference.metrics import GOLD_DEFAULT, GOLD_METRICS
 from reffree.scoring.engine import Unsegmented
 from reffree.scoring.metrics import DEFAULT
+from reffree.seeds import rng_for
 from reffree.statistics.coefficients import MIN_SYSTEMS
-from reffree.statistics.evaluation import MetaEvaluation
-from reffree.statistics.losses import Counts, SystemLosses
+from reffree.statistics.losses import SystemLosses
+from reffree.statistics.meta_evaluation import MetaEvaluation
+from reffree.statistics.resampling import Counts
 from reffree.studies.pool import Choice, Member, complete_pool
 from reffree.studies.sentinels import sentinel_scores
 
@@ -131,7 +134,9 @@ def score_case(
             part = {metric: OfSystems(scores, rows) for metric, scores in losses.items()}
             # Sentinels have no better and worse: tests turn them as it suits them.
             part |= {turned_name(s): OfSystems(sentinels[s], rows, sign=-1) for s in sentinels}
-            pools[pool] = MetaEvaluation(part, seed=settings.seed, resamples=settings.resamples)
+            pools[pool] = MetaEvaluation(
+                part, rng=partial(rng_for, settings.seed), resamples=settings.resamples
+            )
     signature = Signature.of(
         chosen,
         corpus,

@@ -29,7 +29,7 @@ from reffree.seeds import rng_for
 from reffree.segmenters.base import Inputs, Segmenter
 from reffree.segmenters.gap_scores import CHANCE, GapScores, gap_scores, parse_scored_method
 from reffree.selection import MIN_GAP
-from reffree.statistics.intervals import resampled_documents
+from reffree.statistics.resampling import resampled_documents
 from reffree.studies.density_curves.points import (
     LIMITS,
     MATCHINGS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 
 from reffree.corpus import GOLD
 from reffree.encoders.options import EncoderOptions
-from reffree.statistics.evaluation import MetaEvaluation
+from reffree.seeds import rng_for
+from reffree.statistics.meta_evaluation import MetaEvaluation
 from reffree.studies.correlation.cases import (
     Case,
     OfSystems,
@@ -88,7 +90,9 @@ def agreement_table(
                     )
                     for name, case in (("a", one), ("b", other))
                 }
-                evaluation = MetaEvaluation(parts, seed=settings.seed, resamples=settings.resamples)
+                evaluation = MetaEvaluation(
+                    parts, rng=partial(rng_for, settings.seed), resamples=settings.resamples
+                )
                 found = evaluation.corpus("a", "b", "kendall")
                 rows.append(
                     {
