@@ -13,16 +13,14 @@ import pytest
 import reffree
 
 PACKAGE = Path(reffree.__file__).parent
-EVERYWHERE = {"arrays", "errors", "bounds", "limits", "visible"}
-"""Array types, sentences for mistakes, bounds of numbers, limits of sizes, text fit to be shown."""
+EVERYWHERE = {"arrays", "errors", "bounds"}
+"""Array types, sentences for mistakes and text fit to be shown, bounds of numbers and of sizes."""
 
 ROOMS = {
     "arrays": set(),
     "errors": set(),
     "bounds": set(),
     "folders": set(),
-    "visible": set(),
-    "limits": set(),
     "compiling": set(),
     "words": set(),
     "atomic": set(),
@@ -34,8 +32,7 @@ ROOMS = {
     "seeds": set(),
     "selection": {"naming", "segmentation", "masses", "corpus"},
     "perturbation": {"seeds", "naming", "segmentation", "masses", "corpus"},
-    "document": {"segmentation"},
-    "corpus": {"segmentation", "document"},
+    "corpus": {"segmentation"},
     "formats": {"atomic", "segmentation", "corpus"},
     "encoders": {"folders", "segmentation", "corpus", "progress"},
     "reference": {
@@ -76,10 +73,6 @@ ROOMS = {
 TOP = {"__init__", "__main__"}
 
 
-STUDIES = {"encoder_choice": {"correlation", "diagnosis"}}
-"""Studies that rest on others; the rest stand alone, on what is directly in `studies`."""
-
-
 def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
@@ -113,7 +106,7 @@ def imported_modules(source: str, *, at_start: bool = False) -> set[str]:
     [
         ("import reffree.scoring.engine", {"reffree.scoring.engine"}),
         ("from reffree import evaluate", {"reffree.evaluate"}),
-        ("from reffree.studies import pool", {"reffree.studies.pool"}),
+        ("from reffree.studies import run", {"reffree.studies.run"}),
         ("def f():\n    from reffree.cli.score import score", {"reffree.cli.score"}),
         ("from reffree import score", {"reffree"}),
         ("import torch", set()),
@@ -141,7 +134,7 @@ def test_studies_do_not_lean_on_each_other(name):
         return
     parts = [module.split(".") for module in imported_modules(MODULES[name].read_text())]
     others = {part[2] for part in parts if part[1] == "studies" and len(part) > 3} - {study}
-    assert others <= STUDIES.get(study, set())
+    assert not others, "studies in folders stand alone, on what is directly in `studies`"
 
 
 def test_imports_go_in_no_circle():

@@ -42,7 +42,7 @@ def command(
     out = Output.of(output_format, output, filter(None, (*given["corpora"], given["text"])))
 
     from reffree.report.agreement import render
-    from reffree.studies.annotators import corpus_agreement
+    from reffree.studies import agreement
 
-    result = corpus_agreement(read_corpus(given), systems=systems, n_t=n_t)
+    result = agreement(read_corpus(given), systems=systems, n_t=n_t)
     out.write(render(result, out.format, color=out.color, width=out.width), result.notes)

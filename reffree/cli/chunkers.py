@@ -206,8 +206,8 @@ def _embedder(given: Given) -> Embed:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reffree.encoders.open import open_encoder
     from reffree.encoders.options import EncoderOptions
+    from reffree.encoders.sentence_transformer import open_encoder
 
     encoder = open_encoder(EncoderOptions(**encoding_of(given)))
 

@@ -45,7 +45,7 @@ def command(
     vectors = read_vectors(corpus, given["embeddings"])
 
     from reffree.report.compare import render
-    from reffree.studies.comparison import compare
+    from reffree.studies import compare
 
     comparison = compare(corpus, alpha=alpha, embeddings=vectors, **scoring_of(given))
     rendered = render(comparison, out.format, color=out.color, width=out.width)

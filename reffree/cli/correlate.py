@@ -28,12 +28,12 @@ def command(**given: Unpack[CorrelationOptions]) -> None:
     gold, random, perturbed, lexical and cohesion-seeking ones are added. Systems that seek cohesion
     in the embedding space are reported apart: on them a low loss means little.
     """
-    from reffree.studies.registry import check_table
+    from reffree.studies import check_table
 
     check_table("correlate", given["table"])
     inputs = StudyInputs.of(given)
 
-    from reffree.studies.correlation.correlate import correlate
+    from reffree.studies import correlate
 
     result = correlate(
         inputs.corpora,

@@ -20,7 +20,7 @@ from reffree.cli.scoring_options import (
 if TYPE_CHECKING:
     from reffree.evaluate.columns import Average
     from reffree.scoring.engine import Unsegmented
-    from reffree.studies.pool import Choice
+    from reffree.studies.correlation.pool import Choice
 
 correlation_options = together(
     metric_option(

@@ -31,12 +31,12 @@ def command(measure: bool, **given: Unpack[CorrelationOptions]) -> None:
     made with every encoder and scored with every other. --no-measure leaves out speed and memory,
     which no two runs measure alike.
     """
-    from reffree.studies.registry import check_table
+    from reffree.studies import check_table
 
     check_table("encoders", given["table"])
     inputs = StudyInputs.of(given)
 
-    from reffree.studies.encoder_choice.encoders import compare_encoders
+    from reffree.studies import compare_encoders
 
     result = compare_encoders(
         inputs.corpora,

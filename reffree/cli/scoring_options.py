@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from reffree.bounds import MOST_SEED, check_whole, parse_bytes
+from reffree.bounds import LIMITS, MOST_SEED, VARIABLE, check_limit, check_whole, parse_bytes
 from reffree.cli.options import Decorator, together
 from reffree.errors import shorten
-from reffree.limits import LIMITS, VARIABLE, check_limit
 
 
 def metric_option(text: str) -> Decorator:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from reffree.arrays import Floats
+from reffree.encoders.loaders import LOADING_ERRORS
 from reffree.encoders.models import DEFAULT_ENCODER, ModelFolder, find_model
-from reffree.encoders.sentence_transformer import LOADING_ERRORS
 from reffree.errors import EncoderError, InputError, Place, counted, shorten
 from reffree.folders import user_path
 

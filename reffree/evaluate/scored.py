@@ -9,9 +9,8 @@ import numpy as np
 from reffree.arrays import Floats
 from reffree.corpus import Corpus
 from reffree.encoders.device import choose_device, scoring_device
-from reffree.encoders.embed import Embeddings
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
 from reffree.encoders.options import EncoderOptions
-from reffree.encoders.vectors import Vectors, corpus_vectors
 from reffree.evaluate.columns import Average, Column, GoldBased, ReferenceFree
 from reffree.evaluate.gold import score_against_gold
 from reffree.evaluate.metric_set import Chosen

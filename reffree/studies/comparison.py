@@ -11,8 +11,8 @@ import numpy as np
 
 from reffree.arrays import Floats
 from reffree.corpus import Corpus
+from reffree.encoders.embed import Vectors
 from reffree.encoders.options import Encoding
-from reffree.encoders.vectors import Vectors
 from reffree.errors import InputError
 from reffree.evaluate.score import score
 from reffree.evaluate.table import CorpusScore, ScoreTable, rounded

@@ -18,7 +18,7 @@ from reffree.segmenters.base import Inputs
 from reffree.segmenters.posterior import LeastExpectedPk
 from reffree.segmenters.registry import parse_segmenter
 from reffree.segmenters.segment import segment
-from reffree.studies.pool import COHESION, SEEKERS
+from reffree.studies.correlation.pool import COHESION, SEEKERS
 from tests.oracles.expected import best_segmentation, evidence_and_nodes, expected_pk, mixture
 from tests.properties import examples
 

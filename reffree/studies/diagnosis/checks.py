@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from reffree.arrays import Floats
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings
-from reffree.encoders.left_out import is_backchannel
+from reffree.encoders.unit_filter import is_backchannel
 from reffree.errors import shorten
 from reffree.progress import Progress
 from reffree.scoring.evidence import Reading

@@ -15,8 +15,8 @@ import numpy as np
 
 from reffree.bounds import Repetitions, Seed, within_bounds
 from reffree.corpus import GOLD, Corpus
+from reffree.encoders.embed import Vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.vectors import Vectors, units_taking_part
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.scored import Scored, score_columns
 from reffree.evaluate.signature import Signature
@@ -25,7 +25,6 @@ from reffree.scoring.engine import Unsegmented
 from reffree.seeds import rng_for
 from reffree.statistics.losses import Direction, MeanOverDocuments, SystemLosses
 from reffree.statistics.resampling import resampled_documents
-from reffree.studies.provenance import check_study, described, joint_signature, reading_notes
 from reffree.studies.result import StudyResult, Table
 from reffree.studies.strength_curves.perturbation_grid import (
     Ladder,
@@ -47,6 +46,7 @@ from reffree.studies.strength_curves.tables import (
     notes_of,
     reading_of,
 )
+from reffree.studies.study import check_study, described, joint_signature, reading_notes
 
 KINDS = ("removal", "transposition")
 """Of the paper's Figures 2 and 3."""
