@@ -23,10 +23,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reffree.errors import OptionError
-from reffree.masses import Hypotheses, MadeMasses, Masses, hypothesis_width, mass_matrix
-from reffree.scoring.batches import similar_documents, stack_hypotheses
+from reffree.masses import (
+    Hypotheses,
+    MadeMasses,
+    Masses,
+    hypothesis_width,
+    mass_matrix,
+    stack_masses,
+)
 from reffree.scoring.evidence import Reading
 from reffree.scoring.expected import Expected, score_expected
+from reffree.scoring.fast.document import CompiledDocument
 from reffree.scoring.inputs import check_finite, check_matrix
 from reffree.scoring.layout import Layout
 from reffree.scoring.metrics import (
@@ -37,11 +44,10 @@ from reffree.scoring.metrics import (
     parse_metrics,
     spelling,
 )
-from reffree.scoring.pairs import TABLE_ELEMENTS, Units
+from reffree.scoring.pairs import TABLE_ELEMENTS, Units, similar_documents
 from reffree.scoring.posterior import PosteriorFacts
 from reffree.scoring.result import MetricScores
 from reffree.scoring.sag import Sag
-from reffree.scoring.search import COMPILED_DEVICES
 
 if TYPE_CHECKING:
     from reffree.scoring.inputs import Array
@@ -60,6 +66,9 @@ COMPILED_HYPOTHESES = 1 << 16
 
 MASS_BYTES = 32
 """Bytes per hypothesis and segment that are alive while hypotheses are laid out and compared."""
+
+COMPILED_DEVICES = frozenset({"cpu"})
+"""Whose documents the compiled loop scores; torch scores those of all others."""
 
 FEW_MASSES = 1 << 19
 """Masses that are laid out without asking how much memory there is (16 MiB)."""
@@ -217,21 +226,24 @@ class _Task:
         self, metrics: dict[str, PairMetric], results: dict[str, RawScores], progress: Progress
     ) -> None:
         """Score all documents by metrics made of pair sums."""
-        compiled = {
-            name: m for name, m in metrics.items() if name in COMPILED or isinstance(m, Sag)
-        }
-        other = [metric for name, metric in metrics.items() if name not in compiled]
         elsewhere = []
         for i in range(len(self.documents)):
-            if self.device_of(i).type not in COMPILED_DEVICES:
-                elsewhere.append(i)
-                continue
+            is_here = self.device_of(i).type in COMPILED_DEVICES
+            compiled = {
+                name: metric
+                for name, metric in metrics.items()
+                if isinstance(metric, Sag) or (is_here and name in COMPILED)
+            }
+            other = [metric for name, metric in metrics.items() if name not in compiled]
             if compiled:
-                self.run_compiled(i, compiled, results, progress)
-            if other:
-                self.run_torch([i], other, results, _silent if compiled else progress)
+                self.run_compiled(i, compiled, results, _silent if other else progress)
+            if other and is_here:
+                self.run_torch([i], other, results, progress)
+            elif other:
+                elsewhere.append(i)
+        by_torch = [metric for metric in metrics.values() if not isinstance(metric, Sag)]
         for batch in similar_documents(self.documents, elsewhere):
-            self.run_torch(batch, list(metrics.values()), results, progress)
+            self.run_torch(batch, by_torch, results, progress)
 
     def run_expected(
         self,
@@ -276,8 +288,6 @@ class _Task:
         progress: Progress,
     ) -> None:
         """Score one document by the compiled loop."""
-        from reffree.scoring.compiled import CompiledDocument
-
         document = CompiledDocument(self.documents[i], self.names[i])
         step = self._step(i)
         starts = range(0, max(1, len(self.hypotheses[i])), step)
@@ -287,25 +297,25 @@ class _Task:
             progress,
             keep_segments=self.keep_segments,
         )
-        is_single = scores.n_segments == 1
-        equal = torch.from_numpy(np.ones(len(is_single)))
-        none = torch.from_numpy(np.zeros(len(is_single)))
+        device, is_single = self.device_of(i), scores.n_segments == 1
+        equal = torch.from_numpy(np.ones(len(is_single))).to(device)
+        none = torch.from_numpy(np.zeros(len(is_single))).to(device)
         for name, metric in metrics.items():
             result = results[name]
             result.weights[i], result.left_out[i] = equal, none
             if isinstance(metric, Sag):
-                raw, weights = metric.of_sums(document.vectors, scores.n_segments, scores.within)
+                raw, weights = metric.scores(document, scores)
                 segments = np.full_like(scores.segments[:, 0], np.nan)
-                result.weights[i] = torch.from_numpy(weights)
+                result.weights[i] = torch.from_numpy(weights).to(device)
             else:
                 column = COMPILED.index(name)
                 raw, segments = scores.raw[:, column], scores.segments[:, column]
             if metric.name == "segrefree":
                 result.left_out[i] = torch.from_numpy(scores.left_out).double()
             raw = np.where(is_single, _unsegmented_raw(metric, self.unsegmented), raw)
-            result.documents[i] = torch.from_numpy(raw)
+            result.documents[i] = torch.from_numpy(raw).to(device)
             if self.keep_segments:
-                result.segments[i] = torch.from_numpy(segments)
+                result.segments[i] = torch.from_numpy(segments).to(device)
         document.discard()
 
     def _step(self, i: int) -> int:
@@ -352,11 +362,17 @@ class _Task:
             for start in range(0, len(self.hypotheses[i]), step):
                 masses = self.masses(i, start, start + step)
                 if sum(len(m) for _, m in pending) + len(masses) > step and pending:
-                    yield stack_hypotheses(pending)
+                    yield _stacked(pending)
                     pending = []
                 pending.append((slot, masses))
         if pending:
-            yield stack_hypotheses(pending)
+            yield _stacked(pending)
+
+
+def _stacked(parts: list[tuple[int, Masses]]) -> tuple[NDArray[np.int64], Masses]:
+    """Put masses of several documents under one another, with each row's document."""
+    slots = np.concatenate([np.full(len(masses), slot, dtype=np.int64) for slot, masses in parts])
+    return slots, stack_masses([masses for _, masses in parts])
 
 
 def _silent(done: int) -> None:

@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, cast
+from typing import ClassVar, Literal
 
 import numpy as np
 import psutil
-import torch
 from numpy.typing import NDArray
 
 from reffree.arrays import Floats
 from reffree.errors import InputError
 from reffree.masses import Masses, masses_from_gaps
 from reffree.scoring.arp import Arp
-from reffree.scoring.compiled import CompiledDocument
-from reffree.scoring.engine import HYPOTHESIS_ELEMENTS
+from reffree.scoring.engine import score_documents
 from reffree.scoring.expected import Expected
+from reffree.scoring.fast.document import CompiledDocument
 from reffree.scoring.inputs import check_embeddings
-from reffree.scoring.layout import Layout
-from reffree.scoring.metrics import COMPILED, PairMetric, parse_metric, parse_metrics, spelling
-from reffree.scoring.pairs import TABLE_ELEMENTS, Units
+from reffree.scoring.metrics import COMPILED, Metric, parse_metric, parse_metrics, spelling
 from reffree.scoring.sag import Sag
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
@@ -34,9 +31,6 @@ from reffree.segmenters.embedded import boundaries_wanted, check_wanted, vectors
 from reffree.segmenters.optimum import TIE, highest_proximity, least_squares
 
 Gaps = NDArray[np.bool_]
-
-TABLE_BYTES = 64
-"""Bytes per entry of a table of pairs that are alive while it is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +64,7 @@ class Greedy:
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document on its own."""
         wanted = boundaries_wanted(self.k, inputs, self.name)
-        metric = cast("PairMetric", parse_metrics([self.metric], inputs.seed)[0])
+        (metric,) = parse_metrics([self.metric], inputs.seed)
         found = []
         for vectors, k in zip(vectors_of(inputs, self.name), wanted, strict=True):
             losses = _Losses(vectors, metric)
@@ -135,13 +129,11 @@ class Optimal:
 class _Losses:
     """Losses of many segmentations of one document; its tables are made once."""
 
-    def __init__(self, vectors: NDArray[np.generic], metric: PairMetric) -> None:
+    def __init__(self, vectors: NDArray[np.generic], metric: Metric) -> None:
         self._metric = metric
-        self._document = check_embeddings(vectors, "0")
-        is_compiled = spelling(metric) in COMPILED
-        self._compiled = CompiledDocument(self._document) if is_compiled else None
+        self._vectors = check_embeddings(vectors, "0")
+        self._document = CompiledDocument(self._vectors)
         self._memory = psutil.virtual_memory().available // 8
-        self._units: Units | None = None
 
     def __call__(self, gaps: Gaps) -> Floats:
         """Losses of rows of boundaries, infinite where undefined."""
@@ -153,22 +145,14 @@ class _Losses:
         return np.where(np.isnan(losses), np.inf, losses)
 
     def _raw(self, masses: Masses) -> Floats:
-        if self._compiled is not None and self._compiled.prepare(masses, lambda: self._memory):
-            scores = self._compiled.score(masses, torch.get_num_threads())
-            return scores.raw[:, COMPILED.index(spelling(self._metric))]
-        if self._units is None:
-            # Whole tables if they fit, because only those are kept from call to call.
-            table_elements = max(TABLE_ELEMENTS, self._memory // TABLE_BYTES)
-            self._units = Units([self._document], torch.device("cpu"), table_elements)
-        units, parts = self._units, []
-        step = max(1, HYPOTHESIS_ELEMENTS // units.n_units)
-        for start in range(0, len(masses), step):
-            part = masses[start : start + step]
-            document = np.zeros(len(part), dtype=np.int64)
-            layout = Layout.pack(document, part, units.n_units, torch.device("cpu"))
-            sums = units.row_sums(layout, self._metric.requests)
-            parts.append(self._metric(units, layout, sums).documents.numpy())
-        return np.concatenate(parts)
+        name = spelling(self._metric)
+        if not isinstance(self._metric, Sag) and name not in COMPILED:
+            (scored,) = score_documents([self._vectors], [masses], [self._metric]).values()
+            return scored.documents[0].numpy()
+        scores = self._document.score_all([lambda: masses], lambda: self._memory)
+        if isinstance(self._metric, Sag):
+            return self._metric.scores(self._document, scores)[0]
+        return scores.raw[:, COMPILED.index(name)]
 
 
 def _grow(losses: _Losses, n_gaps: int, k: int | None) -> Gaps:

@@ -12,11 +12,11 @@ from reffree.arrays import Floats
 from reffree.errors import InputError, Place, counted
 from reffree.masses import masses_from_gaps
 from reffree.scoring.arp import Arp
-from reffree.scoring.compiled import CompiledDocument
 from reffree.scoring.engine import score_documents
+from reffree.scoring.fast.document import CompiledDocument
+from reffree.scoring.fast.tables import Band, build_tables, table_bytes
 from reffree.scoring.inputs import check_embeddings
 from reffree.scoring.metrics import Metric, spelling
-from reffree.scoring.tables import Band, build_tables, table_bytes
 from reffree.segmenters.optimum_kernel import best_sums, best_sums_of, least_costs, proximities
 
 TIE = 1e-9

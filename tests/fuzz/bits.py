@@ -21,8 +21,9 @@ import torch
 import reffree
 from reffree.corpus import Corpus, Document
 from reffree.evaluate import blocks
-from reffree.scoring import compiled, search
 from reffree.scoring.engine import score_documents
+from reffree.scoring.fast import document as compiled
+from reffree.scoring.fast import search
 from reffree.scoring.metrics import COMPILED, parse_metrics
 
 METRICS = (*COMPILED, "sag:shuffles=3", "expected_pk", "expected_windowdiff:draws=20")

@@ -75,9 +75,9 @@ TESTS = {
     "reffree/scoring/posterior": "scoring/expected",
     "reffree/scoring/engine": "scoring/scoring scoring/compiled scoring/precision scoring/expected",
     "reffree/scoring/sag": "scoring/search",
-    "reffree/scoring/search": "scoring/search",
-    "reffree/scoring/vectors": "scoring/search scoring/precision",
-    "reffree/scoring/workspace": "scoring/workspace scoring/compiled",
+    "reffree/scoring/fast/search": "scoring/search",
+    "reffree/scoring/fast/segmentations": "scoring/expected",
+    "reffree/scoring/fast/vectors": "scoring/workspace scoring/search scoring/precision",
     "reffree/scoring/": "scoring/scoring scoring/compiled scoring/precision",
 }
 # Kernels run as Python where they have the fault; these are slow that way, and are compiled anew.

@@ -29,9 +29,9 @@ from reffree.scoring.expected import (
     ExpectedWF1,
     ExpectedWindowDiff,
 )
+from reffree.scoring.fast.segmentations import expected_disagreement, least_disagreement
 from reffree.scoring.metrics import parse_metric, parse_metrics
 from reffree.scoring.posterior import Posterior
-from reffree.scoring.posterior_kernel import expected_disagreement, least_disagreement
 from reffree.words import Lexicon
 from tests.oracles import expected as oracle
 from tests.properties import examples

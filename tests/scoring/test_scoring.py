@@ -17,7 +17,7 @@ from sklearn.metrics import silhouette_samples
 
 from reffree.errors import InputError, UnknownNameError
 from reffree.masses import mass_matrix
-from reffree.scoring import batches, engine
+from reffree.scoring import engine, pairs
 from reffree.scoring.engine import score_document, score_documents
 from reffree.scoring.inputs import check_embeddings
 from reffree.scoring.layout import Layout
@@ -411,8 +411,8 @@ def test_vectors_are_checked_whatever_their_type(dtype):
 
 
 def test_documents_are_packed_together_while_they_are_alike_and_small(monkeypatch):
-    monkeypatch.setattr(batches, "TABLE_ELEMENTS", 50)
-    monkeypatch.setattr(batches, "BATCH_ELEMENTS", 36)
+    monkeypatch.setattr(pairs, "TABLE_ELEMENTS", 50)
+    monkeypatch.setattr(pairs, "BATCH_ELEMENTS", 36)
     documents = [torch.zeros(5, 1)] * 3 + [torch.zeros(2, 3)] * 9 + [torch.zeros(9, 9)]
-    groups = list(batches.similar_documents(documents, [0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 12]))
+    groups = list(pairs.similar_documents(documents, [0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 12]))
     assert groups == [[4, 5, 6, 7, 8, 9], [10], [0, 1], [2], [12]]

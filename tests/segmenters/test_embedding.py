@@ -419,7 +419,7 @@ def test_greedy_without_room_for_tables(monkeypatch):
     """Documents whose tables do not fit are scored by the slower path, with the same result."""
     x = topics(np.random.default_rng(12), (5, 7, 6))
     expected = run(Greedy(), x)
-    monkeypatch.setattr("reffree.scoring.compiled.CompiledDocument.prepare", lambda *_: False)
+    monkeypatch.setattr("reffree.scoring.fast.document.CompiledDocument.prepare", lambda *_: False)
     assert run(Greedy(), x) == expected
 
 
