@@ -259,7 +259,7 @@ def metric(rng: Random, folder: Path) -> None:
 
 def method(rng: Random, folder: Path) -> None:
     """Segment with a method of odd options."""
-    from reffree.segmenters.registry import SEGMENTERS
+    from reffree.segmenters.segment import SEGMENTERS
 
     text = mutations.named_text(*_names(SEGMENTERS), rng)
     reffree.segment(_corpus(), text, embeddings=list(_vectors().values()), device="cpu")
