@@ -38,6 +38,15 @@ def min_max(losses: Floats) -> Floats:
     return (curves - np.where(high > low, low, 0.0)) / span
 
 
+def mean_defined(values: Floats, axis: int) -> Floats:
+    """Mean along an axis without NaN; NaN where there is nothing else."""
+    defined = ~np.isnan(values)
+    n = defined.sum(axis)
+    total = np.where(defined, values, 0.0).sum(axis)
+    means: Floats = np.divide(total, n, out=np.full(total.shape, np.nan), where=n > 0)
+    return means
+
+
 def band(losses: Floats) -> SeedBand:
     """Mean and middle 95 % over seeds of losses (seeds, k), NaN left out."""
     curves = np.asarray(losses, dtype=np.float64)

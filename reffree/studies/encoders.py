@@ -41,8 +41,7 @@ from reffree.studies.correlation.cases import (
 )
 from reffree.studies.correlation.correlate import correlation_result
 from reffree.studies.correlation.pool import Choice
-from reffree.studies.diagnosis.anisotropy import shape
-from reffree.studies.diagnosis.directions import directions
+from reffree.studies.diagnosis.embedding_space import VectorShape, directions
 from reffree.studies.result import Field, StudyResult, Table, columns, estimate
 from reffree.studies.study import StudyKeywords, check_study
 
@@ -168,7 +167,7 @@ def _encoder_table(cases: Cases, speeds: Mapping[str, Speed]) -> Table:
     rows = []
     for (encoder, corpus), case in cases.items():
         vectors = [directions(x) for x in case.embedded.vectors]
-        found = shape(vectors)
+        found = VectorShape.of(vectors)
         rows.append(
             {
                 "encoder": encoder,

@@ -25,8 +25,14 @@ from reffree.naming import spelling_of
 from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
 from reffree.seeds import rng_for
-from reffree.segmenters.base import Inputs, Segmenter
-from reffree.segmenters.gap_scores import CHANCE, GapScores, gap_scores, parse_scored_method
+from reffree.segmenters.base import Inputs
+from reffree.segmenters.gap_scores import (
+    CHANCE,
+    GapScores,
+    Scored,
+    gap_scores,
+    parse_scored_method,
+)
 from reffree.selection import MIN_GAP
 from reffree.statistics.resampling import resampled_documents
 from reffree.studies.density_curves.points import (
@@ -200,7 +206,7 @@ class _Studied:
 class _Sweep:
     """What is done to every corpus."""
 
-    methods: Mapping[str, Segmenter | None]
+    methods: Mapping[str, Scored | None]
     thresholds: tuple[float, ...]
     min_gap: int
     metrics: Sequence[str]
@@ -259,7 +265,7 @@ class _Sweep:
         return made
 
 
-def _checked_methods(methods: Sequence[str]) -> dict[str, Segmenter | None]:
+def _checked_methods(methods: Sequence[str]) -> dict[str, Scored | None]:
     """Every method once, by its shortest spelling."""
     parsed = [parse_scored_method(text) for text in methods]
     if not parsed:

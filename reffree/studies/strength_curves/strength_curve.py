@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from reffree.arrays import Floats
 from reffree.seeds import rng_for
 from reffree.statistics.coefficients import correlation
-from reffree.statistics.curves import SeedBand, band, min_max, monotonicity
+from reffree.statistics.curves import SeedBand, band, mean_defined, min_max, monotonicity
 from reffree.statistics.losses import SystemLosses
 from reffree.statistics.resampling import MIN_DOCUMENTS, Counts, percentile_interval
 from reffree.statistics.significance import holm, paired_tests
@@ -77,15 +77,6 @@ def rising(
         first=first,
         out_of_reach=out_of_reach,
     )
-
-
-def mean_defined(values: Floats, axis: int) -> Floats:
-    """Mean along an axis without NaN; NaN where there is nothing else."""
-    defined = ~np.isnan(values)
-    n = defined.sum(axis)
-    total = np.where(defined, values, 0.0).sum(axis)
-    means: Floats = np.divide(total, n, out=np.full(total.shape, np.nan), where=n > 0)
-    return means
 
 
 def _scaled(raw: SeedBand) -> SeedBand:
