@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -19,8 +20,9 @@ from reffree.scoring.engine import Unsegmented
 from reffree.scoring.metrics import DEFAULT
 from reffree.seeds import rng_for
 from reffree.statistics.coefficients import MIN_SYSTEMS
-from reffree.statistics.evaluation import MetaEvaluation
-from reffree.statistics.losses import Counts, MeanOverDocuments, SystemLosses
+from reffree.statistics.losses import MeanOverDocuments, SystemLosses
+from reffree.statistics.meta_evaluation import MetaEvaluation
+from reffree.statistics.resampling import Counts
 from reffree.studies.correlation.pool import Choice, Member, complete_pool
 from reffree.studies.study import StudiedCorpus, StudySettings
 
@@ -138,7 +140,9 @@ def score_case(
             part = {metric: SystemSubset(each, rows) for metric, each in losses.items()}
             # Tests take a sentinel the way round in which it correlates positively.
             part |= {negated(s): SystemSubset(sentinels[s], rows, sign=-1) for s in sentinels}
-            pools[pool] = MetaEvaluation(part, seed=settings.seed, resamples=settings.resamples)
+            pools[pool] = MetaEvaluation(
+                part, rng=partial(rng_for, settings.seed), resamples=settings.resamples
+            )
     signature = Signature.of(
         chosen,
         corpus,

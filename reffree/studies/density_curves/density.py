@@ -35,7 +35,7 @@ from reffree.segmenters.gap_scores import (
     parse_scored_method,
 )
 from reffree.selection import MIN_GAP
-from reffree.statistics.intervals import resampled_documents
+from reffree.statistics.resampling import resampled_documents
 from reffree.studies.density_curves.points import (
     LIMITS,
     MATCHINGS,

@@ -14,9 +14,7 @@ from reffree.evaluate.scores import Scores
 from reffree.reference.failure_modes import Thresholds
 from reffree.segmentation import Segmentation
 from reffree.segmenters.gap_scores import GapScores
-from reffree.statistics.intervals import percentile_interval
-from reffree.statistics.losses import Counts
-from reffree.statistics.resampling import MIN_DOCUMENTS
+from reffree.statistics.resampling import MIN_DOCUMENTS, Counts, percentile_interval
 
 Kind = Literal["sweep", "own", "matched", "system", "gold"]
 Matching = Literal["many_to_one", "one_to_one"]

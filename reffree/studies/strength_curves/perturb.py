@@ -24,8 +24,8 @@ from reffree.evaluate.signature import Signature
 from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
 from reffree.seeds import rng_for
-from reffree.statistics.intervals import resampled_documents
 from reffree.statistics.losses import Direction, MeanOverDocuments, SystemLosses
+from reffree.statistics.resampling import resampled_documents
 from reffree.studies.result import StudyResult, Table
 from reffree.studies.strength_curves.perturbation_grid import (
     Ladder,
