@@ -34,7 +34,7 @@ from reffree.cli.scoring_options import result_options, system_options, vector_o
 from reffree.naming import settings_of, spelling_of
 
 if TYPE_CHECKING:
-    from reffree.evaluate.columns import Average
+    from reffree.evaluate.scores import Average
     from reffree.scoring.engine import Unsegmented
 
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from reffree.arrays import Floats, Integers
 from reffree.encoders.models import ModelFolder
-from reffree.errors import EncoderError
+from reffree.errors import EncoderError, first_line
 from reffree.segmenters.base import directions, to_scale
 from reffree.segmenters.scorer.data import ABSENT, Gaps
 
@@ -277,8 +277,7 @@ def _padded(tokenizer: Any) -> Any:  # noqa: ANN401
 
 
 def _failure(name: str, error: Exception) -> EncoderError:
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     return EncoderError(
-        f"encoder {name!r}: {reason}; expected a transformer to fine-tune; try another --encoder, "
-        "or leave out --finetune"
+        f"encoder {name!r}: {first_line(error)}; expected a transformer to fine-tune; try another "
+        "--encoder, or leave out --finetune"
     )

@@ -6,8 +6,6 @@ Its weights are safetensors, everything else is JSON.
 from __future__ import annotations
 
 import hashlib
-import secrets
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from reffree.arrays import Floats
+from reffree.atomic import replacing
 from reffree.bounds import check_whole
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.device import choose_device
@@ -194,16 +193,15 @@ class Checkpoint:
         state = {k: v.detach().cpu().contiguous() for k, v in self.network.state_dict().items()}
         weights = save(state)
         description = replace(self.description, weights=hashlib.sha256(weights).hexdigest())
-        temporary = folder.with_name(f".reffree-{secrets.token_hex(8)}.tmp")
         try:
-            temporary.mkdir()
-            (temporary / WEIGHTS).write_bytes(weights)
-            (temporary / DESCRIPTION).write_text(description.to_json(), encoding="utf-8")
-            if isinstance(self.network, PairClassifier):
-                write_layout(self.network, self.tokenizer, temporary / LAYOUT)
-            if folder.is_dir():
-                folder.rmdir()
-            temporary.replace(folder)
+            with replacing(folder) as temporary:
+                temporary.mkdir()
+                (temporary / WEIGHTS).write_bytes(weights)
+                (temporary / DESCRIPTION).write_text(description.to_json(), encoding="utf-8")
+                if isinstance(self.network, PairClassifier):
+                    write_layout(self.network, self.tokenizer, temporary / LAYOUT)
+                if folder.is_dir():
+                    folder.rmdir()
         except OSError as error:
             raise InputError(
                 f"a folder that cannot be written ({error.strerror or error})",
@@ -211,8 +209,6 @@ class Checkpoint:
                 remedy="choose another, or create the folder it is to be in",
                 place=Place(file=str(folder)),
             ) from None
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def check_target(folder: Path) -> None:
