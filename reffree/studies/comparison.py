@@ -14,8 +14,8 @@ from reffree.corpus import Corpus
 from reffree.encoders.embed import Vectors
 from reffree.errors import InputError
 from reffree.evaluate.score import score
+from reffree.evaluate.scores import filled_weights
 from reffree.evaluate.table import CorpusScore, ScoreTable, rounded
-from reffree.evaluate.weights import filled_weights
 from reffree.optional import require_pandas
 from reffree.scoring.engine import Unsegmented
 from reffree.statistics.losses import Direction, as_loss
