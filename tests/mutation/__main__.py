@@ -45,7 +45,9 @@ TESTS = {
         "reference/oracles reference/agreement reference/alignment reference/edits "
         "reference/granularity reference/windows reference/sed"
     ),
-    "reffree/statistics/": "statistics/statistics studies/comparison evaluate/null",
+    "reffree/statistics/": (
+        "statistics/statistics statistics/significance studies/comparison evaluate/null"
+    ),
     "reffree/encoders/cache/": (
         "encoders/cache/store encoders/cache/transfer encoders/cache/eviction encoders/unit_filter"
     ),
