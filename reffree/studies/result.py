@@ -100,12 +100,19 @@ class Table:
         name: str,
         title: str,
         fields: Sequence[Field],
-        rows: Sequence[Mapping[str, Any]],
+        rows: Sequence[Mapping[str, Any] | tuple[Any, ...]],
         *,
         shown: bool = True,
     ) -> Table:
-        """Make a table of mappings, with numbers rounded as everywhere and NaN as None."""
-        cells = tuple(tuple(plain(row.get(f.name)) for f in fields) for row in rows)
+        """Make a table, with numbers rounded as everywhere and NaN as None.
+
+        A row is a mapping by column, or a tuple in the order of the fields.
+        """
+        named = [
+            dict(zip([f.name for f in fields], row, strict=True)) if isinstance(row, tuple) else row
+            for row in rows
+        ]
+        cells = tuple(tuple(plain(row.get(f.name)) for f in fields) for row in named)
         return cls(name=name, title=title, shown=shown, fields=tuple(fields), rows=cells)
 
     def column(self, name: str) -> list[Value]:
