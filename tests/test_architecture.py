@@ -13,13 +13,15 @@ import pytest
 import reffree
 
 PACKAGE = Path(reffree.__file__).parent
-EVERYWHERE = {"arrays", "errors", "bounds"}
-"""Array types, sentences for mistakes and text fit to be shown, bounds of numbers and of sizes."""
+EVERYWHERE = {"arrays", "errors", "bounds", "optional"}
+"""Array types, sentences for mistakes and text fit to be shown, bounds of numbers and of sizes,
+libraries that may be missing."""
 
 ROOMS = {
     "arrays": set(),
     "errors": set(),
     "bounds": set(),
+    "optional": set(),
     "folders": set(),
     "compiling": set(),
     "words": set(),
@@ -34,7 +36,7 @@ ROOMS = {
     "perturbation": {"seeds", "naming", "segmentation", "masses", "corpus"},
     "corpus": {"segmentation"},
     "formats": {"atomic", "segmentation", "corpus"},
-    "encoders": {"folders", "segmentation", "corpus", "progress"},
+    "encoders": {"atomic", "folders", "segmentation", "corpus", "progress"},
     "reference": {
         "statistics",
         "compiling",
@@ -50,6 +52,7 @@ ROOMS = {
     },
     "chunkers": {"naming", "segmentation", "corpus"},
     "segmenters": {
+        "atomic",
         *("compiling", "parallel", "seeds", "naming", "segmentation", "masses", "words"),
         *("corpus", "encoders", "scoring", "selection", "progress"),
     },
@@ -65,7 +68,7 @@ ROOMS = {
     },
     "report": {"segmentation", "corpus", "evaluate", "studies", "progress", "statistics"},
     "cli": {
-        *("atomic", "naming", "segmentation", "masses", "corpus", "formats", "progress"),
+        *("atomic", "folders", "naming", "segmentation", "masses", "corpus", "formats", "progress"),
         *("encoders", "scoring", "reference", "segmenters", "selection", "perturbation"),
         *("chunkers", "evaluate", "studies", "report"),
     },

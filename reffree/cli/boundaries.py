@@ -16,7 +16,7 @@ from reffree.cli.file_options import (
 )
 from reffree.cli.inputs import Encoded, read_corpus, read_vectors, split_system, with_systems
 from reffree.cli.output import ENDINGS, Output
-from reffree.cli.page import is_page, without_extra
+from reffree.cli.page import is_page, require_report
 from reffree.cli.progress import progress
 from reffree.cli.scoring_options import more_systems, own_vectors_option, short_option
 
@@ -131,8 +131,6 @@ def _format(given: str | None, output: Path | None) -> MapFormat:
 
 def _page_renderer() -> Callable[[BoundaryMap], str]:
     """Import what makes the page, before the work rather than after it."""
-    try:
-        from reffree.report.boundaries_page import render_page
-    except ModuleNotFoundError as error:
-        raise without_extra(error) from None
-    return render_page
+    render: Callable[[BoundaryMap], str]
+    render = require_report("reffree.report.boundaries_page").render_page
+    return render

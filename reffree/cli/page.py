@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from reffree.errors import InputError
+from reffree.optional import require
 
 PAGE_ENDINGS = (".html", ".htm")
 EXTRA = ("altair", "vl_convert", "jinja2", "markupsafe")
@@ -17,13 +19,15 @@ def is_page(format: str | None, path: Path | None) -> bool:
     return path is not None and path.suffix.lower() in PAGE_ENDINGS
 
 
-def without_extra(error: ModuleNotFoundError) -> Exception:
-    """Say how to install what draws pages and charts; any other missing module stays an error."""
-    if error.name is None or error.name.partition(".")[0] not in EXTRA:
-        return error
-    return InputError(
-        f"no installed {error.name}",
-        expected="the libraries that draw charts",
-        remedy="install them with pip install 'reffree[report]', or choose -f table, md, latex, "
-        "csv or json, which do without",
+def require_report(module: str) -> Any:  # noqa: ANN401  (a module)
+    """Import a module of reffree that draws pages or charts, or say what to install."""
+    return require(
+        module,
+        lambda name: InputError(
+            f"no installed {name}",
+            expected="the libraries that draw charts",
+            remedy="install them with pip install 'reffree[report]', or choose -f table, md, "
+            "latex, csv or json, which do without",
+        ),
+        EXTRA,
     )

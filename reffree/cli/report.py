@@ -10,7 +10,7 @@ import click
 from reffree.atomic import make_folder, write_file
 from reffree.cli.file_options import format_option, output_option, table_option
 from reffree.cli.output import Output
-from reffree.cli.page import is_page, without_extra
+from reffree.cli.page import is_page, require_report
 from reffree.cli.telling import tell
 from reffree.errors import counted
 from reffree.report.score import OUTPUT_FORMATS
@@ -92,21 +92,15 @@ def _pick(text: str) -> tuple[str, str]:
 
 
 def _page(result: StudyResult) -> str:
-    try:
-        from reffree.report.page import render_page
-    except ModuleNotFoundError as error:
-        raise without_extra(error) from None
-    return render_page(result)
+    page: str = require_report("reffree.report.page").render_page(result)
+    return page
 
 
 def _write_charts(
     result: StudyResult, folder: Path, format: FileFormat, picks: dict[str, str]
 ) -> None:
-    try:
-        from reffree.report.charts import charts_of
-        from reffree.report.charts.drawing import draw_files
-    except ModuleNotFoundError as error:
-        raise without_extra(error) from None
+    charts_of = require_report("reffree.report.charts").charts_of
+    draw_files = require_report("reffree.report.charts.drawing").draw_files
     make_folder(folder)
     n = 0
     for name, content in draw_files(charts_of(result), format, picks):

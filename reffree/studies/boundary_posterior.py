@@ -34,7 +34,6 @@ from reffree.scoring.expected import ExpectedPk
 from reffree.scoring.posterior import Posterior
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
-from reffree.segmenters.embedded import vectors_of
 from reffree.segmenters.scorer.description import read_description
 
 METRIC = ExpectedPk.name
@@ -231,7 +230,7 @@ def boundaries(
     shown = _shown(part.corpus, systems)
     positions = _positions(part.corpus, documents)
     corpus, embedded = _encoded(part.corpus, given, positions, options, progress)
-    vectors = vectors_of(Inputs(corpus, embeddings=embedded.vectors), "boundaries")
+    vectors = Inputs(corpus, embeddings=embedded.vectors).vectors("boundaries")
     read = readings(corpus, embedded, [metric])
     found = []
     with progress("Looking for boundaries", len(corpus)) as advance:

@@ -22,8 +22,8 @@ from reffree.evaluate.signature import Signature
 from reffree.naming import spelling_of
 from reffree.scoring.engine import Unsegmented
 from reffree.seeds import rng_for
-from reffree.segmenters.base import Inputs, Segmenter
-from reffree.segmenters.gap_scores import CHANCE, gap_scores, parse_scored_method
+from reffree.segmenters.base import Inputs
+from reffree.segmenters.gap_scores import CHANCE, Scored, gap_scores, parse_scored_method
 from reffree.selection import MIN_GAP
 from reffree.statistics.intervals import resampled_documents
 from reffree.studies.density_curves.points import (
@@ -166,7 +166,7 @@ def density(
     )
 
 
-def _checked_methods(methods: Sequence[str]) -> dict[str, Segmenter | None]:
+def _checked_methods(methods: Sequence[str]) -> dict[str, Scored | None]:
     """Every method once, by its shortest spelling."""
     parsed = [parse_scored_method(text) for text in methods]
     if not parsed:

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from reffree.arrays import Booleans, Floats, Integers
 from reffree.corpus import Corpus
 from reffree.evaluate.weights import corpus_mean, filled_weights
-from reffree.perturbation.corpus import perturb
-from reffree.perturbation.kinds import parse_perturbation
+from reffree.perturbation import parse_perturbation, perturb
 from reffree.scoring.engine import Unsegmented, score_documents
 from reffree.scoring.evidence import Reading
 from reffree.scoring.metrics import Metric, spelling

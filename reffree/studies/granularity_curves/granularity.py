@@ -241,7 +241,7 @@ def _checked_metrics(
 def _check_scorer(metric: Expected) -> None:
     """Read the trained scorer that is named, before anything is encoded for it."""
     if metric.scorer:
-        from reffree.segmenters.scorer.checkpoint import load_checkpoint
+        from reffree.segmenters.scorer.scorer import load_checkpoint
 
         load_checkpoint(Path(metric.scorer))
 

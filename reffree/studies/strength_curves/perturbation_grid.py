@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from reffree.corpus import GOLD, Corpus
 from reffree.errors import InputError, OptionError, UnknownNameError
-from reffree.perturbation.corpus import perturb
-from reffree.perturbation.kinds import PERTURBATIONS, parse_perturbation
+from reffree.perturbation import PERTURBATIONS, parse_perturbation, perturb
 from reffree.progress import Progress, no_progress
 from reffree.segmentation import Segmentation
 from reffree.studies.strength_curves.strength_curve import Strength

@@ -1,8 +1,8 @@
-"""Segmenters that look for nothing but a good score: what a metric can be made to say.
+"""``greedy``: a segmenter that looks for nothing but a good score under any reference-free metric.
 
-They read no topics, only the metric they are judged by. A metric that ranks them above gold can be
-gamed. `Optimal` is the most there is to gain under ``sag``, and under ARP without one-unit
-segments; with these, which ARP invites, `Greedy` often gains more.
+Like `reffree.segmenters.optimal` it reads no topics, only the metric it is judged by: a metric that
+ranks it above gold can be gamed. Under ARP with one-unit segments, which ARP invites, it often
+gains more than ``optimal``, which has none.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from reffree.arrays import Floats
+from reffree.arrays import Booleans, Floats, Integers
 from reffree.errors import InputError
 from reffree.masses import Masses, masses_from_gaps
-from reffree.scoring.arp import Arp
 from reffree.scoring.engine import score_documents
 from reffree.scoring.expected import Expected
 from reffree.scoring.fast.document import CompiledDocument
@@ -26,11 +25,8 @@ from reffree.scoring.inputs import check_embeddings
 from reffree.scoring.metrics import COMPILED, Metric, parse_metric, parse_metrics, spelling
 from reffree.scoring.sag import Sag
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs
-from reffree.segmenters.embedded import boundaries_wanted, check_wanted, vectors_of
-from reffree.segmenters.optimum import TIE, highest_proximity, least_squares
-
-Gaps = NDArray[np.bool_]
+from reffree.segmenters.base import Inputs, check_wanted
+from reffree.segmenters.optimal import TIE
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,66 +59,16 @@ class Greedy:
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document on its own."""
-        wanted = boundaries_wanted(self.k, inputs, self.name)
+        wanted = inputs.n_boundaries(self.k, self.name)
         (metric,) = parse_metrics([self.metric], inputs.seed)
         found = []
-        for vectors, k in zip(vectors_of(inputs, self.name), wanted, strict=True):
+        for vectors, k in zip(inputs.vectors(self.name), wanted, strict=True):
             losses = _Losses(vectors, metric)
             gaps = _grow(losses, len(vectors) - 1, k)
             if self.climb:
                 gaps = _climb(losses, gaps, is_free=k is None)
-            found.append(_segmentation(gaps))
-        return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class Optimal:
-    r"""The lowest loss there is under ``sag`` or an ARP, with ``k`` boundaries or any number.
-
-    ``sag``: of all segmentations. With ``k`` boundaries the lowest loss has the least sum of
-    squares within segments, a sum over segments, found by dynamic programming, which is what
-    ``changepoint:kernel=linear,min_size=1`` finds; without ``k`` the best of these for all ``k``.
-
-    ``arp_std``, ``arp_cos``, ``arp_pair``: of all segmentations without one-unit segments, but for
-    the last, which may have one: the score of others depends on the whole document (eq. 16). The
-    score at a boundary depends on the lengths of the segments before and after it through
-    :math:`min(2 m_{i+1}, m_i)` alone, so pairs of neighbours are searched in :math:`n^2` steps per
-    boundary. Without ``k`` the mean is maximised by fractional programming (Dinkelbach 1967).
-
-    Fewer boundaries than ``k`` where no more fit. Without ``k``, none if any would score below
-    neutral. Silhouette and SegReFree are left out: the score of a segment depends on both its
-    neighbours, four edges at a time, and that takes of the order of :math:`n^4` steps.
-    """
-
-    metric: str = "sag"
-    k: Literal["gold"] | int | None = None
-    name: ClassVar[str] = "optimal"
-    needs_embeddings: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        """Refuse metrics that cannot be searched, and numbers of boundaries that are none."""
-        check_wanted(self.k, self.name)
-        if not isinstance(parse_metric(self.metric), (Sag, Arp)):
-            raise InputError(
-                f"metric = {self.metric}",
-                expected="sag, arp_std, arp_cos or arp_pair",
-                remedy=f"write greedy:metric={self.metric} for a good one, if not the best",
-            )
-
-    def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """Segment every document on its own."""
-        wanted = boundaries_wanted(self.k, inputs, self.name)
-        (metric,) = parse_metrics([self.metric], inputs.seed)
-        found = []
-        for i, (vectors, k) in enumerate(zip(vectors_of(inputs, self.name), wanted, strict=True)):
-            n, place = len(vectors), inputs.corpus[i].place
-            if n < 2 or k == 0:
-                boundaries: list[int] = []
-            elif isinstance(metric, Arp):
-                boundaries = highest_proximity(vectors, metric, k, place)
-            else:
-                boundaries = least_squares(vectors, metric, k, place)
-            found.append(Segmentation.from_boundaries(boundaries, n))
+            boundaries = (np.flatnonzero(gaps) + 1).tolist()
+            found.append(Segmentation.from_boundaries(boundaries, len(vectors)))
         return tuple(found)
 
 
@@ -135,7 +81,7 @@ class _Losses:
         self._document = CompiledDocument(self._vectors)
         self._memory = psutil.virtual_memory().available // 8
 
-    def __call__(self, gaps: Gaps) -> Floats:
+    def __call__(self, gaps: Booleans) -> Floats:
         """Losses of rows of boundaries, infinite where undefined."""
         masses = masses_from_gaps(gaps)
         orientation = self._metric.orientation
@@ -155,7 +101,7 @@ class _Losses:
         return scores.raw[:, COMPILED.index(name)]
 
 
-def _grow(losses: _Losses, n_gaps: int, k: int | None) -> Gaps:
+def _grow(losses: _Losses, n_gaps: int, k: int | None) -> Booleans:
     """Add the best boundary, ``k`` times or while that lowers the loss."""
     gaps = np.zeros(n_gaps, dtype=bool)
     loss = losses(gaps[None])[0]
@@ -169,7 +115,7 @@ def _grow(losses: _Losses, n_gaps: int, k: int | None) -> Gaps:
     return gaps
 
 
-def _climb(losses: _Losses, gaps: Gaps, *, is_free: bool) -> Gaps:
+def _climb(losses: _Losses, gaps: Booleans, *, is_free: bool) -> Booleans:
     """Make the best small change for as long as one lowers the loss."""
     loss = losses(gaps[None])[0]
     while True:
@@ -183,7 +129,7 @@ def _climb(losses: _Losses, gaps: Gaps, *, is_free: bool) -> Gaps:
         gaps, loss = trials[best], found[best]
 
 
-def _changes(gaps: Gaps, *, is_free: bool) -> Gaps:
+def _changes(gaps: Booleans, *, is_free: bool) -> Booleans:
     """Every boundary moved within its neighbours; if free, also one more and one less."""
     taken = np.flatnonzero(gaps)
     edges = [-1, *taken.tolist(), len(gaps)]
@@ -200,7 +146,7 @@ def _changes(gaps: Gaps, *, is_free: bool) -> Gaps:
     return np.concatenate(parts)
 
 
-def _flipped(gaps: Gaps, places: NDArray[np.int64]) -> Gaps:
+def _flipped(gaps: Booleans, places: Integers) -> Booleans:
     """One row of boundaries for every row of places, these turned over."""
     trials = np.tile(gaps, (len(places), 1))
     trials[np.arange(len(places))[:, None], places] ^= True
@@ -215,7 +161,3 @@ def _first_lowest(losses: Floats) -> int:
 
 def _is_lower(loss: float, than: float) -> bool:
     return loss < than and (math.isinf(than) or than - loss > TIE * max(1.0, abs(than)))
-
-
-def _segmentation(gaps: Gaps) -> Segmentation:
-    return Segmentation.from_boundaries((np.flatnonzero(gaps) + 1).tolist(), len(gaps) + 1)
