@@ -7,15 +7,15 @@ from itertools import zip_longest
 from typing import Any
 
 from reffree.errors import InputError, Place, counted
-from reffree.studies.result import Text
+from reffree.studies.result import DocumentText
 
 MAX_CHARACTERS = 600_000
 MAX_UNITS = 2_000
 
 
-def page_texts(texts: Sequence[Text]) -> tuple[list[dict[str, Any]], list[str]]:
+def page_texts(texts: Sequence[DocumentText]) -> tuple[list[dict[str, Any]], list[str]]:
     """Take documents from each corpus in turn while there is room; say what is not shown."""
-    by_corpus: dict[str, list[Text]] = {}
+    by_corpus: dict[str, list[DocumentText]] = {}
     for text in texts:
         _check(text)
         by_corpus.setdefault(text.corpus, []).append(text)
@@ -38,7 +38,7 @@ def page_texts(texts: Sequence[Text]) -> tuple[list[dict[str, Any]], list[str]]:
     return [_packed(text) for text in shown], notes
 
 
-def _packed(text: Text) -> dict[str, Any]:
+def _packed(text: DocumentText) -> dict[str, Any]:
     return {
         "corpus": text.corpus,
         "id": text.id,
@@ -48,7 +48,7 @@ def _packed(text: Text) -> dict[str, Any]:
     }
 
 
-def _check(text: Text) -> None:
+def _check(text: DocumentText) -> None:
     for system, masses in text.systems.items():
         if sum(masses) != len(text.units) or min(masses, default=1) < 1:
             raise InputError(

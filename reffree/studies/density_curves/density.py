@@ -17,7 +17,8 @@ from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.errors import InputError, OptionError
 from reffree.evaluate.metric_set import choose_metrics
-from reffree.evaluate.scored import score_columns
+from reffree.evaluate.score import scores_of
+from reffree.evaluate.scores import ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.naming import spelling_of
 from reffree.scoring.engine import Unsegmented
@@ -25,7 +26,7 @@ from reffree.seeds import rng_for
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.gap_scores import CHANCE, Scored, gap_scores, parse_scored_method
 from reffree.selection import MIN_GAP
-from reffree.statistics.intervals import resampled_documents
+from reffree.statistics.resampling import resampled_documents
 from reffree.studies.density_curves.points import (
     LIMITS,
     MATCHINGS,
@@ -33,7 +34,6 @@ from reffree.studies.density_curves.points import (
     DensityResult,
     Matching,
     lay_out_points,
-    own_values,
 )
 from reffree.studies.density_curves.tables import (
     density_answer,
@@ -106,17 +106,10 @@ def density(
                 scored_gaps.append(gap_scores(method, inputs, min_gap))
                 advance(1)
         layout = lay_out_points(corpus, scored_gaps, levels)
-        scored = score_columns(
-            layout.corpus,
-            chosen,
-            settings,
-            embeddings=embedded,
-            unsegmented=unsegmented,
-            average="macro",
-            seed=settings.seed,
-            memory=settings.memory,
-            progress=settings.progress,
+        how = ScoreSettings(
+            settings, unsegmented=unsegmented, seed=settings.seed, memory=settings.memory
         )
+        scores = scores_of(layout.corpus, chosen, how, embedded, settings.progress)
         signature = Signature.of(
             chosen,
             corpus,
@@ -132,7 +125,7 @@ def density(
             embedded,
             signature,
             layout,
-            {measure: own_values(scored, measure) for measure in scored.columns},
+            {measure: scores.own_values(measure) for measure in chosen.names},
             resampled_documents(len(corpus), rng_for(settings.seed, "documents")),
             tuple(chosen.reference_free),
         )

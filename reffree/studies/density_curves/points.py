@@ -11,14 +11,11 @@ import numpy as np
 
 from reffree.arrays import Floats
 from reffree.corpus import GOLD, Corpus
-from reffree.evaluate.columns import GoldBased
-from reffree.evaluate.scored import Scored
 from reffree.reference.failure_modes import Thresholds, failure_mode
 from reffree.segmentation import Segmentation
 from reffree.segmenters.gap_scores import GapScores
-from reffree.statistics.intervals import percentile_interval
-from reffree.statistics.losses import Counts, MeanOverDocuments, PooledOverDocuments, SystemLosses
-from reffree.statistics.resampling import MIN_DOCUMENTS
+from reffree.statistics.losses import SystemLosses
+from reffree.statistics.resampling import MIN_DOCUMENTS, Counts, percentile_interval
 from reffree.studies.study import StudiedCorpus
 
 PointKind = Literal["sweep", "own", "matched", "system", "gold"]
@@ -216,14 +213,3 @@ class DensityResult(StudiedCorpus):
             self.value(each, point) for each in (measure, "bor", "purity", "coverage")
         )
         return failure_mode(w_f1, bor, purity, coverage).label
-
-
-def own_values(scored: Scored, name: str) -> SystemLosses:
-    """Losses of a reference-free metric, values of a gold-based one."""
-    column = scored.columns[name]
-    if not isinstance(column, GoldBased):
-        return scored.losses(name)
-    values = column.values.T
-    if not column.is_pooled:
-        return MeanOverDocuments(values)
-    return PooledOverDocuments(values, column.counts, column.metric.value, column.has_gold)

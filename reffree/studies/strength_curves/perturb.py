@@ -17,12 +17,13 @@ from reffree.bounds import Repetitions, within_bounds
 from reffree.corpus import GOLD, Corpus
 from reffree.encoders.embed import Vectors, units_taking_part
 from reffree.evaluate.metric_set import choose_metrics
-from reffree.evaluate.scored import Scored, score_columns
+from reffree.evaluate.score import scores_of
+from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.scoring.engine import Unsegmented
 from reffree.seeds import rng_for
-from reffree.statistics.intervals import resampled_documents
 from reffree.statistics.losses import Direction, MeanOverDocuments, SystemLosses
+from reffree.statistics.resampling import resampled_documents
 from reffree.studies.result import StudyResult
 from reffree.studies.strength_curves.perturbation_grid import (
     PerturbationGrid,
@@ -90,27 +91,20 @@ def perturb(
         part, given = units_taking_part(whole, (embeddings or {}).get(name), settings)
         grid = build_grid(part.corpus, wanted, drawn, source, settings.progress)
         chosen = choose_metrics(metrics, grid.corpus, seed=settings.seed, offline=settings.offline)
-        scored = score_columns(
-            grid.corpus,
-            chosen,
-            settings,
-            embeddings=given,
-            unsegmented=unsegmented,
-            average="macro",
-            seed=settings.seed,
-            memory=settings.memory,
-            progress=settings.progress,
+        how = ScoreSettings(
+            settings, unsegmented=unsegmented, seed=settings.seed, memory=settings.memory
         )
+        scores = scores_of(grid.corpus, chosen, how, given, settings.progress)
         signature = Signature.of(
             chosen,
             part.corpus,
-            scored.embedded,
+            scores.embedded,
             unsegmented=unsegmented,
             average="macro",
             seed=settings.seed,
             null=0,
         )
-        studied.append(PerturbedCorpus(name, part.corpus, scored.embedded, signature, grid, scored))
+        studied.append(PerturbedCorpus(name, part.corpus, scores.embedded, signature, grid, scores))
     curves = [curve for each in studied for curve in each.curves(settings)]
     grids = {each.name: each.grid for each in studied}
     return study_result(
@@ -135,7 +129,9 @@ def perturb(
             "seed": settings.seed,
             "source": source,
             "unsegmented": unsegmented,
-            "metrics": list(dict.fromkeys(n for each in studied for n in each.scored.chosen.names)),
+            "metrics": list(
+                dict.fromkeys(n for each in studied for n in each.scores.metrics.names)
+            ),
             "alpha": ALPHA,
         },
         notes=strength_notes(curves, grids, unsegmented),
@@ -148,7 +144,7 @@ class PerturbedCorpus(StudiedCorpus):
     """One corpus with its perturbations, scored."""
 
     grid: PerturbationGrid
-    scored: Scored
+    scores: Scores
 
     def curves(self, settings: StudySettings) -> list[StrengthCurve]:
         """Every kind of perturbation under every metric and the sentinel."""
@@ -176,10 +172,10 @@ class PerturbedCorpus(StudiedCorpus):
 
     def _metrics(self) -> dict[str, tuple[str, Direction, SystemLosses]]:
         """Role, direction and losses of every metric and of the sentinel."""
-        gold_based = self.scored.chosen.gold_based
+        gold_based = self.scores.metrics.gold_based
         made: dict[str, tuple[str, Direction, SystemLosses]] = {}
-        for name in self.scored.chosen.names:
-            losses = self.scored.losses(name)
+        for name in self.scores.metrics.names:
+            losses = self.scores.losses(name)
             if name in gold_based:
                 made[name] = ("gold-based", gold_based[name].direction, losses)
             else:

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from reffree.arrays import Floats
 from reffree.seeds import rng_for
 from reffree.statistics.coefficients import correlation
-from reffree.statistics.curves import Band, band, mean_defined, min_max, monotonicity
-from reffree.statistics.intervals import percentile_interval
-from reffree.statistics.losses import Counts, Direction, SystemLosses
-from reffree.statistics.resampling import MIN_DOCUMENTS
+from reffree.statistics.curves import SeedBand, band, mean_defined, min_max, monotonicity
+from reffree.statistics.losses import Direction, SystemLosses
+from reffree.statistics.resampling import MIN_DOCUMENTS, Counts, percentile_interval
 from reffree.statistics.significance import holm, paired_tests
 
 Strength = int | float
@@ -35,8 +34,8 @@ class StrengthCurve:
     role: str  # reference-free, gold-based or sentinel
     direction: Direction
     strengths: tuple[Strength, ...]  # 0 first
-    raw: Band  # of the losses
-    scaled: Band  # the same, mapped so that the mean curve goes from 0 (best) to 1 (worst)
+    raw: SeedBand  # of the losses
+    scaled: SeedBand  # the same, mapped so that the mean curve goes from 0 (best) to 1 (worst)
     rho: float | None  # Spearman of loss with strength, of the mean curve
     rho_ci: tuple[float, float] | None  # 95 % over documents
     rho_seeds: float | None  # mean over the seeds' own curves
@@ -74,7 +73,7 @@ class StrengthCurve:
         x = np.array(strengths, dtype=np.float64)
         curves = losses.over(np.ones((1, losses.values.shape[1])))[0][at]  # (seeds, k)
         raw = band(curves)
-        summary = monotonicity(x, curves)
+        rho, rho_seeds = monotonicity(x, curves)
         by_document = mean_defined(losses.values[at], 0).T  # (documents, k)
         own = correlation(x, by_document, "spearman")  # (documents,)
         has_own = ~np.isnan(own)
@@ -89,9 +88,9 @@ class StrengthCurve:
             strengths=strengths,
             raw=raw,
             scaled=_scaled(raw),
-            rho=summary.value,
-            rho_ci=_interval(summary.value, losses, at, x, counts),
-            rho_seeds=summary.mean,
+            rho=rho,
+            rho_ci=_interval(rho, losses, at, x, counts),
+            rho_seeds=rho_seeds,
             rho_documents=float(own[has_own].mean()) if has_own.any() else None,
             monotone=float(_never_falls(by_document[has_own]).mean()) if has_own.any() else None,
             documents=int(has_own.sum()),
@@ -117,13 +116,13 @@ class StrengthCurve:
         return not (np.diff(self.raw.mean[~np.isnan(self.raw.mean)]) < 0).any()
 
 
-def _scaled(raw: Band) -> Band:
+def _scaled(raw: SeedBand) -> SeedBand:
     """Map the mean curve onto [0, 1] and its band alike; the band may reach beyond."""
     best = np.fmin.reduce(raw.mean)
     span = np.fmax.reduce(raw.mean) - best
     factor = 1 / span if span > 0 else np.nan
     low, high = ((bound - best) * factor for bound in (raw.low, raw.high))
-    return Band(min_max(raw.mean), low, high, raw.n_seeds)
+    return SeedBand(min_max(raw.mean), low, high, raw.n_seeds)
 
 
 def _interval(
