@@ -111,13 +111,7 @@ def density(
         )
         scores = scores_of(layout.corpus, chosen, how, embedded, settings.progress)
         signature = Signature.of(
-            chosen,
-            corpus,
-            embedded,
-            unsegmented=unsegmented,
-            average="macro",
-            seed=settings.seed,
-            null=0,
+            chosen, corpus, embedded, unsegmented=unsegmented, seed=settings.seed
         )
         return DensityResult(
             name,

@@ -96,13 +96,7 @@ def perturb(
         )
         scores = scores_of(grid.corpus, chosen, how, given, settings.progress)
         signature = Signature.of(
-            chosen,
-            part.corpus,
-            scores.embedded,
-            unsegmented=unsegmented,
-            average="macro",
-            seed=settings.seed,
-            null=0,
+            chosen, part.corpus, scores.embedded, unsegmented=unsegmented, seed=settings.seed
         )
         studied.append(PerturbedCorpus(name, part.corpus, scores.embedded, signature, grid, scores))
     curves = [curve for each in studied for curve in each.curves(settings)]
