@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Unpack, cast
 
 import click
 
-from reffree.cli.encoding_options import check_encoding, encoding_of, encoding_options
-from reffree.cli.file_options import (
+from reffree.cli.encoder_options import encoding_options
+from reffree.cli.inputs import CommandOptions, input_files, keywords_of, read_inputs
+from reffree.cli.messages import progress
+from reffree.cli.options import (
     corpora_argument,
     format_option,
+    more_systems,
     output_option,
+    own_vectors_option,
     reading_options,
+    short_option,
 )
-from reffree.cli.inputs import Encoded, read_corpus, read_vectors, split_system, with_systems
-from reffree.cli.output import ENDINGS, Output
-from reffree.cli.page import is_page, without_extra
-from reffree.cli.progress import progress
-from reffree.cli.scoring_options import more_systems, own_vectors_option, short_option
+from reffree.cli.output import ENDINGS, Output, is_page, without_page_packages
+from reffree.encoders.options import Encoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,14 +70,9 @@ FORMATS = ("table", "json", "csv", "html")
 def command(
     documents: tuple[str, ...],
     only: tuple[str, ...],
-    systems: tuple[str, ...],
     length: float | None,
     evidence: str,
-    embeddings: Path | None,
-    short: bool,
-    output_format: str | None,
-    output: Path | None,
-    **given: Unpack[Encoded],
+    **given: Unpack[CommandOptions],
 ) -> None:
     """How likely a boundary is in every gap of the text, and which systems have one there.
 
@@ -84,14 +81,11 @@ def command(
     CORPUS is read as in reffree score, with or without systems; an -o FILE that ends in .html is a
     page with all documents.
     """
-    files = [file for _, file in map(split_system, systems)]
-    files += [str(file) for file in (given["text"], embeddings) if file]
-    format = _format(output_format, output)
-    out = Output.of("table" if format == "html" else format, output, [*given["corpora"], *files])
-    check_encoding(given, embeddings)
+    files, output = input_files(given), given["output"]
+    format = _format(given["output_format"], output)
+    out = Output.of("table" if format == "html" else format, output, files)
     render_page = _page_renderer() if format == "html" else None
-    corpus = with_systems(read_corpus(given), systems, given["convention"])
-    vectors = read_vectors(corpus, embeddings)
+    corpus, vectors = read_inputs(given)
 
     from reffree.report.boundaries import SCREEN_LINES, render
     from reffree.studies.boundary_posterior import boundaries
@@ -103,9 +97,9 @@ def command(
         documents=documents or None,
         systems=only or None,
         embeddings=vectors,
-        short_signature=short,
+        short_signature=given["short_signature"],
         progress=progress,
-        **encoding_of(given),
+        **keywords_of(given, Encoding),
     )
     if render_page is not None:
         out.write(render_page(result), result.notes)
@@ -134,5 +128,5 @@ def _page_renderer() -> Callable[[BoundaryMap], str]:
     try:
         from reffree.report.boundaries_page import render_page
     except ModuleNotFoundError as error:
-        raise without_extra(error) from None
+        raise without_page_packages(error) from None
     return render_page

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reffree.cli.encoding_options import model_settings
-from reffree.cli.file_options import format_option, output_option
+from reffree.cli.encoder_options import model_settings
+from reffree.cli.options import format_option, output_option
 from reffree.cli.output import Output
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -12,7 +12,8 @@ from typing import cast
 import click
 
 from reffree.atomic import check_stdout, check_writable, write_file, write_stdout
-from reffree.cli.telling import tell
+from reffree.cli.messages import tell_notes
+from reffree.errors import InputError
 from reffree.report.score import OutputFormat
 
 ENDINGS: dict[str, OutputFormat] = {
@@ -21,6 +22,8 @@ ENDINGS: dict[str, OutputFormat] = {
     ".md": "md",
     ".tex": "latex",
 }
+PAGE_ENDINGS = (".html", ".htm")
+PAGE_PACKAGES = ("altair", "vl_convert", "jinja2", "markupsafe")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,11 @@ class Output:
             return None
         return os.get_terminal_size(sys.stdout.fileno()).columns
 
+    def show(self, render: Callable[..., str], result: object, notes: Sequence[str]) -> None:
+        """Write what ``render`` makes of a result in the format, colours and width that fit."""
+        text = render(result, self.format, color=self.color, width=self.width)
+        self.write(text, notes)
+
     def write(self, text: str, notes: Sequence[str] = ()) -> None:
         """Write the result as UTF-8, and the notes where a table does not show them."""
         if self.path is not None:
@@ -79,7 +87,20 @@ def _is_same(path: Path, other: Path) -> bool:
         return False  # one is not there; reading or writing it says what is wrong
 
 
-def tell_notes(notes: Iterable[str]) -> None:
-    """Say on standard error what the user should know of a result."""
-    for note in notes:
-        tell(f"reffree: note: {note}", err=True)
+def is_page(format: str | None, path: Path | None) -> bool:
+    """Whether -f or the ending of -o asks for a page."""
+    if format is not None:
+        return format == "html"
+    return path is not None and path.suffix.lower() in PAGE_ENDINGS
+
+
+def without_page_packages(error: ModuleNotFoundError) -> Exception:
+    """Say how to install what draws pages and charts; any other missing module stays an error."""
+    if error.name is None or error.name.partition(".")[0] not in PAGE_PACKAGES:
+        return error
+    return InputError(
+        f"no installed {error.name}",
+        expected="the libraries that draw charts",
+        remedy="install them with pip install 'reffree[report]', or choose -f table, md, latex, "
+        "csv or json, which do without",
+    )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from reffree.atomic import make_folder, write_file
-from reffree.cli.file_options import format_option, output_option, table_option
-from reffree.cli.output import Output
-from reffree.cli.page import is_page, without_extra
-from reffree.cli.telling import tell
+from reffree.cli.messages import tell
+from reffree.cli.options import format_option, output_option, table_option
+from reffree.cli.output import Output, is_page, without_page_packages
 from reffree.errors import counted
 from reffree.report.score import OUTPUT_FORMATS
 
@@ -78,8 +78,7 @@ def command(
     elif output is not None or output_format is not None or charts is None:
         from reffree.report.study import render
 
-        text = render(result, out.format, table=table, color=out.color, width=out.width)
-        out.write(text, result.notes)
+        out.show(partial(render, table=table), result, result.notes)
     if charts is not None:
         _write_charts(result, charts, chart_format, picks)
 
@@ -95,7 +94,7 @@ def _page(result: StudyResult) -> str:
     try:
         from reffree.report.page import render_page
     except ModuleNotFoundError as error:
-        raise without_extra(error) from None
+        raise without_page_packages(error) from None
     return render_page(result)
 
 
@@ -106,7 +105,7 @@ def _write_charts(
         from reffree.report.charts import charts_of
         from reffree.report.charts.drawing import draw_files
     except ModuleNotFoundError as error:
-        raise without_extra(error) from None
+        raise without_page_packages(error) from None
     make_folder(folder)
     n = 0
     for name, content in draw_files(charts_of(result), format, picks):

@@ -39,7 +39,7 @@ QUESTION = "Which encoder's scores agree best with gold, and do encoders agree w
 def compare_encoders(
     corpora: Mapping[str, Corpus],
     *,
-    encoders: Sequence[str],
+    encoders: Sequence[str] = (),
     metrics: Sequence[str] | None = None,
     pool: Choice = "auto",
     cohesion: Sequence[str] = (),
