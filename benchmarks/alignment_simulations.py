@@ -34,8 +34,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from reffree.arrays import Booleans, Integers
 from reffree.reference.alignment import Alignment
 from reffree.reference.boundary_edits import BoundarySimilarity
 from reffree.reference.metric import GoldMetric, count_pairs
@@ -67,9 +67,6 @@ PUBLISHED = {
     "constant cost": {"B": CONSTANT, "WD": CONSTANT, "A": (0,) * 16},
     "vanishing": {"B": VANISHING_B, "WD": VANISHING_WD, "A": (0,) * 16},
 }
-
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -32,11 +32,11 @@ import torch
 from numpy.typing import NDArray
 
 import reffree
-from reffree.encoders.backends.requirements import missing_packages
+from reffree.encoders.aliases import PACKAGED, is_installed
+from reffree.encoders.backends.backend import missing_packages
+from reffree.encoders.batching import planned
 from reffree.encoders.embed import distinct_texts
 from reffree.encoders.models import find_model
-from reffree.encoders.packages import PACKAGED, is_installed
-from reffree.encoders.pipeline import planned
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
 
 if TYPE_CHECKING:

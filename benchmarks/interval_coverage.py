@@ -28,13 +28,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.seeds import rng_for
 from reffree.statistics.coefficients import COEFFICIENTS, Coefficient, correlation
 from reffree.statistics.estimate import Estimate
 from reffree.statistics.evaluation import MetaEvaluation
 from reffree.statistics.intervals import resampled_documents
+from reffree.statistics.losses import MeanOverDocuments
 from reffree.statistics.multiplicity import benjamini_hochberg
-from reffree.statistics.scores import Floats, MeanOverDocuments
 
 RESULTS = Path(__file__).parent / "results" / "interval_coverage.json"
 RESAMPLES = 300

@@ -26,10 +26,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when the libraries l
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.metrics import silhouette_samples
 
 import reffree
+from reffree.arrays import Floats
 from reffree.masses import mass_matrix
 from reffree.scoring import workspace
 from reffree.scoring.evidence import Reading
@@ -42,7 +42,6 @@ EXPECTED_TIMES = ("posterior_ms", "hypothesis_ms", "drawn_hypothesis_ms", "sag_m
 TURNS = 3
 """Runs of one way in a row."""
 
-Floats = NDArray[np.float64]
 Masses = Sequence[int]
 
 

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 import reffree
 from reffree.masses import distinct_rows, mass_matrix
@@ -32,7 +31,6 @@ from reffree.scoring.inputs import check_matrix
 from reffree.scoring.workspace import give_back
 
 RESULTS = Path(__file__).parent / "results" / "scoring_limits.json"
-Floats = NDArray[np.float64]
 
 STREAMS = 6
 """Table entries read per unit: four of distances, two of squared distances."""

@@ -21,8 +21,8 @@ import numpy as np
 
 import reffree
 from reffree.corpus import GOLD, Corpus
+from reffree.encoders.embed import corpus_vectors
 from reffree.encoders.options import EncoderOptions
-from reffree.encoders.vectors import corpus_vectors
 from reffree.progress import no_progress
 from reffree.scoring.evidence import Reading
 from reffree.scoring.posterior import Posterior

@@ -9,24 +9,46 @@ study file take them from there:
 ...     return resamples
 >>> bounds_of(study)
 {'resamples': Bounds(least=100, most=1000)}
+
+A small file can ask for much memory, and a number on the command line for much time: beyond
+`LIMITS` a mistake or a trap is likelier. Whoever means it raises the limit for a run:
+``REFFREE_LIMITS=null_draws=1000000,dimension=100000``.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, wraps
 from numbers import Integral, Real
-from typing import Annotated, Any, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ParamSpec,
+    TypeVar,
+    Unpack,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from reffree.errors import OptionError, shorten
+from reffree.errors import InputError, OptionError, Place, UnknownNameError, shorten
 
 MANY = 10**9
 """More units than any document has; sums and products of two such numbers do not overflow."""
 
 MOST_BYTES = 2**60
+
+VARIABLE = "REFFREE_LIMITS"
+LIMITS = {
+    "unit_characters": 1_000_000,  # of one unit, which is a sentence, an utterance, a turn
+    "dimension": 65_536,  # numbers in one vector of a file
+    "embedding_bytes": 8 * 1024**3,  # of all vectors of a file, once they are unpacked
+    "null_draws": 100_000,  # of --null; p is known to 1 in as many
+}
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -54,8 +76,11 @@ Positive = Annotated[int, Bounds(1)]
 
 
 def bounds_of(function: Callable[..., Any]) -> dict[str, Bounds]:
-    """Return the keywords of a function that have bounds."""
+    """Return the keywords of a function that have bounds, those in ``Unpack`` included."""
     hints = get_type_hints(function, include_extras=True)
+    for hint in list(hints.values()):
+        if get_origin(hint) is Unpack:
+            hints |= get_type_hints(get_args(hint)[0], include_extras=True)
     return {name: bounds for name, hint in hints.items() if (bounds := bounds_in(hint)) is not None}
 
 
@@ -114,6 +139,36 @@ def check_number(
         raise OptionError(
             f"{option} = {_shown(value)}", expected=f"a number, {bound}", remedy=remedy
         )
+
+
+def check_limit(name: str, found: int, what: str, place: Place | None = None) -> None:
+    """Refuse more than the limit of that name; ``what`` was found, as in ``a unit of 9 bytes``."""
+    most = _limits()[name]
+    if found > most:
+        kind = OptionError if place is None else InputError
+        raise kind(
+            what,
+            expected=f"at most {most:,}",
+            remedy=f"check it, or allow more with {VARIABLE}={name}={found}",
+            place=place,
+        )
+
+
+def _limits() -> dict[str, int]:
+    """Return the limits with those that the environment sets."""
+    limits = dict(LIMITS)
+    for setting in filter(None, os.environ.get(VARIABLE, "").split(",")):
+        name, _, value = setting.partition("=")
+        if name not in LIMITS:
+            raise UnknownNameError(f"limit in {VARIABLE}", name, LIMITS)
+        if not (value.isascii() and value.isdecimal() and len(value) <= 18):
+            raise OptionError(
+                f"{VARIABLE} {shorten(setting)!r}",
+                expected=f"{name}=NUMBER",
+                remedy=f"write a whole number, as in {name}={LIMITS[name]}",
+            )
+        limits[name] = int(value)
+    return limits
 
 
 def parse_bytes(text: str) -> int | None:

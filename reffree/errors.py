@@ -1,5 +1,7 @@
 """Errors a user can act on: every message is one sentence with its place and its remedy.
 
+Also the words that messages are made of, and other people's text made safe to show.
+
 ReffreeError
 ├── InputError        a file or value the user gave cannot be used (exit code 1)
 │   └── OptionError   an option has a value that does not exist (exit code 2)
@@ -11,8 +13,18 @@ ReffreeError
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+
+STEERING = re.compile(
+    "[\0-\x1f\x7f-\x9f"  # control characters, the line's end among them
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # directions of writing
+    "\u2028\u2029"  # further ends of lines
+    "\ud800-\udfff]"  # halves of characters, which no encoding takes
+)
+SHORT = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
 
 
 class ReffreeError(Exception):
@@ -79,6 +91,17 @@ class CacheError(EncoderError):
     """The embedding cache cannot be used as it is."""
 
 
+@contextmanager
+def located(place: Place) -> Iterator[None]:
+    """Add a place to an `InputError` raised inside by a value that does not know its own."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(
+            error.found, expected=error.expected, remedy=error.remedy, place=place
+        ) from None
+
+
 def counted(n: int, noun: str) -> str:
     """Return a number with its noun, in the plural unless it is one.
 
@@ -102,3 +125,34 @@ def shorten(value: object, limit: int = 60) -> str:
     """Show a value in an error message without flooding the terminal."""
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def visible(text: str) -> str:
+    r"""Return one line of text in which nothing steers.
+
+    >>> visible("a\x1b[31mb\n\u202ec")
+    'a\\x1b[31mb\\n\\u202ec'
+    """
+    return STEERING.sub(lambda found: _spelt(found.group()), text)
+
+
+def visible_json(text: str, *, halves: bool = True) -> str:
+    r"""Spell the same characters in JSON; what it says stays the same, and so do its lines.
+
+    Without ``halves``, halves of characters stay, for whoever writes the text to refuse.
+
+    >>> visible_json('{\n"id": "a\u202eb"}')
+    '{\n"id": "a\\u202eb"}'
+    """
+
+    def spelt(found: re.Match[str]) -> str:
+        character = found.group()
+        stays = character == "\n" or (character >= "\ud800" and not halves)
+        return character if stays else f"\\u{ord(character):04x}"
+
+    return STEERING.sub(spelt, text)
+
+
+def _spelt(character: str) -> str:
+    code = ord(character)
+    return SHORT.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")

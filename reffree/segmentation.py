@@ -135,29 +135,6 @@ class Segmentation:
             )
         return cls.from_labels([int(character) for character in text], convention)
 
-    @classmethod
-    def from_character_spans(
-        cls, chunks: Sequence[tuple[int, int]], units: Sequence[tuple[int, int]]
-    ) -> Self:
-        """Snap chunks ``(start, end)`` of a text to the units whose spans are given.
-
-        Each chunk's start moves to the nearest unit start (the earlier of two equally near), so
-        chunks that fall inside one unit merge; overlapping or unordered chunks are refused.
-        """
-        for (_, end), (start, _) in pairwise(chunks):
-            if start < end:
-                raise InputError(
-                    f"a chunk that starts at character {start} before the previous ends at {end}",
-                    expected="chunks in order and without overlap",
-                    remedy="set the chunker's overlap to 0",
-                )
-        starts = [start for start, _ in units]
-        inner = {
-            min(range(len(starts)), key=lambda i: (abs(starts[i] - start), i))
-            for start, _ in chunks[1:]
-        }
-        return cls.from_boundaries(sorted(inner - {0}), len(units))
-
     def to_labels(self, convention: Convention = "end") -> tuple[int, ...]:
         """Inverse of `from_labels`; under ``end`` the last unit is 0, under ``start`` the first."""
         marked = set(self.boundaries)
@@ -173,11 +150,6 @@ class Segmentation:
     def to_string(self, convention: Convention = "gap") -> str:
         """Write 0/1 characters; ``gap`` is nltk's form."""
         return "".join(map(str, self.to_labels(convention)))
-
-    def to_character_spans(self, units: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-        """Character span of each segment, given the units' spans."""
-        edges = [0, *accumulate(self.masses)]
-        return tuple((units[a][0], units[b - 1][1]) for a, b in pairwise(edges))
 
     def keep(self, kept: Sequence[bool]) -> Self:
         """Leave out the units marked False; a segment that loses all its units disappears."""

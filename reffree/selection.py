@@ -17,11 +17,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reffree.arrays import Floats
 from reffree.bounds import check_whole
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
-
-Floats = NDArray[np.float64]
 
 MIN_GAP = 3
 """Units between boundaries in all of the paper's experiments."""

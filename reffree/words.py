@@ -16,9 +16,8 @@ from typing import Literal
 import numpy as np
 import snowballstemmer  # type: ignore[import-untyped]
 from bm25s import stopwords  # type: ignore[import-untyped]
-from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
+from reffree.arrays import Integers
 
 # fmt: off
 Language = Literal[

@@ -53,16 +53,6 @@ def test_boundaries_and_ids_round_trip(segmentation):
     assert Segmentation.from_segment_ids(segmentation.to_segment_ids()) == segmentation
 
 
-@given(segmentations, st.lists(st.integers(1, 20), min_size=108, max_size=108))
-def test_character_spans_round_trip(segmentation, lengths):
-    edges = [sum(lengths[:i]) for i in range(segmentation.n_units + 1)]
-    units = list(pairwise(edges))
-    chunks = segmentation.to_character_spans(units)
-    ends = [edges[boundary] for boundary in (0, *segmentation.boundaries, segmentation.n_units)]
-    assert list(chunks) == list(pairwise(ends))
-    assert Segmentation.from_character_spans(chunks, units) == segmentation
-
-
 @given(segmentations, st.data())
 def test_keep_leaves_the_boundaries_between_the_units_that_stay(segmentation, data):
     n_units = segmentation.n_units
@@ -85,25 +75,6 @@ def test_keep_leaves_the_boundaries_between_the_units_that_stay(segmentation, da
 )
 def test_the_documents_own_ends_may_be_marked_or_not(convention, labels):
     assert Segmentation.from_labels(labels, convention).masses == (3, 2)
-
-
-def test_spans_snap_to_the_nearest_unit_and_merge_inside_one():
-    units = [(0, 10), (10, 20), (20, 30)]
-    chunks = [(0, 4), (4, 5), (5, 19), (19, 30)]
-    assert Segmentation.from_character_spans(chunks, units).masses == (2, 1)
-
-
-def test_spans_before_the_first_chunk_belong_to_it():
-    units = [(0, 10), (10, 20), (20, 30)]
-    assert Segmentation.from_character_spans([(10, 20), (20, 30)], units).masses == (2, 1)
-    assert Segmentation.from_character_spans([(20, 30)], units).masses == (3,)
-
-
-def test_the_nearer_start_is_found_from_both_sides_and_the_earlier_of_equals():
-    units = [(0, 10), (10, 20), (20, 30)]
-    for start, masses in ((14, (1, 2)), (15, (1, 2)), (16, (2, 1)), (5, (3,)), (6, (1, 2))):
-        chunks = [(0, start), (start, 30)]
-        assert Segmentation.from_character_spans(chunks, units).masses == masses
 
 
 def test_masses_are_plain_numbers_whatever_sequence_they_come_in():
@@ -165,10 +136,6 @@ def test_masses_that_are_none(masses, sentence):
             lambda: Segmentation.from_string("0100", 4, "gap"),
             "found a boundary string of 4 characters for 4 units; "
             "expected 3 characters under the convention 'gap';",
-        ),
-        (
-            lambda: Segmentation.from_character_spans([(0, 5), (4, 9)], [(0, 9)]),
-            "found a chunk that starts at character 4 before the previous ends at 5;",
         ),
     ],
 )

@@ -80,8 +80,9 @@ class SnapReport:
 def snap(chunks: Sequence[Span], sentences: Sequence[Span]) -> tuple[Segmentation, SnapReport]:
     """Turn chunks of a text into a segmentation of its sentences, and say what that took.
 
-    The rule of `Segmentation.from_character_spans`: the earlier of two equally near starts. Both
-    kinds of spans are in order, without overlap and without whitespace at their ends.
+    Each chunk's start moves to the nearest sentence start, the earlier of two equally near, so
+    chunks that fall inside one sentence merge. Both kinds of spans are in order, without overlap
+    and without whitespace at their ends.
     """
     if not chunks:
         raise InputError(

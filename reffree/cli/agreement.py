@@ -37,7 +37,7 @@ def command(of_systems: bool, n_t: int, **given: Unpack[FileOptions]) -> None:
     out = Output.of(given["output_format"], given["output"], input_files(given))
 
     from reffree.report.agreement import render
-    from reffree.studies.annotators import corpus_agreement
+    from reffree.studies import agreement
 
-    result = corpus_agreement(read_corpus(given), systems=of_systems, n_t=n_t)
+    result = agreement(read_corpus(given), systems=of_systems, n_t=n_t)
     out.show(render, result, result.notes)

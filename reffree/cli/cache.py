@@ -48,7 +48,7 @@ command.add_command(verify_files)
 def list_files(cache_dir: Path | None) -> None:
     """Show every cache file (encoder, revision, vectors, size) and the graphs of backends."""
     from reffree.encoders.cache import EmbeddingCache, cache_files, default_folder, old_files
-    from reffree.encoders.cache.graphs import graphs
+    from reffree.encoders.cache.files import graphs
 
     folder = cache_dir or default_folder()
     paths = cache_files(folder)
@@ -101,7 +101,7 @@ def remove_files(
         old_files,
         remove,
     )
-    from reffree.encoders.cache.graphs import remove_graphs
+    from reffree.encoders.cache.files import remove_graphs
 
     if bool(names) + everything + old + only_graphs != 1:
         raise click.UsageError("name the files, or pass one of --all, --old and --graphs.")

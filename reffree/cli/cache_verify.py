@@ -96,18 +96,18 @@ def _verify_sample(n: int, corpora: tuple[str, ...], seed: int, encoding: Encodi
     corpus = load(*corpora)
 
     from reffree.encoders.cache import CachedEncoder
-    from reffree.encoders.cache.sampling import compare_sample
+    from reffree.encoders.cache.encoder import compare_sample
     from reffree.encoders.embed import distinct_texts
-    from reffree.encoders.left_out import choose_units
-    from reffree.encoders.open import open_encoder
     from reffree.encoders.options import EncoderOptions
+    from reffree.encoders.sentence_transformer import open_encoder
+    from reffree.encoders.unit_filter import filter_units
 
     options = EncoderOptions(**encoding)
     encoder = open_encoder(options)
     if not isinstance(encoder, CachedEncoder):
         raise CacheError(f"encoder {encoder.spec.name!r}: found no cache of its vectors")
     name = encoder.cache.path.stem
-    texts = distinct_texts(choose_units(corpus, options).corpus, options.context)
+    texts = distinct_texts(filter_units(corpus, options).corpus, options.context)
     result = compare_sample(encoder, texts, n, seed)
     if not result.compared:
         raise CacheError(

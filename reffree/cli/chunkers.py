@@ -186,7 +186,7 @@ def _embedder(given: CommandOptions) -> Embed:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reffree.encoders.open import open_encoder
+    from reffree.encoders.sentence_transformer import open_encoder
 
     encoder = open_encoder(EncoderOptions(**keywords_of(given, Encoding)))
 

@@ -53,7 +53,7 @@ def command(alpha: float, **given: Unpack[CommandOptions]) -> None:
     corpus, vectors = read_inputs(given)
 
     from reffree.report.compare import render
-    from reffree.studies.comparison import compare
+    from reffree.studies import compare
 
     keywords = keywords_of(given, CompareKeywords)
     result = compare(corpus, alpha=alpha, embeddings=vectors, progress=progress, **keywords)

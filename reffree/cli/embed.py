@@ -31,8 +31,8 @@ from reffree.errors import EncoderError, OptionError, counted
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
     from reffree.encoders.cache import CachedEncoder
-    from reffree.encoders.ranks import Alone
-    from reffree.encoders.sharding import Advance, Filled
+    from reffree.encoders.fill_cache import Advance, Filled
+    from reffree.encoders.launcher import SingleProcess
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,7 @@ def command(
         raise click.UsageError("reffree embed fills the cache: leave --no-cache out.")
     check_encoding(given)
 
-    from reffree.encoders.launching import launch, split_devices
-    from reffree.encoders.ranks import Alone, is_launched
+    from reffree.encoders.launcher import SingleProcess, is_launched, launch, split_devices
 
     devices = tuple(split_devices(given["device"]))
     if "-" in given["corpora"] and (len(devices) > 1 or is_launched()):
@@ -99,7 +98,7 @@ def command(
     elif len(devices) > 1:
         sys.exit(launch(embed_as_rank, [request], len(devices)))
     else:
-        _embed(request, Alone())
+        _embed(request, SingleProcess())
 
 
 def embed_as_rank(request: Request) -> None:
@@ -109,7 +108,7 @@ def embed_as_rank(request: Request) -> None:
 
 
 def _embed_as_rank(request: Request) -> None:
-    from reffree.encoders.ranks import RankError, Ranks
+    from reffree.encoders.launcher import RankError, Ranks
 
     try:
         ranks = Ranks()
@@ -133,9 +132,9 @@ def _embed_as_rank(request: Request) -> None:
         sys.exit(INTERRUPTED)
 
 
-def _embed(request: Request, ranks: Alone) -> None:
+def _embed(request: Request, ranks: SingleProcess) -> None:
     from reffree.encoders.embed import distinct_texts
-    from reffree.encoders.sharding import fill
+    from reffree.encoders.fill_cache import fill
 
     corpus, encoder = ranks.run(lambda: _open(request, ranks))
     texts = distinct_texts(corpus, request.options.context)
@@ -155,12 +154,11 @@ def _embed(request: Request, ranks: Alone) -> None:
 
 def _embed_by_actors(request: Request, address: str | None, n: int | None) -> None:
     from reffree.encoders.embed import distinct_texts
-    from reffree.encoders.ranks import Alone
-    from reffree.encoders.ray_actors import ray_actors
-    from reffree.encoders.ray_embed import fill_by_actors
+    from reffree.encoders.launcher import SingleProcess
+    from reffree.encoders.ray_actors import fill_by_actors, ray_actors
 
     # The driver only writes: whatever device the actors have, it needs none.
-    corpus, encoder = _open(replace(request, devices=("cpu",)), Alone())
+    corpus, encoder = _open(replace(request, devices=("cpu",)), SingleProcess())
     texts = distinct_texts(corpus, request.options.context)
     with ExitStack() as stack:
         actors = stack.enter_context(ray_actors(address, n, device=request.options.device))
@@ -177,14 +175,14 @@ def _embed_by_actors(request: Request, address: str | None, n: int | None) -> No
     _report(request, corpus, texts, encoder, filled, seconds, [who])
 
 
-def _open(request: Request, ranks: Alone) -> tuple[Corpus, CachedEncoder]:
+def _open(request: Request, ranks: SingleProcess) -> tuple[Corpus, CachedEncoder]:
     corpus = read_corpus(request.reading)
 
     from reffree.encoders.cache import CachedEncoder
-    from reffree.encoders.left_out import choose_units
-    from reffree.encoders.open import open_encoder
+    from reffree.encoders.sentence_transformer import open_encoder
+    from reffree.encoders.unit_filter import filter_units
 
-    corpus = choose_units(corpus, request.options).corpus
+    corpus = filter_units(corpus, request.options).corpus
     device = _devices(request, ranks)[ranks.rank]
     encoder = open_encoder(replace(request.options, device=device))
     if not isinstance(encoder, CachedEncoder):
@@ -197,7 +195,7 @@ def _open(request: Request, ranks: Alone) -> tuple[Corpus, CachedEncoder]:
     return corpus, encoder
 
 
-def _devices(request: Request, ranks: Alone) -> list[str]:
+def _devices(request: Request, ranks: SingleProcess) -> list[str]:
     """One device per rank: those named, or a CUDA device each where there are any."""
     import torch
 

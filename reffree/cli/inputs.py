@@ -139,6 +139,6 @@ def read_vectors(corpus: Corpus, file: Path | None) -> Embeddings | None:
     if file is None:
         return None
     # Torch is imported only once the input is known to be good.
-    from reffree.encoders.precomputed import from_file
+    from reffree.encoders.embed import from_file
 
     return from_file(corpus, file)

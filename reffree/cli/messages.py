@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import click
 
-from reffree.visible import visible
+from reffree.errors import visible
 
 
 def tell(text: str, *, err: bool = False) -> None:

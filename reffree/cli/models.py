@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from reffree.cli.encoder_options import model_settings
 from reffree.cli.options import format_option, output_option
 from reffree.cli.output import Output
-
-if TYPE_CHECKING:
-    from reffree.encoders.catalogue import Listed
 
 HEADER = (
     *("alias", "model", "loader", "licence", "offline"),
@@ -44,34 +41,34 @@ def command(output_format: str | None, output: Path | None) -> None:
     """
     out = Output.of(output_format, output)
 
-    from reffree.encoders.catalogue import catalogue
+    from reffree.encoders.models import catalogue
 
     listed = catalogue()
     if out.format == "json":
         from reffree.report.grid import json_text
 
-        out.write(json_text([model.to_dict() for model in listed]))
+        out.write(json_text(listed))
         return
     out.write(_table(listed, color=out.color, width=out.width))
 
 
-def _table(listed: list[Listed], *, color: bool, width: int | None) -> str:
+def _table(listed: list[dict[str, Any]], *, color: bool, width: int | None) -> str:
     from reffree.report.grid import Cell, Grid
     from reffree.report.terminal import render_terminal
 
     rows = []
     for model in listed:
-        known = model.known
-        speed = "–" if model.speed is None else f"{model.speed['units_per_second']:,}"
+        speed = "–" if model["speed"] is None else f"{model['speed']['units_per_second']:,}"
         cells = (
-            *(model.alias, known.model, known.loader, known.licence),
-            "yes" if model.is_offline else "no",
-            *(f"{known.dimension:,}", _short(known.parameters), f"{_short(known.size)}B", speed),
+            *(model["alias"], model["model"], model["loader"], model["licence"]),
+            "yes" if model["offline"] else "no",
+            *(f"{model['dimension']:,}", _short(model["parameters"]), f"{_short(model['bytes'])}B"),
+            speed,
         )
         rows.append(tuple(map(Cell, cells)))
-    measured = dict.fromkeys(m.speed["on"] for m in listed if m.speed)
+    measured = dict.fromkeys(m["speed"]["on"] for m in listed if m["speed"])
     remarks = [f"units/s: {on}." for on in measured]
-    remarks += [f"To get {m.alias}: {m.get}" for m in listed if not m.is_offline]
+    remarks += [f"To get {m['alias']}: {m['get']}" for m in listed if not m["offline"]]
     grid = Grid(HEADER, tuple(rows), n_labels=5)
     return render_terminal([grid], [*remarks, ANY], color=color, width=width)
 

@@ -8,10 +8,17 @@ from typing import Any
 
 import click
 
-from reffree.bounds import MOST_SEED, bounds_in, check_whole, parse_bytes
+from reffree.bounds import (
+    LIMITS,
+    MOST_SEED,
+    VARIABLE,
+    bounds_in,
+    check_limit,
+    check_whole,
+    parse_bytes,
+)
 from reffree.errors import shorten
 from reffree.formats import FORMATS
-from reffree.limits import LIMITS, VARIABLE, check_limit
 from reffree.report.score import OUTPUT_FORMATS
 from reffree.segmentation import CONVENTIONS
 

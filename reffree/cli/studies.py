@@ -46,7 +46,7 @@ def run_study(name: str, given: Any) -> None:  # noqa: ANN401  (values of option
 
     Every CORPUS is a corpus of its own, called by its file's name without extension.
     """
-    from reffree.studies.registry import check_table, find_study
+    from reffree.studies import check_table, find_study
 
     check_table(name, given.get("table"))
     embeddings = given.get("embeddings")

@@ -115,14 +115,14 @@ def command(
 
 def _train(corpus: Corpus, settings: Training, options: EncoderOptions) -> Checkpoint:
     from reffree.encoders.device import choose_device
-    from reffree.encoders.left_out import choose_units
+    from reffree.encoders.embed import corpus_vectors
     from reffree.encoders.models import DEFAULT_ENCODER, find_model
-    from reffree.encoders.vectors import corpus_vectors
+    from reffree.encoders.unit_filter import filter_units
     from reffree.segmenters.scorer.data import examples_of
     from reffree.segmenters.scorer.train import train_head, train_pair
 
     device = choose_device(options.device)
-    corpus = choose_units(corpus, options).corpus
+    corpus = filter_units(corpus, options).corpus
     if settings.finetune:
         folder = find_model(options.encoder or DEFAULT_ENCODER, offline=options.offline)
         return train_pair(corpus, folder, device, settings, on_epoch=_tell_epoch, progress=progress)

@@ -44,7 +44,7 @@ class EncoderSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncodedTexts:
     """Vectors of some of the texts given to an encoder."""
 
     positions: list[int]  # which texts
@@ -60,6 +60,6 @@ class Encoder(Protocol):
         """What fixes this encoder's numbers; known without loading the model."""
         ...
 
-    def stream(self, texts: Sequence[str]) -> Iterator[Encoded]:
+    def stream(self, texts: Sequence[str]) -> Iterator[EncodedTexts]:
         """Yield every text's vector exactly once, as soon as it is there."""
         ...

@@ -1,8 +1,17 @@
-"""Batches planned by tokens: long texts in small batches, short ones in large."""
+"""Batches of texts: planned by tokens, made ready in the background, computed side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+
+from reffree.encoders.tokenising import Features, Read, Tokeniser
 
 
 def plan_batches(
@@ -30,3 +39,150 @@ def plan_batches(
             batches.append([position])
             longest = max(1, lengths[position])
     return batches
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+Limits = tuple[int, int | None]
+"""Tokens that a batch may hold, and how many are enough; see `plan_batches`."""
+
+TOKENISED_AT_ONCE = 2048
+"""Texts; the next so many are tokenised while the batches of these are computed."""
+
+READY_BATCHES = 2
+"""Batches that wait collated for the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Texts that are computed together."""
+
+    reads: list[Read]
+    features: Features
+
+    @property
+    def size(self) -> int:
+        """Tokens of the padded batch."""
+        return max(read.length for read in self.reads) * len(self.reads)
+
+
+def planned(
+    texts: Sequence[str], tokeniser: Tokeniser, limits: Callable[[], Limits], *, pin: bool = False
+) -> Iterator[Batch]:
+    """Tokenise and batch texts, the longest first.
+
+    Texts are taken by their characters, window after window, and batched by their tokens; the last
+    batch of a window, which may not be full, waits for the texts of the next. ``limits`` is asked
+    for every window: memory may have run out since the one before.
+    """
+    order = sorted(range(len(texts)), key=lambda i: (-len(texts[i]), i))
+    waiting: list[Read] = []
+    for start in range(0, len(order), TOKENISED_AT_ONCE):
+        window = order[start : start + TOKENISED_AT_ONCE]
+        waiting += tokeniser.read(window, [texts[i] for i in window])
+        *full, last = split(waiting, *limits())
+        yield from (batch_of(reads, tokeniser, pin=pin) for reads in full)
+        waiting = last
+    if waiting:
+        yield batch_of(waiting, tokeniser, pin=pin)
+
+
+def split(reads: Sequence[Read], token_budget: int, enough: int | None = None) -> list[list[Read]]:
+    """Plan the batches of some texts."""
+    plan = plan_batches([read.length for read in reads], token_budget, enough)
+    return [[reads[i] for i in positions] for positions in plan]
+
+
+def batch_of(reads: list[Read], tokeniser: Tokeniser, *, pin: bool = False) -> Batch:
+    """Collate; ``pin`` puts the tensors where a CUDA device can fetch them by itself."""
+    features = tokeniser.collate(reads)
+    if pin:
+        features = {
+            name: value.pin_memory() if isinstance(value, torch.Tensor) else value
+            for name, value in features.items()
+        }
+    return Batch(reads, features)
+
+
+def ahead(items: Iterable[T], depth: int = READY_BATCHES) -> Generator[T, None, None]:
+    """Draw from an iterable in a thread, up to ``depth`` items before they are asked for.
+
+    What it raises is raised here, in its turn; closing this stops the thread.
+    """
+    source = iter(items)
+    with ThreadPoolExecutor(1, thread_name_prefix="reffree-tokenising") as thread:
+        pending = deque(thread.submit(next, source, None) for _ in range(depth))
+        try:
+            while (item := pending.popleft().result()) is not None:
+                pending.append(thread.submit(next, source, None))
+                yield item
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+MOST_WORKERS = 4
+"""Python runs in one of them at a time, so more would wait for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadShare:
+    """How the threads that torch may use are shared out."""
+
+    workers: int
+    threads: int  # of each worker
+
+
+def share_threads() -> ThreadShare:
+    """Give every worker as many threads as the others, one where there are few."""
+    total = torch.get_num_threads()
+    workers = min(total, MOST_WORKERS)
+    return ThreadShare(workers, total // workers)
+
+
+def side_by_side(
+    items: Iterable[T], compute: Callable[[T], R], share: ThreadShare
+) -> Generator[tuple[T, Callable[[], R]], None, None]:
+    """Yield items in order, each with a function that returns what was computed, or raises.
+
+    The first is computed alone, when it is asked for: it loads what the others share. Closing this
+    lets running computations end and starts no more.
+    """
+    source = iter(items)
+    for item in source:
+        yield item, lambda item=item: compute(item)  # type: ignore[misc]
+        break
+    if share.workers == 1:
+        for item in source:
+            yield item, lambda item=item: compute(item)  # type: ignore[misc]
+        return
+    with _workers(share) as pool:
+        pending: deque[tuple[T, Callable[[], R]]] = deque()
+        try:
+            for item in source:
+                pending.append((item, pool.submit(compute, item).result))
+                if len(pending) > share.workers:
+                    yield pending.popleft()
+            while pending:
+                yield pending.popleft()
+        except BaseException:  # closed early, or the source has failed
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _workers(share: ThreadShare) -> ThreadPoolExecutor:
+    """Start every worker with its number of threads; that of all other threads stays."""
+    before = torch.get_num_threads()
+    are_ready = threading.Barrier(share.workers + 1)
+
+    def begin() -> None:
+        torch.set_num_threads(share.threads)  # of this thread, and of those that ask later
+        torch.get_num_threads()  # a thread that has asked keeps its number
+        are_ready.wait()
+
+    pool = ThreadPoolExecutor(share.workers, "reffree-encoding", initializer=begin)
+    for _ in range(share.workers):
+        pool.submit(int)
+    are_ready.wait()
+    torch.set_num_threads(before)
+    return pool

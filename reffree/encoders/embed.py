@@ -1,18 +1,41 @@
-"""A corpus's vectors: distinct texts encoded once, handed back document by document."""
+"""A corpus's vectors: encoded, or as the user gives them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+import lzma
+import math
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.lib.format import read_array_header_1_0, read_array_header_2_0, read_magic
+from numpy.typing import ArrayLike, NDArray
 
-from reffree.corpus import Corpus
+from reffree.bounds import check_limit
+from reffree.corpus import Corpus, Document
 from reffree.encoders.base import Encoder, EncoderSpec
-from reffree.errors import OptionError
+from reffree.encoders.device import choose_device
+from reffree.encoders.options import EncoderOptions, Encoding
+from reffree.encoders.sentence_transformer import open_encoder
+from reffree.encoders.unit_filter import FilteredCorpus, filter_units
+from reffree.errors import InputError, OptionError, Place
+from reffree.progress import Progress, no_progress
 
-Progress = Callable[[int], None]
+BROKEN = (
+    *(ValueError, EOFError, MemoryError, NotImplementedError, OverflowError, TypeError, KeyError),
+    *(SyntaxError, RecursionError, tokenize.TokenError, struct.error, RuntimeError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+)
+"""What numpy and zipfile raise on damaged files: a header is Python's syntax, a zip may be any."""
+
+MAGIC = b"\x93NUMPY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +47,10 @@ class Embeddings:
     n_distinct: int
     n_truncated: int  # units of which the model read only the beginning
     device: str
+
+
+Vectors = Sequence[ArrayLike] | Mapping[str, ArrayLike] | Embeddings
+"""Vectors as a user gives them: one array per document, in corpus order or by id."""
 
 
 def unit_texts(units: Sequence[str], context: int = 0) -> list[str]:
@@ -54,36 +81,282 @@ def distinct_texts(corpus: Corpus, context: int = 0) -> list[str]:
     return list(dict.fromkeys(text for document in texts for text in document))
 
 
-def embed(
-    corpus: Corpus,
-    encoder: Encoder,
-    device: str,
-    texts: Sequence[str] | None = None,
-    progress: Progress = lambda done: None,
-    context: int = 0,
+def encode_corpus(
+    corpus: Corpus, encoder: Encoder, options: EncoderOptions, progress: Progress = no_progress
 ) -> Embeddings:
-    """Encode a corpus; ``progress`` is told how many distinct texts were just done.
+    """Encode a corpus of the units that take part, every distinct text once.
 
-    ``texts`` are those of `distinct_texts` with the same context, where the caller has them.
+    Of the options only context and dropped are used, and device and device map for their names.
     """
-    texts = distinct_texts(corpus, context) if texts is None else texts
+    texts = distinct_texts(corpus, options.context)
     vectors: NDArray[np.float32] | None = None
     tokens = np.zeros(len(texts), dtype=np.int64)
-    for encoded in encoder.stream(texts):
-        if vectors is None:
-            vectors = np.empty((len(texts), encoded.vectors.shape[1]), dtype=np.float32)
-        vectors[encoded.positions] = encoded.vectors
-        tokens[encoded.positions] = encoded.tokens
-        progress(len(encoded.positions))
+    with progress("Encoding", len(texts)) as advance:
+        for encoded in encoder.stream(texts):
+            if vectors is None:
+                vectors = np.empty((len(texts), encoded.vectors.shape[1]), dtype=np.float32)
+            vectors[encoded.positions] = encoded.vectors
+            tokens[encoded.positions] = encoded.tokens
+            advance(len(encoded.positions))
     assert vectors is not None  # a corpus has at least one unit
     row = {text: i for i, text in enumerate(texts)}
-    rows = [[row[text] for text in unit_texts(d.units, context)] for d in corpus.documents]
+    rows = [[row[text] for text in unit_texts(d.units, options.context)] for d in corpus.documents]
     limit = encoder.spec.max_length
     too_long = tokens > limit if limit else np.zeros(len(texts), dtype=bool)
+    device = str(choose_device(options.device))
     return Embeddings(
         vectors=[vectors[r] for r in rows],
-        spec=replace(encoder.spec, context=context),
+        spec=replace(encoder.spec, context=options.context, dropped=options.dropped),
         n_distinct=len(texts),
         n_truncated=int(sum(too_long[r].sum() for r in rows)),
-        device=device,
+        device=device if options.device_map is None else f"spread from {device}",
+    )
+
+
+def embed(
+    corpus: Corpus, *, progress: Progress = no_progress, **encoding: Unpack[Encoding]
+) -> Embeddings:
+    """Return the vectors of a corpus's units, for ``embeddings=`` of `reffree.score` and others.
+
+    Every distinct text is encoded once, and kept in the cache unless ``cache=False``; what is
+    there already is read and not encoded. The keywords are those of `EncoderOptions`. Units that
+    ``drop_backchannels`` or ``drop_repeats`` leave out have no vector.
+    """
+    options = EncoderOptions(**encoding)
+    return corpus_vectors(filter_units(corpus, options).corpus, None, options, progress)
+
+
+def corpus_vectors(
+    corpus: Corpus, embeddings: Vectors | None, options: EncoderOptions, progress: Progress
+) -> Embeddings:
+    """Take the vectors that are given, or encode every distinct text once.
+
+    The corpus is of the units that take part (`units_taking_part`).
+    """
+    assert all(map(all, filter_units(corpus, options).kept)), "units are to be left out first"
+    if embeddings is None:
+        return encode_corpus(corpus, open_encoder(options), options, progress)
+    given = _checked(corpus, embeddings)
+    if options.context not in (0, given.spec.context):
+        raise OptionError(
+            f"context = {options.context} beside vectors that are given",
+            expected="texts to encode with their neighbours",
+            remedy="leave out one of the two",
+        )
+    return given
+
+
+def units_taking_part(
+    corpus: Corpus, embeddings: Vectors | None, options: EncoderOptions
+) -> tuple[FilteredCorpus, Vectors | None]:
+    """Leave out units as the options say, of a corpus and of the vectors that are given for it.
+
+    Vectors that were encoded with these units left out are returned as they are.
+    """
+    part = filter_units(corpus, options)
+    if embeddings is None or part.dropped == "none":
+        return part, embeddings
+    if isinstance(embeddings, Embeddings) and embeddings.spec.dropped == part.dropped:
+        return part, embeddings
+    given = _checked(corpus, embeddings)
+    kept = [x[np.array(mask)] for x, mask in zip(given.vectors, part.kept, strict=True)]
+    return part, replace(given, vectors=kept, spec=replace(given.spec, dropped=part.dropped))
+
+
+def _checked(corpus: Corpus, given: Vectors) -> Embeddings:
+    if not isinstance(given, Embeddings):
+        return from_arrays(corpus, given)
+    vectors = _arrays(corpus, given.vectors, None)
+    is_same = all(a is b for a, b in zip(vectors, given.vectors, strict=True))
+    return given if is_same else replace(given, vectors=vectors)
+
+
+def from_arrays(
+    corpus: Corpus,
+    arrays: Sequence[ArrayLike] | Mapping[str, ArrayLike],
+    file: str | None = None,
+) -> Embeddings:
+    """Take one array per document, in corpus order or by document id.
+
+    An array has a row for every unit, or for every unit that was kept when some have no text.
+    """
+    vectors = _arrays(corpus, arrays, file)
+    digest = hashlib.blake2b(digest_size=8)
+    for x in vectors:
+        digest.update(np.ascontiguousarray(x).tobytes())
+    spec = EncoderSpec(
+        name="precomputed",
+        revision=f"blake2b:{digest.hexdigest()}",
+        pooling="given",
+        normalisation="given",
+        dtype="+".join(sorted({str(x.dtype) for x in vectors})),
+        max_length=None,
+        backend="precomputed",
+    )
+    n_distinct = sum(len(x) for x in vectors)
+    return Embeddings(vectors, spec, n_distinct=n_distinct, n_truncated=0, device="given")
+
+
+def _arrays(
+    corpus: Corpus, arrays: Sequence[ArrayLike] | Mapping[str, ArrayLike], file: str | None
+) -> list[NDArray[np.generic]]:
+    """Return the documents' arrays in corpus order, each with a row for every unit."""
+    place = Place(file=file)
+    if isinstance(arrays, Mapping):
+        absent = [doc.id for doc in corpus.documents if doc.id not in arrays]
+        if absent or len(arrays) != len(corpus):
+            found = f"no array for {absent[0]!r}" if absent else f"{len(arrays)} arrays"
+            raise InputError(
+                f"{found} among the embeddings",
+                expected=f"one for each of the {len(corpus)} documents, by id",
+                remedy="embed every document of this corpus",
+                place=place,
+            )
+        arrays = [arrays[doc.id] for doc in corpus.documents]
+    if len(arrays) != len(corpus):
+        raise InputError(
+            f"{len(arrays)} arrays of embeddings",
+            expected=f"{len(corpus)}, one per document in corpus order",
+            remedy="embed every document of this corpus",
+            place=place,
+        )
+    vectors = [
+        _rows(array, document, file)
+        for array, document in zip(arrays, corpus.documents, strict=True)
+    ]
+    widths = {x.shape[1] for x in vectors}
+    if len(widths) > 1:
+        raise InputError(
+            f"embeddings of {' and '.join(map(str, sorted(widths)))} dimensions",
+            expected="the same number for every document",
+            remedy="use one encoder for the whole corpus",
+            place=place,
+        )
+    return vectors
+
+
+def from_file(corpus: Corpus, path: Path) -> Embeddings:
+    """Read ``.npz`` (one array per document id) or ``.npy`` (all units stacked in corpus order)."""
+    place = Place(file=str(path))
+    try:
+        _check_one(path, place)
+        with path.open("rb") as handle:  # numpy leaves a damaged file open
+            loaded = np.load(handle, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                arrays = _split(loaded, corpus, place)
+            else:
+                with loaded:
+                    missing = [doc.id for doc in corpus.documents if doc.id not in loaded]
+                    unknown = sorted(loaded.keys() - {doc.id for doc in corpus.documents})
+                    if unknown and not missing:
+                        raise InputError(
+                            f"an array for {unknown[0]!r}, which the corpus does not have",
+                            expected="one array per document, named by its id",
+                            remedy="check that vectors and corpus belong together",
+                            place=place,
+                        )
+                    if missing:
+                        raise InputError(
+                            f"no array for document {missing[0]!r} ({len(missing)} missing)",
+                            expected="one array per document, named by its id",
+                            remedy="save them with numpy.savez(file, **{id: array})",
+                            place=place,
+                        )
+                    _check_archive(loaded.zip, corpus, place)
+                    arrays = [loaded[doc.id] for doc in corpus.documents]
+    except OSError as error:
+        raise InputError(
+            f"a file that cannot be opened ({error.strerror or 'unreadable'})",
+            expected="a .npy or .npz file",
+            remedy="check the path",
+            place=place,
+        ) from None
+    except BROKEN:
+        raise InputError(
+            "a file that is no array of numbers",
+            expected="a .npy or .npz file of numbers, without pickled objects",
+            remedy="save the vectors with numpy.save or numpy.savez",
+            place=place,
+        ) from None
+    return from_arrays(corpus, arrays, file=str(path))
+
+
+def _check_one(path: Path, place: Place) -> None:
+    """Refuse an array that is larger than its file or than the limits, before it is read."""
+    with path.open("rb") as file:
+        if file.read(len(MAGIC)) == MAGIC:
+            file.seek(0)
+            _check_sizes([_sizes(file, path.stat().st_size)], place)
+
+
+def _check_archive(archive: zipfile.ZipFile, corpus: Corpus, place: Place) -> None:
+    """Refuse arrays that unpack to more than they may, before any is unpacked."""
+    names, found = set(archive.namelist()), []
+    for document in corpus.documents:
+        info = archive.getinfo(document.id if document.id in names else f"{document.id}.npy")
+        with archive.open(info) as file:
+            found.append(_sizes(file, info.file_size))
+    _check_sizes(found, place)
+
+
+def _sizes(file: IO[bytes], size: int) -> tuple[int, int]:
+    """Return the numbers in a row and the bytes of an array from its header."""
+    version = read_magic(file)
+    read = read_array_header_1_0 if version == (1, 0) else read_array_header_2_0
+    shape, _, dtype = read(file)
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if n_bytes > size:
+        raise ValueError("a header that promises more than there is")
+    return (shape[1] if len(shape) > 1 else 1), n_bytes
+
+
+def _check_sizes(found: Sequence[tuple[int, int]], place: Place) -> None:
+    dimension, n_bytes = max(d for d, _ in found), sum(n for _, n in found)
+    check_limit("dimension", dimension, f"vectors of {dimension:,} numbers", place)
+    check_limit("embedding_bytes", n_bytes, f"{n_bytes:,} bytes of vectors", place)
+
+
+def _split(stacked: NDArray[np.generic], corpus: Corpus, place: Place) -> list[NDArray[np.generic]]:
+    lengths = [len(document.units) for document in corpus.documents]
+    given = [len(document.kept) for document in corpus.documents]
+    for sizes in (given, lengths):
+        if stacked.ndim == 2 and len(stacked) == sum(sizes):
+            return np.split(stacked, np.cumsum(sizes)[:-1])
+    raise InputError(
+        f"an array of shape {stacked.shape}",
+        expected=f"{sum(given)} rows, one per unit of the corpus in order",
+        remedy="embed every unit of this corpus, or save one array per document in a .npz file",
+        place=place,
+    )
+
+
+def _rows(array: ArrayLike, document: Document, file: str | None) -> NDArray[np.generic]:
+    """Bring a list or tensor, also of bfloat16 or on a device, to NumPy, a row for every unit."""
+    place = Place(file=file, document=document.id)
+    if hasattr(array, "detach"):
+        tensor = array.detach().cpu()
+        array = tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
+    found = "embeddings whose rows differ in length"
+    try:
+        x = np.asarray(array)
+        found = f"embeddings of shape {x.shape} and type {x.dtype}"
+    except ValueError:
+        x = np.empty(0)
+    if x.ndim != 2 or x.dtype.kind not in "fiu":
+        raise InputError(
+            found,
+            expected="a matrix of numbers with one row per unit",
+            remedy="stack the units' vectors",
+            place=place,
+        )
+    if len(x) == len(document.units):
+        return x
+    if len(x) == len(document.kept):
+        kept: NDArray[np.generic] = x[np.array(document.kept)]
+        return kept
+    raise InputError(
+        f"embeddings with {len(x)} rows",
+        expected=f"{len(document.kept)}, the number of units in the document",
+        remedy="embed this version of the corpus",
+        place=place,
     )

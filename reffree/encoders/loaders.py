@@ -24,9 +24,9 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
+from reffree.encoders.aliases import PACKAGED
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.models import ModelFolder
-from reffree.encoders.packages import PACKAGED
 from reffree.errors import EncoderError
 
 if TYPE_CHECKING:

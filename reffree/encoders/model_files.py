@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from reffree.encoders.aliases import UNREAD_FILES, sha256, short_hash
 from reffree.encoders.options import ModelSettings
-from reffree.encoders.packages import UNREAD_FILES, sha256, short_hash
 from reffree.errors import EncoderError, OptionError, shorten
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "*.spm")

@@ -1,18 +1,30 @@
 """From a model's name to a folder of files on this disk, checked and described.
 
-The folder comes from an installed package, from the user, or from the model hub. What the files say
-(pooling, maximum length, their hashes) is read without loading the model, so that a run whose
-vectors are all cached never loads one.
+The folder comes from an installed package, from the user, or from the model hub (its local cache is
+asked first, and nothing else when offline). What the files say (pooling, maximum length, their
+hashes) is read without loading the model, so that a run whose vectors are all cached loads none.
 """
 
 from __future__ import annotations
 
+import difflib
+import json
 import os
 from dataclasses import dataclass
+from importlib.resources import files
+from logging import ERROR, getLogger
 from pathlib import Path
+from typing import Any
 
+from reffree.encoders.aliases import (
+    ALIASES,
+    DEFAULT_ENCODER,
+    PACKAGED,
+    Loader,
+    is_installed,
+    packaged_folder,
+)
 from reffree.encoders.base import EncoderSpec
-from reffree.encoders.hub import hub_folder
 from reffree.encoders.model_files import (
     check_folder,
     check_max_length,
@@ -27,14 +39,12 @@ from reffree.encoders.model_files import (
     resolve_layer,
 )
 from reffree.encoders.options import ModelSettings
-from reffree.encoders.packages import PACKAGED, packaged_folder
-from reffree.encoders.registry import ALIASES, DEFAULT_ENCODER, Loader
-from reffree.errors import EncoderError, OptionError
+from reffree.errors import EncoderError, OptionError, UnknownNameError
 from reffree.folders import user_path
 
-__all__ = ["DEFAULT_ENCODER", "ModelFolder", "describe", "find_model"]
+__all__ = ["DEFAULT_ENCODER", "ModelFolder", "catalogue", "describe", "find_model"]
 
-BACKENDS: dict[Loader, str] = {
+RUN_BY: dict[Loader, str] = {
     "sentence-transformers": "sentence-transformers",
     "encoder": "transformers-encoder",
     "decoder": "transformers-decoder",
@@ -47,6 +57,12 @@ MEANINGLESS: dict[Loader, tuple[str, ...]] = {
     "decoder": ("quantisation",),  # of weights that are stored quantised
 }
 DEFAULTS = ModelSettings()
+NEVER_DOWNLOADED = (
+    *("*.h5", "*.msgpack", "*.ot", "*.onnx", "*.gguf", "*.pt", "*.pth", "*.ckpt", "*.pkl"),
+    *("onnx/*", "openvino/*"),
+)
+PICKLES = ("*.bin",)
+CODE = ("*.py",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +128,7 @@ def describe(
         normalisation=normalisation,
         dtype=resolve_dtype(settings.dtype or dtype, config),
         max_length=read_max_length(first, settings.max_length),
-        backend=BACKENDS[loader],
+        backend=RUN_BY[loader],
         layer=resolve_layer(settings.layer, config),
         attention=settings.attention or "auto",
         prompt=own_prompt(folder) if settings.prompt is None else settings.prompt,
@@ -157,7 +173,7 @@ def _describe_files(folder: Path, alias: str, settings: ModelSettings) -> ModelF
         normalisation="none",
         dtype=resolve_dtype(settings.dtype or known.dtype, {}),
         max_length=max_length,
-        backend=BACKENDS[known.loader],
+        backend=RUN_BY[known.loader],
         layer=resolve_layer(settings.layer, {"num_hidden_layers": SMOLLM2_LAYERS}),
         attention=settings.attention or "auto",
         prompt=settings.prompt or "",
@@ -174,3 +190,100 @@ def _check_pooling(pooling: str, loader: Loader) -> None:
             expected="mean or lasttoken",
             remedy="leave it out for the mean",
         )
+
+
+def hub_folder(name: str, *, offline: bool, settings: ModelSettings) -> Path:
+    """Take a model from the hub's local cache, or download it unless offline."""
+    from huggingface_hub import constants, snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    model, revision = _on_the_hub(name)
+    unread = [
+        *NEVER_DOWNLOADED,
+        *(() if settings.allow_pickle else PICKLES),
+        *(() if settings.trust_remote_code else CODE),
+    ]
+    # Its retries are told of in the sentence that follows if they are in vain.
+    getLogger("huggingface_hub").setLevel(ERROR)
+    try:
+        path = snapshot_download(
+            model, revision=revision, local_files_only=offline, ignore_patterns=unread
+        )
+    except HFValidationError:
+        raise UnknownNameError("encoder", name, ALIASES) from None
+    except LocalEntryNotFoundError:
+        at = "" if revision is None else f" --revision {revision}"
+        remedy = (
+            f"download it on a machine with network access (hf download {model}{at}), or give a "
+            "folder"
+            if offline
+            else "check the network, or give the path of a downloaded folder"
+        )
+        ready = ", ".join(alias for alias in PACKAGED if is_installed(alias))
+        near = difflib.get_close_matches(name, ALIASES, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near and name not in ALIASES else ""
+        raise EncoderError(
+            f"encoder {name!r}: found neither a folder of that name nor {model!r} in "
+            f"{constants.HF_HUB_CACHE}"
+            f"{' (offline)' if offline else ', and the model hub does not answer'}; "
+            f"expected a downloaded model; {remedy}. Names that need no download: {ready}.{hint}"
+        ) from None
+    except (HfHubHTTPError, OSError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise EncoderError(
+            f"encoder {name!r}: the model hub refused {model!r} ({reason}); expected a public "
+            f"model id or a folder; check the spelling, or use one of {', '.join(ALIASES)}"
+        ) from None
+    return Path(path)
+
+
+def is_downloaded(name: str) -> bool:
+    """Whether a hub model's weights are on this disk; connects to nothing."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    model, revision = _on_the_hub(name)
+    try:
+        path = Path(snapshot_download(model, revision=revision, local_files_only=True))
+    except LocalEntryNotFoundError:
+        return False
+    return any(path.rglob("*.safetensors"))
+
+
+def _on_the_hub(name: str) -> tuple[str, str | None]:
+    alias = ALIASES.get(name)
+    return (name, None) if alias is None else (alias.model, alias.revision)
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """Describe every alias in plain values, as ``reffree models`` lists them; reads the disk only.
+
+    ``offline`` is whether it is on this disk, ``get`` how to get it where it is not. ``speed`` is
+    what ``benchmarks/encoding.py`` measured: ``{"units_per_second": number, "on": text}``, or None.
+    """
+    measured = (files("reffree") / "data" / "encoder_speeds.json").read_text(encoding="utf-8")
+    speeds = json.loads(measured)
+    listed = []
+    for alias, known in ALIASES.items():
+        if package := PACKAGED.get(alias):
+            revision, is_here, get = package.revision, is_installed(alias), package.install
+        else:
+            revision, is_here = known.revision or "", is_downloaded(alias)
+            get = f"hf download {known.model} --revision {known.revision}"
+        listed.append(
+            {
+                "alias": alias,
+                "model": known.model,
+                "revision": revision,
+                "loader": known.loader,
+                "dimension": known.dimension,
+                "parameters": known.parameters,
+                "bytes": known.size,
+                "dtype": known.dtype,
+                "licence": known.licence,
+                "offline": is_here,
+                "get": get,
+                "speed": speeds.get(alias),
+            }
+        )
+    return listed

@@ -16,19 +16,27 @@ import numpy as np
 import torch
 
 from reffree.encoders.backends import Accelerated, Vectors, check_backend, chosen_backend
-from reffree.encoders.base import Encoded, EncoderSpec
+from reffree.encoders.base import EncodedTexts, Encoder, EncoderSpec
+from reffree.encoders.batching import (
+    Batch,
+    ThreadShare,
+    ahead,
+    batch_of,
+    planned,
+    share_threads,
+    side_by_side,
+    split,
+)
+from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path, default_folder
+from reffree.encoders.device import budget_path, choose_device, recalled_budget, remember
 from reffree.encoders.loaders import LOADING_ERRORS, DeviceMap, load
-from reffree.encoders.models import ModelFolder
-from reffree.encoders.pipeline import Batch, ahead, batch_of, planned, split
-from reffree.encoders.remembered import budget_path, recalled_budget, remember
+from reffree.encoders.models import DEFAULT_ENCODER, ModelFolder, find_model
+from reffree.encoders.options import EncoderOptions
 from reffree.encoders.tokenising import Tokeniser, tokeniser_of
-from reffree.encoders.workers import Share, share_threads, side_by_side
 from reffree.errors import EncoderError, shorten
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-
-__all__ = ["LOADING_ERRORS", "SentenceTransformerEncoder"]
 
 TOKENS_PER_BATCH = {"cpu": 1024, "mps": 8192, "cuda": 32768}
 """Default budget; on a CPU for every thread that works on a batch."""
@@ -62,7 +70,7 @@ class SentenceTransformerEncoder:
         is_static = folder.loader == "static"
         # Weights that are moved about, and code that is compiled, serve one batch at a time.
         is_shared = device.type == "cpu" and device_map is None and backend != "compile"
-        self.share = share_threads() if is_shared and not is_static else Share(1, 1)
+        self.share = share_threads() if is_shared and not is_static else ThreadShare(1, 1)
         default = TOKENS_PER_BATCH[device.type] * self.share.threads
         self._budget_path = kept and budget_path(kept, folder.spec, device)
         recalled = recalled_budget(self._budget_path) if self._budget_path else None
@@ -77,7 +85,7 @@ class SentenceTransformerEncoder:
         """What fixes the vectors; an approximate backend is measured for it at first use."""
         return replace(self.folder.spec, backend=self._computing.label)
 
-    def stream(self, texts: Sequence[str]) -> Iterator[Encoded]:
+    def stream(self, texts: Sequence[str]) -> Iterator[EncodedTexts]:
         """Encode longest first; when memory runs out, go on with half the tokens per batch."""
         batches = planned(
             texts,
@@ -94,7 +102,7 @@ class SentenceTransformerEncoder:
 
     def _within_memory(
         self, batch: Batch, result: Callable[[], Vectors], texts: Sequence[str]
-    ) -> Iterator[Encoded]:
+    ) -> Iterator[EncodedTexts]:
         """Take what was computed of a batch; in parts where it is too large for the memory."""
         from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 
@@ -123,7 +131,7 @@ class SentenceTransformerEncoder:
     def _compute(self, batch: Batch) -> Vectors:
         return self._computing.compute(batch.features)
 
-    def _encoded(self, batch: Batch, vectors: Vectors, texts: Sequence[str]) -> Encoded:
+    def _encoded(self, batch: Batch, vectors: Vectors, texts: Sequence[str]) -> EncodedTexts:
         positions = [read.position for read in batch.reads]
         finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():
@@ -133,7 +141,7 @@ class SentenceTransformerEncoder:
                 f"{shorten(text)!r}; expected finite numbers; use another encoder, --dtype or "
                 "device"
             )
-        return Encoded(positions, vectors, [read.tokens for read in batch.reads])
+        return EncodedTexts(positions, vectors, [read.tokens for read in batch.reads])
 
     @cached_property
     def _computing(self) -> Accelerated:
@@ -167,3 +175,23 @@ class SentenceTransformerEncoder:
             f"encoder {spec.name!r} on {self.device}: {reason}; expected a model that "
             f"sentence-transformers loads and runs here; {remedy} or a smaller --batch-tokens"
         )
+
+
+def open_encoder(options: EncoderOptions) -> Encoder:
+    """Find the model (alias, folder or hub id) and put the cache around it."""
+    name = DEFAULT_ENCODER if options.encoder is None else options.encoder
+    folder = find_model(name, offline=options.offline, settings=options.settings)
+    device = choose_device(options.device)
+    where = default_folder() if options.cache_dir is None else Path(options.cache_dir)
+    encoder = SentenceTransformerEncoder(
+        folder,
+        device,
+        options.batch_tokens,
+        options.device_map,
+        options.backend,
+        where if options.cache else None,
+    )
+    if not options.cache:
+        return encoder
+    path = cache_path(where, encoder.spec)
+    return CachedEncoder(encoder, EmbeddingCache(path, encoder.spec))

@@ -18,15 +18,15 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
+from reffree.arrays import Floats
+from reffree.encoders.loaders import LOADING_ERRORS
 from reffree.encoders.models import DEFAULT_ENCODER, ModelFolder, find_model
-from reffree.encoders.sentence_transformer import LOADING_ERRORS
 from reffree.errors import EncoderError, InputError, Place, counted, shorten
 from reffree.folders import user_path
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-Floats = NDArray[np.float64]
 
 INPUT_EMBEDDINGS = (
     *("word_embeddings.weight", "embed_tokens.weight", "tok_embeddings.weight", "wte.weight"),

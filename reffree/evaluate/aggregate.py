@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.encoders.embed import Embeddings
 from reffree.evaluate.blocks import BlockScores, Settings
 from reffree.evaluate.columns import GoldBased, mean_loss
@@ -21,8 +21,6 @@ from reffree.evaluate.table import CorpusScore, DocumentScores, NullTest, ScoreT
 from reffree.evaluate.weights import filled_weights
 from reffree.scoring.metrics import Metric
 from reffree.statistics.resampling import DocumentBootstrap
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(slots=True)

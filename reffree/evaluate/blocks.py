@@ -15,10 +15,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.corpus import Corpus
 from reffree.encoders.base import Encoder
-from reffree.encoders.device import choose_device
-from reffree.encoders.embed import Embeddings, distinct_texts, embed
+from reffree.encoders.embed import Embeddings, encode_corpus
 from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.columns import Average, GoldBased, ReferenceFree
 from reffree.evaluate.corpus_counts import Survey
@@ -34,7 +34,6 @@ from reffree.scoring.posterior import PosteriorFacts
 from reffree.segmentation import Segmentation
 
 T = TypeVar("T")
-Floats = NDArray[np.float64]
 
 BLOCK_UNITS = 8192
 """Units scored together. Their vectors are in memory, so this bounds it for any corpus."""
@@ -123,13 +122,7 @@ def block_vectors(
     block: Corpus, encoder: Encoder, options: EncoderOptions, progress: Progress = no_progress
 ) -> Embeddings:
     """Encode every distinct text of a block."""
-    device = str(choose_device(options.device))
-    if options.device_map is not None:
-        device = f"spread from {device}"
-    texts = distinct_texts(block, options.context)
-    with progress("Encoding", len(texts)) as advance:
-        made = embed(block, encoder, device, texts, advance, options.context)
-    return replace(made, spec=replace(made.spec, dropped=options.dropped))
+    return encode_corpus(block, encoder, options, progress)
 
 
 def score_block(

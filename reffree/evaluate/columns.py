@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.evaluate.null import NullTests
 from reffree.evaluate.table import CorpusScore, NullTest, PartScore
 from reffree.evaluate.weights import corpus_mean, values_and_weights
@@ -20,7 +21,6 @@ from reffree.segmentation import Segmentation
 from reffree.statistics.resampling import MIN_DOCUMENTS, DocumentBootstrap
 
 Average = Literal["macro", "micro"]
-Floats = NDArray[np.float64]
 
 TOO_FEW = f"fewer than {MIN_DOCUMENTS} documents with a score"
 

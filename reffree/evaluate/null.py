@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.evaluate.table import NullTest
 from reffree.evaluate.weights import (
     average_weight,
@@ -30,8 +31,6 @@ from reffree.scoring.metrics import Metric, spelling
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
 from reffree.statistics.exact_sums import ExactSums
-
-Floats = NDArray[np.float64]
 
 HYPOTHESES_AT_ONCE = 200_000
 TIE = 1e-9

@@ -20,11 +20,9 @@ from reffree.encoders.base import Encoder, EncoderSpec
 from reffree.encoders.cache import CachedEncoder
 from reffree.encoders.cache.rows import Row
 from reffree.encoders.embed import unit_texts
-from reffree.encoders.left_out import choose_units
-from reffree.encoders.open import open_encoder
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.ray_actors import Actors
-from reffree.encoders.ray_embed import (
+from reffree.encoders.ray_actors import (
+    Actors,
     CacheReader,
     RemotelyCached,
     TextWork,
@@ -32,6 +30,8 @@ from reffree.encoders.ray_embed import (
     same_encoder,
     write,
 )
+from reffree.encoders.sentence_transformer import open_encoder
+from reffree.encoders.unit_filter import filter_units
 from reffree.evaluate.aggregate import Gathered
 from reffree.evaluate.blocks import BlockScores, Settings, block_vectors, cut, score_block
 from reffree.evaluate.columns import Average
@@ -90,7 +90,7 @@ def score_streamed(
     options = EncoderOptions(**encoding)
     if options.dropped != "none":
         assert isinstance(source, Corpus), "units can be left out only of a corpus in memory"
-        source = choose_units(source, options).corpus
+        source = filter_units(source, options).corpus
     needs_vectors = bool(
         choose_metrics(metrics, Survey(), seed=seed, offline=options.offline).reference_free
     )

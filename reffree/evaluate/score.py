@@ -6,11 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Unpack
 
+from reffree.bounds import check_limit
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Embeddings, distinct_texts
-from reffree.encoders.open import open_encoder
+from reffree.encoders.embed import (
+    Embeddings,
+    Vectors,
+    corpus_vectors,
+    distinct_texts,
+    units_taking_part,
+)
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.sentence_transformer import open_encoder
 from reffree.errors import InputError, OptionError
 from reffree.evaluate.aggregate import Gathered
 from reffree.evaluate.blocks import BlockScores, Settings, block_vectors, cut, score_block
@@ -19,7 +25,6 @@ from reffree.evaluate.corpus_counts import Survey
 from reffree.evaluate.gold import no_gold
 from reffree.evaluate.metric_set import Chosen, choose_metrics
 from reffree.evaluate.table import DocumentScores, ScoreTable
-from reffree.limits import check_limit
 from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
 

@@ -5,26 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.corpus import Corpus
 from reffree.encoders.device import choose_device, scoring_device
-from reffree.encoders.embed import Embeddings
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
 from reffree.encoders.options import EncoderOptions
-from reffree.encoders.vectors import Vectors, corpus_vectors
 from reffree.evaluate.columns import Average, Column, GoldBased, ReferenceFree
 from reffree.evaluate.gold import score_against_gold
 from reffree.evaluate.metric_set import Chosen
 from reffree.evaluate.readings import readings
 from reffree.evaluate.reference_free import ReferenceFreeTask
-from reffree.evaluate.table import Direction
 from reffree.evaluate.weights import filled_weights
 from reffree.progress import Progress
 from reffree.scoring.engine import Unsegmented
 from reffree.segmentation import Segmentation
-from reffree.statistics.scores import MeanOverDocuments, MetricScores, PooledOverDocuments
-
-Floats = NDArray[np.float64]
+from reffree.statistics.losses import MeanOverDocuments, PooledOverDocuments, SystemLosses, as_loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +38,7 @@ class Scored:
         """Names of the systems, gold included where every document has it."""
         return list(self.corpus.hypotheses)
 
-    def losses(self, metric: str) -> MetricScores:
+    def losses(self, metric: str) -> SystemLosses:
         """One metric of all systems as losses, lower is better, ready to be resampled."""
         column = self.columns[metric]
         if isinstance(column, GoldBased):
@@ -109,7 +105,7 @@ def _free_losses(column: ReferenceFree) -> MeanOverDocuments:
     return MeanOverDocuments(values, None if is_plain else weights)
 
 
-def _gold_losses(column: GoldBased) -> MetricScores:
+def _gold_losses(column: GoldBased) -> SystemLosses:
     """Means of documents' losses, or the loss of all counts together."""
     direction = column.metric.direction
     values = as_loss(column.values.T, direction)
@@ -120,8 +116,3 @@ def _gold_losses(column: GoldBased) -> MetricScores:
         return as_loss(column.metric.value(counts), direction)
 
     return PooledOverDocuments(values, column.counts, loss, column.has_gold)
-
-
-def as_loss(values: Floats, direction: Direction) -> Floats:
-    """Turn values so that lower is better; those best at 1 into their distance from it."""
-    return {"lower": values, "higher": -values, "toward_1": np.abs(values - 1)}[direction]

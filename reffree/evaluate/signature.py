@@ -67,10 +67,10 @@ class Signature:
         corpus: Corpus | Survey,
         embedded: Embeddings | None,
         *,
-        unsegmented: str,
-        average: str,
         seed: int,
-        null: int,
+        unsegmented: str = "neutral",
+        average: str = "macro",
+        null: int = 0,
         dropped: str = "none",
     ) -> Signature:
         """Collect everything that went into a table of scores."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from reffree.errors import InputError, ReffreeError
 
@@ -16,19 +16,13 @@ if TYPE_CHECKING:
     from reffree.scoring.attribution import Addition as Addition
     from reffree.scoring.attribution import BoundaryEffect as BoundaryEffect
     from reffree.scoring.attribution import Explanation as Explanation
+    from reffree.statistics.losses import Direction
 
 DECIMALS = 10
 """Rounding of results: far below any meaning, far above what batching can change."""
 
 POSTERIOR = ("spread", "information", "chance_information", "assumed_segments")
 """What comes with expected errors, in this order in every output."""
-
-Direction = Literal["lower", "higher", "toward_1"]
-
-
-def badness(value: float, direction: Direction) -> float:
-    """Order values, best first."""
-    return {"lower": value, "higher": -value, "toward_1": abs(value - 1)}[direction]
 
 
 def rounded(value: float | None) -> float | None:
@@ -232,9 +226,11 @@ class ScoreTable:
         None where there is nothing to compare: one system, or systems scored on different
         documents.
         """
+        from reffree.statistics.losses import as_loss  # NumPy, which --help does without
+
         direction = self.systems[0].metrics[metric].direction
         values = {
-            row.system: badness(value, direction)
+            row.system: as_loss(value, direction)
             for row in self.systems
             if (value := rounded(row.metrics[metric].value)) is not None
         }

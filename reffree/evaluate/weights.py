@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
+from reffree.arrays import Floats
 from reffree.scoring.engine import RawScores
-
-Floats = NDArray[np.float64]
 
 
 def values_and_weights(scores: RawScores, s: int) -> tuple[Floats, Floats]:

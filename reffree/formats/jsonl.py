@@ -14,10 +14,9 @@ from dataclasses import replace
 from typing import Any, cast
 
 from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, Place, shorten
+from reffree.errors import InputError, Place, shorten, visible_json
 from reffree.formats.source import Source
 from reffree.formats.strict_json import as_object, field, listed, nearest
-from reffree.visible import visible_json
 
 GOLDS = "golds"
 KEYS = ("id", "units", "gold", "systems", "speakers", "meta", GOLDS)

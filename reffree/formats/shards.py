@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reffree.corpus import Corpus, Document
+from reffree.corpus import Corpus, Document, refuse_repeat
 from reffree.errors import InputError, Place
 from reffree.formats import jsonl, parquet
 from reffree.formats.readers import detect
@@ -64,15 +64,7 @@ class Shards:
             found = 0
             for document, span in _documents(source):
                 found += 1
-                if document.id in first:
-                    earlier = replace(first[document.id], document=None)
-                    raise InputError(
-                        f"the id a second time, first at {earlier}",
-                        expected="every document once",
-                        remedy="rename or remove one of the two",
-                        place=document.place,
-                    )
-                first[document.id] = document.place
+                refuse_repeat(document, first)
                 yield document, span
             if not found:
                 raise InputError(
@@ -86,7 +78,7 @@ class Shards:
 
 def read_spans(spans: Sequence[Span]) -> Corpus:
     """Read documents again that were checked before."""
-    return Corpus(tuple(document for span in spans for document in _span_documents(span)))
+    return Corpus.of_checked(document for span in spans for document in _span_documents(span))
 
 
 def joined(spans: Sequence[Span]) -> tuple[Span, ...]:

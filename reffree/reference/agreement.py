@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reffree.arrays import Floats, Integers
 from reffree.errors import InputError, Place
 from reffree.masses import mass_matrix
 from reffree.reference.boundary_edits import BoundarySimilarity
 from reffree.reference.metric import count_pairs
-from reffree.reference.pairs import Floats, Pairs
+from reffree.reference.pairs import Pairs
 from reffree.segmentation import Segmentation
-
-Integers = NDArray[np.int64]
 
 Annotations = Mapping[str, Mapping[str, Segmentation]]
 """Segmentations by document, then by annotator."""

@@ -9,12 +9,14 @@ from operator import itemgetter
 from statistics import fmean
 from typing import ClassVar
 
+from reffree.arrays import Floats
 from reffree.errors import InputError
 from reffree.masses import Masses
 from reffree.reference.alignment_kernel import count_edges
-from reffree.reference.metric import Direction, ratio
-from reffree.reference.pairs import Floats, Pairs, is_single
+from reffree.reference.metric import ratio
+from reffree.reference.pairs import Pairs, is_single
 from reffree.segmentation import Segmentation
+from reffree.statistics.losses import Direction
 
 Measure = Callable[[range, range], float]
 """Of two segments, each the range of its units; source first, then target."""

@@ -11,10 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from reffree.arrays import Floats, Integers
 from reffree.bounds import check_number, check_whole
-from reffree.reference.edits_kernel import Edits, Integers, cheapest_edits
-from reffree.reference.metric import Direction, ratio
-from reffree.reference.pairs import Floats, Pairs
+from reffree.reference.edits_kernel import Edits, cheapest_edits
+from reffree.reference.metric import ratio
+from reffree.reference.pairs import Pairs
+from reffree.statistics.losses import Direction
 
 
 @dataclass(frozen=True, slots=True)

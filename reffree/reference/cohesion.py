@@ -10,9 +10,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.errors import InputError, shorten
 from reffree.reference import cohesion_kernel
-from reffree.reference.pairs import Floats
 
 THRESHOLD = 0.7
 """Least cosine of two words that counts as cohesion (§3.3, step 2)."""

@@ -19,13 +19,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reffree.arrays import Floats, Integers
 from reffree.compiling import njit
 from reffree.parallel import THREADED, available_threads, over_rows
-from reffree.reference.pairs import Floats, Pairs
-
-Integers = NDArray[np.int64]
+from reffree.reference.pairs import Pairs
 
 
 class Edits(NamedTuple):

@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
+from reffree.arrays import Floats
 from reffree.bounds import check_whole
 from reffree.masses import Masses
 from reffree.reference.matching import matched_boundaries
-from reffree.reference.metric import Direction, ratio
-from reffree.reference.pairs import Floats, Pairs
+from reffree.reference.metric import ratio
+from reffree.reference.pairs import Pairs
+from reffree.statistics.losses import Direction
 
 
 def n_boundaries(masses: Masses) -> NDArray[np.int64]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reffree.arrays import Integers
 from reffree.compiling import njit
 from reffree.reference.pairs import Pairs
-
-Integers = NDArray[np.int64]
 
 
 def matched_boundaries(pairs: Pairs, w: int) -> Integers:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import Field
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from reffree.reference.pairs import Floats, Given, Pairs, is_single
+from reffree.arrays import Floats
+from reffree.reference.pairs import Given, Pairs, is_single
+from reffree.statistics.losses import Direction
 
 Result = float | None | Floats
 """Of one pair a number, None where undefined; of several an array, NaN where undefined."""
-
-Direction = Literal["lower", "higher", "toward_1"]
 
 
 class GoldMetric(Protocol):

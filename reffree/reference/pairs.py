@@ -16,8 +16,6 @@ from reffree.errors import InputError
 from reffree.masses import Hypotheses, Masses, mass_matrix, masses_from_gaps
 from reffree.segmentation import Segmentation
 
-Floats = NDArray[np.float64]
-
 Given = Segmentation | Sequence[int] | Sequence[Segmentation | Sequence[int]] | NDArray[Any]
 """One segmentation (masses), several, a matrix of masses, or a boolean matrix of gaps."""
 

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.errors import InputError, counted
 from reffree.reference import cohesion_kernel, sed_kernel
 from reffree.reference.cohesion import (
@@ -18,9 +19,10 @@ from reffree.reference.cohesion import (
     WordVectors,
     read_words,
 )
-from reffree.reference.metric import Direction, ratio
-from reffree.reference.pairs import Floats, Pairs
+from reffree.reference.metric import ratio
+from reffree.reference.pairs import Pairs
 from reffree.segmentation import Segmentation
+from reffree.statistics.losses import Direction
 
 Kind = Literal["match", "transposition", "split", "merge"]
 

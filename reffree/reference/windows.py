@@ -12,11 +12,13 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.bounds import check_number, check_whole
 from reffree.errors import OptionError
-from reffree.reference.metric import Direction, ratio
-from reffree.reference.pairs import Floats, Pairs
+from reffree.reference.metric import ratio
+from reffree.reference.pairs import Pairs
 from reffree.reference.windows_kernel import WindowSums, parted_windows, window_sums
+from reffree.statistics.losses import Direction
 
 Padding = Literal["plain", "exact", "segeval"]
 

@@ -13,13 +13,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reffree.arrays import Integers
 from reffree.compiling import njit
 from reffree.parallel import THREADED, available_threads, over_rows
 from reffree.reference.pairs import Pairs
-
-Integers = NDArray[np.int64]
 
 
 class WindowSums(NamedTuple):

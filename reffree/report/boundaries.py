@@ -11,12 +11,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
-from reffree.errors import counted
+from reffree.errors import counted, visible
 from reffree.evaluate.table import rounded
 from reffree.report.grid import Cell, Grid, json_text, to_csv
 from reffree.report.terminal import console, render_terminal
 from reffree.studies.boundary_posterior import BoundaryMap, DocumentBoundaries
-from reffree.visible import visible
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -9,13 +9,12 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from reffree.corpus import GOLD
-from reffree.errors import counted
+from reffree.errors import counted, visible
 from reffree.report.boundaries import document_grid, facts_of, shown_probability, summary_grid
 from reffree.report.grid import Grid
 from reffree.report.page import policy_of, static_text
 from reffree.report.page_texts import MAX_CHARACTERS, MAX_UNITS
 from reffree.studies.boundary_posterior import BoundaryMap, DocumentBoundaries
-from reffree.visible import visible
 
 MAX_CELLS = 200_000
 """Of units and systems, over all documents."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from reffree.errors import visible
 from reffree.evaluate.table import DocumentScores, ScoreTable, rounded
 from reffree.report.grid import Cell, Grid
 from reffree.report.terminal import console
-from reffree.visible import visible
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reffree.visible import visible, visible_json
+from reffree.errors import visible, visible_json
 
 LATEX_SPECIAL = {
     "\\": r"\textbackslash{}",

@@ -6,10 +6,10 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
+from reffree.errors import visible_json
 from reffree.report.grid import Cell, Grid, latex_page, markdown_page, to_csv
 from reffree.report.score import OutputFormat
 from reffree.report.terminal import render_terminal
-from reffree.visible import visible_json
 
 if TYPE_CHECKING:
     from reffree.studies.result import Field, StudyResult, Table, Value

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from reffree.errors import visible
 from reffree.report.grid import Cell, Grid
-from reffree.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

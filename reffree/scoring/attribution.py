@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.masses import MadeMasses, Masses
 from reffree.scoring.engine import Unsegmented, score_documents
 from reffree.scoring.evidence import Reading
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from reffree.scoring.inputs import Array
 
 MAX_SHIFT = 3
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from reffree.arrays import Floats, Integers
 from reffree.errors import InputError, Place, counted
 from reffree.masses import Masses, distinct_rows
 from reffree.parallel import over_rows
@@ -27,9 +27,6 @@ from reffree.scoring.sweep import fitting_groups, sweep_tables
 from reffree.scoring.tables import Band, Tables, band_of, build_tables, table_bytes
 from reffree.scoring.vectors import Vectors
 from reffree.scoring.workspace import give_back
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 SMALL = 1 << 24
 """Bytes of tables that are made without asking how much memory there is."""

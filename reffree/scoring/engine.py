@@ -46,7 +46,6 @@ from reffree.scoring.search import COMPILED_DEVICES
 if TYPE_CHECKING:
     from reffree.scoring.inputs import Array
 
-Floats = NDArray[np.float64]
 Unsegmented = Literal["neutral", "skip", "worst"]
 Progress = Callable[[int], None]
 

@@ -43,11 +43,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from reffree.arrays import Floats, Integers
 from reffree.scoring.posterior_kernel import dot_products, squared_sums
 from reffree.words import Lexicon
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MOST_STEPS = 1024
 """Documents of more units are read in steps of several, so that time and memory stay bounded."""

@@ -29,6 +29,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.errors import InputError
 from reffree.masses import Masses
 from reffree.reference.boundary_edits import BoundarySimilarity
@@ -40,8 +41,6 @@ from reffree.scoring.evidence import Reading
 from reffree.scoring.posterior import Posterior, PosteriorFacts
 from reffree.scoring.result import OF_DOCUMENTS, Orientation
 from reffree.seeds import rng_for
-
-Floats = NDArray[np.float64]
 
 EVIDENCE = ("all", "embedding", "words")
 """Named sources; ``scorer:FOLDER`` is another."""

@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats, Integers
 from reffree.masses import Masses, masses_from_gaps
 from reffree.scoring.evidence import (
     Coherence,
@@ -47,9 +48,6 @@ from reffree.scoring.posterior_kernel import (
     segment_sums,
     weight_for,
 )
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 NODES = (-1.8, -1.2, -0.6, 0.0, 0.6, 1.2, 1.8)
 """Standard deviations from the assumed number of segments at which it is considered."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-Direction = Literal["lower", "higher", "toward_1"]
+from reffree.statistics.losses import Direction
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from reffree.arrays import Floats
 from reffree.bounds import check_whole
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
@@ -41,7 +42,6 @@ from reffree.scoring.search import search_document, search_gains
 if TYPE_CHECKING:
     from reffree.scoring.vectors import Vectors
 
-Floats = NDArray[np.float64]
 
 NOTHING_TO_BUY = 1e-9
 """``G_search - G_random`` up to this fraction of ``W0`` is rounding."""

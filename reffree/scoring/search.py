@@ -40,13 +40,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from reffree.arrays import Floats
 from reffree.parallel import together
 from reffree.scoring.pairs import rounding_of, squared_distances
 
 if TYPE_CHECKING:
     from reffree.scoring.vectors import Vectors
 
-Floats = NDArray[np.float64]
 
 WHOLE = 512
 """Documents up to this many units are searched exactly whatever the number of boundaries."""

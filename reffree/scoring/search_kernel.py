@@ -10,13 +10,10 @@ number of boundaries: operations on neighbouring numbers, which processors do se
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reffree.arrays import Floats, Integers
 from reffree.compiling import njit
 from reffree.parallel import over_rows
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def largest_gains_of(squared: Floats, orders: Integers, k_max: int, threads: int) -> Floats:

@@ -14,8 +14,8 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reffree.arrays import Integers
 from reffree.masses import Masses
 from reffree.parallel import together
 from reffree.scoring import sweep_kernel as kernel
@@ -23,8 +23,6 @@ from reffree.scoring.pairs_kernel import TILE
 from reffree.scoring.tables import Tables, band_of, places
 from reffree.scoring.vectors import Vectors
 from reffree.scoring.workspace import take
-
-Integers = NDArray[np.int64]
 
 STRIPE = 2048
 """Units whose pairs with a tile are held at a time; `TILE` divides."""

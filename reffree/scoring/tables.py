@@ -19,17 +19,14 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reffree.arrays import Floats, Integers
 from reffree.masses import Masses
 from reffree.parallel import available_threads, together
 from reffree.scoring import tables_kernel as kernel
 from reffree.scoring.pairs_kernel import measure_pairs
 from reffree.scoring.vectors import Vectors
 from reffree.scoring.workspace import take
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 THREADED = 1 << 15
 """Entries of a table from which threads are worth starting."""

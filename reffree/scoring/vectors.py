@@ -10,12 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from reffree.arrays import Floats
 from reffree.scoring.dots_kernel import LANES
 from reffree.scoring.pairs import rounding_of
 from reffree.scoring.pairs_kernel import take_vectors
 from reffree.scoring.workspace import give_back, take
-
-Floats = NDArray[np.float64]
 
 SHORT = 2.0**-100
 """Vectors all shorter than this, or one longer than its inverse: squares may vanish or overflow."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 from threading import Lock
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from reffree.arrays import Floats
 
 KEPT = 2
 """Arrays kept at most: one document's vectors and tables."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.bounds import check_number, check_whole
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
@@ -21,8 +21,6 @@ from reffree.segmenters.words import (
     wanted_boundaries,
 )
 from reffree.words import Language, Terms
-
-Floats = NDArray[np.float64]
 
 GRADIENT_MASK = np.array([1.0, 2.0, 4.0, 8.0, 4.0, 2.0, 1.0])
 

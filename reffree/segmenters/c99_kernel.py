@@ -7,13 +7,9 @@ every segment, the units ``a … b - 1``, at ``b(b - 1)/2 + a`` of one flat arra
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reffree.arrays import Floats, Integers
 from reffree.compiling import njit
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
 
 TIED = 1e-12
 """Densities that differ by less, relatively, are equal but for rounding."""

@@ -19,17 +19,12 @@ import numpy as np
 import ruptures
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.bounds import check_whole
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
-from reffree.segmenters.embedded import (
-    Floats,
-    boundaries_wanted,
-    check_wanted,
-    to_scale,
-    vectors_of,
-)
+from reffree.segmenters.embedded import boundaries_wanted, check_wanted, to_scale, vectors_of
 
 Kernel = Literal["linear", "cosine", "rbf"]
 

@@ -17,17 +17,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reffree.arrays import Floats
 from reffree.bounds import check_number, check_whole
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
-from reffree.segmenters.embedded import (
-    Floats,
-    boundaries_wanted,
-    check_wanted,
-    to_scale,
-    vectors_of,
-)
+from reffree.segmenters.embedded import boundaries_wanted, check_wanted, to_scale, vectors_of
 from reffree.selection import MIN_GAP, select_above, select_share, select_top
 
 ROUNDING = 1e-9

@@ -8,11 +8,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reffree.arrays import Floats
 from reffree.bounds import check_whole
 from reffree.errors import InputError
 from reffree.segmenters.base import Inputs
 
-Floats = NDArray[np.float64]
 Wanted = Literal["gold"] | int | None
 
 

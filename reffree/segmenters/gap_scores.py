@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.errors import OptionError
 from reffree.naming import spelling_of
 from reffree.segmentation import Segmentation
@@ -22,8 +22,6 @@ from reffree.segmenters.scorer.method import Scorer
 from reffree.segmenters.scorer.method import boundary_scores as scorer_scores
 from reffree.segmenters.texttiling import TextTiling
 from reffree.selection import select_above
-
-Floats = NDArray[np.float64]
 
 CHANCE = "random"
 """Uniform scores: where a curve must lie that knows nothing of the text."""

@@ -16,6 +16,7 @@ import psutil
 import torch
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.errors import InputError
 from reffree.masses import Masses, masses_from_gaps
 from reffree.scoring.arp import Arp
@@ -32,7 +33,6 @@ from reffree.segmenters.base import Inputs
 from reffree.segmenters.embedded import boundaries_wanted, check_wanted, vectors_of
 from reffree.segmenters.optimum import TIE, highest_proximity, least_squares
 
-Floats = NDArray[np.float64]
 Gaps = NDArray[np.bool_]
 
 TABLE_BYTES = 64

@@ -8,6 +8,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.errors import InputError, Place, counted
 from reffree.masses import masses_from_gaps
 from reffree.scoring.arp import Arp
@@ -17,8 +18,6 @@ from reffree.scoring.inputs import check_embeddings
 from reffree.scoring.metrics import Metric, spelling
 from reffree.scoring.tables import Band, build_tables, table_bytes
 from reffree.segmenters.optimum_kernel import best_sums, best_sums_of, least_costs, proximities
-
-Floats = NDArray[np.float64]
 
 TIE = 1e-9
 """Scores that differ by less, relative to the larger of them and 1, are equal."""

@@ -10,9 +10,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.compiling import njit
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
 
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Unpack
 
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Embeddings
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
 from reffree.errors import InputError
 from reffree.naming import spelling_of
 from reffree.progress import Progress, no_progress

@@ -10,10 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats, Integers
 from reffree.compiling import njit
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Gaps = NDArray[np.int64] | NDArray[np.int32]
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.bounds import check_whole
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
@@ -22,8 +22,6 @@ from reffree.segmenters.words import (
 )
 from reffree.selection import MIN_GAP, select_above, select_top
 from reffree.words import Language, Terms
-
-Floats = NDArray[np.float64]
 
 Measure = Literal["units", "words"]
 Cutoff = Literal["conservative", "liberal"]

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reffree.arrays import Floats, Integers
 from reffree.compiling import njit
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

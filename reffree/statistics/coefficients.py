@@ -7,7 +7,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from reffree.arrays import Floats
+
 Coefficient = Literal["pearson", "spearman", "kendall"]
 
 COEFFICIENTS: tuple[Coefficient, ...] = get_args(Coefficient)

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.seeds import rng_for
 from reffree.statistics.coefficients import MIN_SYSTEMS, Coefficient, correlation
 from reffree.statistics.estimate import (
@@ -25,6 +26,7 @@ from reffree.statistics.intervals import (
     centred,
     symmetric,
 )
+from reffree.statistics.losses import Counts, SystemLosses
 from reffree.statistics.pairwise import (
     AnyFloats,
     NormalP,
@@ -33,7 +35,6 @@ from reffree.statistics.pairwise import (
     soft_pairwise_accuracy,
 )
 from reffree.statistics.resampling import MIN_DOCUMENTS, percentiles
-from reffree.statistics.scores import Counts, Floats, MetricScores
 
 CorpusMeasure = Literal["pearson", "spearman", "kendall", "spa"]
 Kept = NDArray[np.bool_]
@@ -43,7 +44,7 @@ Names = tuple[str, ...]
 class CorpusLevel:
     """System scores of metrics, over the corpus and over its resamples."""
 
-    def __init__(self, metrics: Mapping[str, MetricScores], counts: Counts, seed: int) -> None:
+    def __init__(self, metrics: Mapping[str, SystemLosses], counts: Counts, seed: int) -> None:
         """Score the corpus; resamples are scored when they are asked for."""
         self._metrics = metrics
         self._counts = counts

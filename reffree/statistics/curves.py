@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reffree.arrays import Floats
 from reffree.errors import InputError
 from reffree.statistics.coefficients import MIN_SYSTEMS, correlation
 from reffree.statistics.resampling import CONFIDENCE, percentiles
-from reffree.statistics.scores import Floats
 
 
 @dataclass(frozen=True, slots=True)

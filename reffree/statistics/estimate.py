@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from reffree.arrays import Floats
 from reffree.evaluate.table import rounded
 from reffree.statistics.intervals import Interval
 from reffree.statistics.resampling import MIN_DOCUMENTS
-from reffree.statistics.scores import Floats
 
 TOO_FEW_DOCUMENTS = f"fewer than {MIN_DOCUMENTS} documents"
 TOO_MANY_UNDEFINED = "undefined in more than 5 % of the resamples"

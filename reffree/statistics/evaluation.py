@@ -13,6 +13,7 @@ from reffree.statistics.coefficients import COEFFICIENTS, Coefficient, correlati
 from reffree.statistics.corpus_level import CorpusLevel, CorpusMeasure
 from reffree.statistics.estimate import Estimate
 from reffree.statistics.intervals import resampled_documents
+from reffree.statistics.losses import SystemLosses
 from reffree.statistics.permutation import (
     PERMUTATIONS,
     SWAPS,
@@ -21,7 +22,6 @@ from reffree.statistics.permutation import (
     permutation_test,
 )
 from reffree.statistics.resampling import RESAMPLES
-from reffree.statistics.scores import MetricScores
 from reffree.statistics.williams import WilliamsTest, williams
 from reffree.statistics.within import DocumentMeasure, within_documents
 
@@ -38,7 +38,7 @@ class MetaEvaluation:
     are the resampling unit and all metrics share the resamples. The same metrics and seed give the
     same results, in whatever order they are asked for.
 
-    >>> from reffree.statistics.scores import MeanOverDocuments
+    >>> from reffree.statistics.losses import MeanOverDocuments
     >>> rng = np.random.default_rng(0)
     >>> quality = rng.normal(size=(12, 1))
     >>> losses = {name: quality + rng.normal(size=(12, 80)) for name in ("arp_pair", "pk")}
@@ -49,7 +49,7 @@ class MetaEvaluation:
     """
 
     def __init__(
-        self, metrics: Mapping[str, MetricScores], *, seed: int, resamples: int = RESAMPLES
+        self, metrics: Mapping[str, SystemLosses], *, seed: int, resamples: int = RESAMPLES
     ) -> None:
         """Draw the resamples.
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from reffree.arrays import Floats
 
 WIDTH = 24
 """Bits of a number that one array holds: sums of half a billion of them are exact."""

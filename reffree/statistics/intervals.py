@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.statistics.resampling import CONFIDENCE, RESAMPLES, percentiles
-from reffree.statistics.scores import Floats
 
 MAX_UNDEFINED = 1 - CONFIDENCE
 """Beyond this share of undefined resamples an interval would hang on what they left out."""

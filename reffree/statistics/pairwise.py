@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from reffree.statistics.scores import Floats
+from reffree.arrays import Floats
 from reffree.statistics.significance import EXACT_DOCUMENTS, SWAPS, TIE
 
 AnyFloats = NDArray[np.float32] | NDArray[np.float64]

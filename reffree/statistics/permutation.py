@@ -8,8 +8,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.statistics.coefficients import Coefficient, correlation
-from reffree.statistics.scores import Floats
 from reffree.statistics.significance import TIE
 
 Swap = Literal["systems", "both"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from reffree.arrays import Floats
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95

@@ -10,9 +10,9 @@ from itertools import chain, count
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.statistics.resampling import CONFIDENCE, MIN_DOCUMENTS, RESAMPLES
 
-Floats = NDArray[np.float64]
 Index = NDArray[np.bool_] | slice
 
 SWAPS = 10_000

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from reffree.arrays import Floats
 from reffree.statistics.coefficients import MIN_SYSTEMS, Coefficient, correlation
 from reffree.statistics.estimate import (
     TOO_FEW_DOCUMENTS,
@@ -17,8 +18,8 @@ from reffree.statistics.estimate import (
     without_interval,
 )
 from reffree.statistics.intervals import percentile
+from reffree.statistics.losses import Counts, SystemLosses
 from reffree.statistics.resampling import MIN_DOCUMENTS
-from reffree.statistics.scores import Counts, Floats, MetricScores
 
 DocumentMeasure = Literal["pearson", "spearman", "kendall", "acc_eq"]
 
@@ -136,7 +137,7 @@ def _mean_over(counts: Counts, values: Floats) -> Floats:
 
 
 def within_documents(
-    metrics: Sequence[MetricScores], measure: DocumentMeasure, counts: Counts
+    metrics: Sequence[SystemLosses], measure: DocumentMeasure, counts: Counts
 ) -> Estimate:
     """Agreement of the first metric, or of the first less that of the second, with the last."""
     values = np.stack([metric.values for metric in metrics])

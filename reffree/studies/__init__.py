@@ -2,14 +2,20 @@
 
 >>> from reffree.studies import correlate
 >>> correlate({"mine": corpus}).table("pools")  # doctest: +SKIP
+
+A study's module is imported when it is first named: command lines start without torch.
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from reffree.errors import UnknownNameError
+
 if TYPE_CHECKING:
+    from reffree.studies.annotators import agreement
     from reffree.studies.boundary_posterior import boundaries
     from reffree.studies.comparison import compare
     from reffree.studies.correlation.correlate import correlate
@@ -17,9 +23,11 @@ if TYPE_CHECKING:
     from reffree.studies.diagnosis.diagnose import diagnose
     from reffree.studies.encoder_choice.encoders import compare_encoders
     from reffree.studies.granularity_curves.granularity import granularity
+    from reffree.studies.result import StudyResult
     from reffree.studies.strength_curves.perturb import perturb
 
 __all__ = [
+    "agreement",
     "boundaries",
     "compare",
     "compare_encoders",
@@ -31,19 +39,50 @@ __all__ = [
 ]
 
 _HOMES = {
+    "correlate": "correlation.correlate",
+    "perturb": "strength_curves.perturb",
+    "compare_encoders": "encoder_choice.encoders",
+    "density": "density_curves.density",
+    "granularity": "granularity_curves.granularity",
+    "diagnose": "diagnosis.diagnose",
+    "agreement": "annotators",
     "boundaries": "boundary_posterior",
     "compare": "comparison",
-    "compare_encoders": "encoder_choice.encoders",
-    "correlate": "correlation.correlate",
-    "density": "density_curves.density",
-    "diagnose": "diagnosis.diagnose",
-    "granularity": "granularity_curves.granularity",
-    "perturb": "strength_curves.perturb",
 }
+"""Module of every function."""
+
+STUDIES = ("correlate", "perturb", "encoders", "density", "granularity", "diagnose")
+"""Studies of several corpora, which a file of `reffree run` may have, by their commands."""
+
+_CORRELATION = (
+    *("independent", "cohesion", "pools", "levels", "beyond_sentinels", "aggregate"),
+    *("correlations", "scores", "documents"),
+)
+TABLES = {
+    "correlate": _CORRELATION,
+    "encoders": ("encoders", "agreement", "cross", *_CORRELATION),
+}
+"""Every table that the result of a study may have, of those from which one can be chosen."""
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  (a function)
-    """Import a study when it is first named: command lines start without torch."""
+    """Import the module of a function."""
     if name not in _HOMES:
         raise AttributeError(f"module 'reffree.studies' has no attribute {name!r}")
     return getattr(importlib.import_module(f"reffree.studies.{_HOMES[name]}"), name)
+
+
+def find_study(name: str) -> Callable[..., StudyResult]:
+    """Return the function of one of the `STUDIES`: from corpora by name, and keywords."""
+    if name not in STUDIES:
+        raise UnknownNameError("study", name, STUDIES)
+    function: Callable[..., StudyResult] = __getattr__(
+        "compare_encoders" if name == "encoders" else name
+    )
+    return function
+
+
+def check_table(study: str, name: str | None) -> None:
+    """Refuse the name of a table that the study never has, before it runs."""
+    if name is not None and name not in TABLES[study]:
+        raise UnknownNameError("table", name, TABLES[study])

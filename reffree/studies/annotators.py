@@ -9,7 +9,8 @@ from typing import Any
 from reffree.corpus import Corpus
 from reffree.errors import InputError, counted
 from reffree.evaluate.table import rounded
-from reffree.reference.agreement import Agreement, agreement
+from reffree.reference.agreement import Agreement
+from reffree.reference.agreement import agreement as agreement_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class CorpusAgreement:
         return {"signature": self.signature, **result, "notes": list(self.notes)}
 
 
-def corpus_agreement(corpus: Corpus, *, systems: bool = False, n_t: int = 2) -> CorpusAgreement:
+def agreement(corpus: Corpus, *, systems: bool = False, n_t: int = 2) -> CorpusAgreement:
     """Measure how far annotators agree beyond chance (`reffree.reference.agreement`).
 
     Args:
@@ -50,7 +51,7 @@ def corpus_agreement(corpus: Corpus, *, systems: bool = False, n_t: int = 2) -> 
             remedy="add them, or take the systems as annotators with --systems",
             place=corpus.documents[0].place,
         )
-    found = agreement(annotations, n_t=n_t)
+    found = agreement_of(annotations, n_t=n_t)
     notes = list(corpus.notes)
     if found.n_left_out:
         left_out = counted(found.n_left_out, "document")

@@ -13,9 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reffree.corpus import GOLD, Corpus, Document
-from reffree.encoders.embed import Embeddings, distinct_texts
+from reffree.encoders.embed import (
+    Embeddings,
+    Vectors,
+    corpus_vectors,
+    distinct_texts,
+    units_taking_part,
+)
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
 from reffree.errors import InputError, OptionError, UnknownNameError, counted, shorten
 from reffree.evaluate.corpus_counts import Survey
 from reffree.evaluate.metric_set import Chosen
@@ -31,8 +36,6 @@ from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.embedded import vectors_of
 from reffree.segmenters.scorer.description import read_description
-
-Floats = NDArray[np.float64]
 
 METRIC = ExpectedPk.name
 UNRELATED = ("unsegmented", "aggregation", "interval", "seed")

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from reffree.arrays import Floats
 from reffree.corpus import Corpus
+from reffree.encoders.embed import Vectors
 from reffree.encoders.options import Encoding
-from reffree.encoders.vectors import Vectors
 from reffree.errors import InputError
 from reffree.evaluate.score import score
-from reffree.evaluate.table import CorpusScore, Direction, ScoreTable, badness, rounded
+from reffree.evaluate.table import CorpusScore, ScoreTable, rounded
 from reffree.evaluate.weights import filled_weights
 from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
-from reffree.statistics.significance import SWAPS, Floats, PairedTest, holm, letters, paired_tests
+from reffree.statistics.losses import Direction, as_loss
+from reffree.statistics.significance import SWAPS, PairedTest, holm, letters, paired_tests
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -253,7 +255,7 @@ def _compare_metric(
         pairs.append(Pair(a, b, test.difference, test.ci, test.p, p_holm, test.documents, better))
     values = {system: rounded(score.value) for system, score in scores.items()}
     scored = {
-        system: badness(value, direction) for system, value in values.items() if value is not None
+        system: as_loss(value, direction) for system, value in values.items() if value is not None
     }
     ranking = sorted(scored, key=scored.__getitem__)
     groups = letters(ranking, [(pair.a, pair.b) for pair in pairs if pair.better is not None])

@@ -19,14 +19,15 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from reffree.bounds import Seed
-from reffree.encoders.options import EncoderOptions, Encoding
+from reffree.encoders.options import Encoding
 from reffree.errors import InputError, Place, ReffreeError, shorten
 from reffree.evaluate.metric_set import check_metrics
 from reffree.formats import corpus_names
 from reffree.formats.source import Source
 from reffree.segmenters.gap_scores import parse_scored_method
-from reffree.studies.registry import HOMES, find_study
+from reffree.studies import STUDIES, find_study
 from reffree.studies.strength_curves.perturbation_grid import parse_strengths
+from reffree.studies.study import StudyKeywords, StudySettings
 
 PER_RUN = ("embeddings", "memory", "progress", "short_signature")
 """Keywords that a file cannot hold: they belong to the machine or to the caller."""
@@ -126,16 +127,17 @@ def load_config(path: Path | str, corpora: Mapping[str, str] | None = None) -> C
 
 
 def settings_model(study: str) -> type[BaseModel]:
-    """Return the fields of a study: its function's keywords and those of its encoder."""
+    """Return the fields of a study: its function's own keywords, and those of every study."""
     function = find_study(study)
     hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is parameter.KEYWORD_ONLY and name not in PER_RUN:
             fields[name] = (hints[name], parameter.default)
-    defaults = EncoderOptions()
-    for name, hint in get_type_hints(Encoding, include_extras=True).items():
-        fields.setdefault(name, (hint, getattr(defaults, name)))
+    defaults = StudySettings()
+    for name, hint in get_type_hints(StudyKeywords, include_extras=True).items():
+        if name not in PER_RUN:
+            fields.setdefault(name, (hint, getattr(defaults, name)))
     return create_model(study, __config__=STRICT, **fields)
 
 
@@ -143,12 +145,12 @@ def _step(i: int, data: Mapping[str, Any], shared: Mapping[str, Any], place: Pla
     where = f"studies.{i}"
     own = dict(data)
     study = own.pop("study", None)
-    if not isinstance(study, str) or study not in HOMES:
-        near = difflib.get_close_matches(str(study), HOMES, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"write study: {next(iter(HOMES))}"
+    if not isinstance(study, str) or study not in STUDIES:
+        near = difflib.get_close_matches(str(study), STUDIES, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"write study: {STUDIES[0]}"
         raise ConfigError(
             f"{where}.study: {'nothing' if study is None else _shown(study)}",
-            expected=" or ".join(HOMES),
+            expected=" or ".join(STUDIES),
             remedy=hint,
             place=place,
         )

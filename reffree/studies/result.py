@@ -43,6 +43,24 @@ class Field:
     best: Literal["low", "high"] | None = None  # which values of the column to point out
 
 
+def columns(kind: Kind, /, *names: str, **labels: str) -> tuple[Field, ...]:
+    """Columns of one kind: those named alone are labelled by their names, and come first.
+
+    >>> [(each.name, each.label) for each in columns("text", "corpus", kind="perturbation")]
+    [('corpus', 'corpus'), ('kind', 'perturbation')]
+    """
+    own = [Field(name, name, kind) for name in names]
+    return (*own, *(Field(name, label, kind) for name, label in labels.items()))
+
+
+def estimate(
+    name: str, label: str, kind: Kind = "number", *, ci: str | None = None, ci_label: str = "95 %"
+) -> tuple[Field, Field]:
+    """Return a column and that of its interval, which is called ``ci``, else ``<name>_ci``."""
+    interval = f"{name}_ci" if ci is None else ci
+    return Field(name, label, kind, interval), Field(interval, ci_label, "interval")
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows of plain values; undefined is None.

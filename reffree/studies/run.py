@@ -18,8 +18,8 @@ from reffree.errors import InputError
 from reffree.formats import load
 from reffree.formats.source import Source
 from reffree.progress import Progress, no_progress
+from reffree.studies import find_study
 from reffree.studies.config import Config, Step
-from reffree.studies.registry import find_study
 from reffree.studies.result import StudyResult, load_result
 
 PACKAGED = "demo"

@@ -11,7 +11,7 @@ import numpy as np
 
 from reffree.corpus import Corpus
 from reffree.seeds import rng_for
-from reffree.statistics.scores import MeanOverDocuments, MetricScores
+from reffree.statistics.losses import MeanOverDocuments, SystemLosses
 
 SENTINELS = {
     "n_segments": "number of segments of a document; reads no text",
@@ -20,7 +20,7 @@ SENTINELS = {
 }
 
 
-def sentinel_scores(corpus: Corpus, seed: int) -> dict[str, MetricScores]:
+def sentinel_scores(corpus: Corpus, seed: int) -> dict[str, SystemLosses]:
     """All sentinels over the systems and documents of a corpus, as if lower were better."""
     systems = corpus.hypotheses
     counts = np.array([[len(s) for s in each] for each in systems.values()], dtype=np.float64)

@@ -36,7 +36,7 @@ from reffree.chunkers.sentences import sentences
 from reffree.chunkers.snap import SnapReport, snap
 from reffree.chunkers.spans import locate, spans_of, trimmed
 from reffree.cli.chunkers import command
-from reffree.encoders.base import Encoded, EncoderSpec
+from reffree.encoders.base import EncodedTexts, EncoderSpec
 from reffree.errors import InputError, OptionError, Place, UnknownNameError
 from reffree.formats import load
 from reffree.naming import settings_of, spelling_of
@@ -259,10 +259,16 @@ def test_spans_may_be_numpy_integers():
 
 
 def snap_obvious(chunks, units):
-    """Distances by looking at every sentence for every chunk."""
+    """Segments and distances by looking at every sentence for every chunk."""
+    starts = [start for start, _ in units]
+    nearest = {
+        min(range(len(starts)), key=lambda i: (abs(starts[i] - start), i))
+        for start, _ in chunks[1:]
+    }
+    segmentation = Segmentation.from_boundaries(sorted(nearest - {0}), len(units))
     distances = [min(abs(start - a) for a, _ in units) for start, _ in chunks[1:]]
     outside = sum(all(end <= a or b <= start for start, end in chunks) for a, b in units)
-    return distances, outside
+    return segmentation, distances, outside
 
 
 @st.composite
@@ -282,8 +288,8 @@ def chunks_and_units(draw):
 def test_snapping_follows_the_definition(case):
     chunks, units = case
     segmentation, report = snap(chunks, units)
-    distances, outside = snap_obvious(chunks, units)
-    assert segmentation == Segmentation.from_character_spans(chunks, units)
+    wanted, distances, outside = snap_obvious(chunks, units)
+    assert segmentation == wanted
     assert report == SnapReport(
         chunks=len(chunks),
         segments=len(segmentation),
@@ -295,6 +301,32 @@ def test_snapping_follows_the_definition(case):
     )
     assert 0 <= report.share_moved <= 1
     assert report.merged >= 0
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=6).map(Segmentation), st.data())
+def test_the_spans_of_segments_snap_to_them(segmentation, data):
+    n = segmentation.n_units
+    lengths = data.draw(st.lists(st.integers(1, 20), min_size=n, max_size=n))
+    edges = [sum(lengths[:i]) for i in range(n + 1)]
+    chunks = list(pairwise([edges[b] for b in (0, *segmentation.boundaries, n)]))
+    assert snap(chunks, list(pairwise(edges)))[0] == segmentation
+
+
+@pytest.mark.parametrize(
+    ("chunks", "masses"),
+    [
+        ([(0, 4), (4, 5), (5, 19), (19, 30)], (2, 1)),  # two inside one sentence merge
+        ([(10, 20), (20, 30)], (2, 1)),  # what is before the first chunk belongs to it
+        ([(20, 30)], (3,)),
+        ([(0, 14), (14, 30)], (1, 2)),
+        ([(0, 15), (15, 30)], (1, 2)),
+        ([(0, 16), (16, 30)], (2, 1)),
+        ([(0, 5), (5, 30)], (3,)),
+        ([(0, 6), (6, 30)], (1, 2)),
+    ],
+)
+def test_chunks_start_at_the_nearest_sentence(chunks, masses):
+    assert snap(chunks, [(0, 10), (10, 20), (20, 30)])[0].masses == masses
 
 
 def test_the_earlier_of_two_equally_near_sentences():
@@ -708,7 +740,7 @@ def test_chunkers_are_scored_like_systems(files):
     saved = load(files / "c.jsonl")
     assert saved[0].systems["own_cutter:cut"].masses == (4, 3, 3)
     assert saved[1].units == saved[0].units
-    from reffree.encoders.precomputed import from_file
+    from reffree.encoders.embed import from_file
     from reffree.evaluate.score import score
 
     again = score(saved, embeddings=from_file(saved, files / "v.npz"), null=20).to_dict()
@@ -774,14 +806,16 @@ class CountingEncoder:
     def stream(self, texts):
         assert len(set(texts)) == len(texts)
         for position in reversed(range(len(texts))):
-            yield Encoded([position], embed([texts[position]]), [1])
+            yield EncodedTexts([position], embed([texts[position]]), [1])
 
 
 def test_semantic_chunks_take_the_encoder_that_scores(files, monkeypatch):
     opened = []
-    monkeypatch.setattr("reffree.encoders.open.find_model", lambda name, **how: name)
     monkeypatch.setattr(
-        "reffree.encoders.open.SentenceTransformerEncoder",
+        "reffree.encoders.sentence_transformer.find_model", lambda name, **how: name
+    )
+    monkeypatch.setattr(
+        "reffree.encoders.sentence_transformer.SentenceTransformerEncoder",
         lambda *arguments: opened.append(arguments) or CountingEncoder(),
     )
     (files / "long.txt").write_text(PROSE * 5)

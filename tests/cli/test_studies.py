@@ -10,13 +10,13 @@ import pytest
 from reffree.cli import cli
 from reffree.cli.inputs import FileOptions
 from reffree.encoders.options import Encoding
-from reffree.studies.registry import HOMES, find_study
+from reffree.studies import STUDIES, find_study
 
 NOT_OF_THE_STUDY = {*FileOptions.__annotations__, *Encoding.__annotations__}
 OF_ONE_USE = {"is_study", "perturbations"}  # of reffree perturb
 
 
-@pytest.mark.parametrize("name", HOMES)
+@pytest.mark.parametrize("name", STUDIES)
 def test_options_have_names_and_defaults_of_keywords(name):
     keywords = inspect.signature(find_study(name)).parameters
     command = cli.get_command(click.Context(cli), name)

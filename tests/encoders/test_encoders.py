@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import socket
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -15,17 +16,18 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.corpus import Corpus, Document
+from reffree.encoders.aliases import PACKAGED, check_files, packaged_folder
 from reffree.encoders.batching import plan_batches
 from reffree.encoders.device import choose_device, scoring_device
-from reffree.encoders.embed import embed
+from reffree.encoders.embed import encode_corpus, from_arrays, from_file
 from reffree.encoders.models import find_model
-from reffree.encoders.packages import PACKAGED, check_files, packaged_folder
-from reffree.encoders.precomputed import from_arrays, from_file
+from reffree.encoders.options import EncoderOptions
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
 from reffree.errors import EncoderError, InputError, UnknownNameError
 from tests.checkpoints import WORDS, save_checkpoint
 
 CPU = torch.device("cpu")
+ON_CPU = EncoderOptions(device="cpu")
 SENTENCES = [
     "The budget is two thousand over.",
     "Bees dance to show where the flowers are.",
@@ -258,7 +260,7 @@ def test_exactly_the_maximum_length_is_not_truncated(tmp_path):
     texts = [" ".join(["bees"] * 30), " ".join(["bees"] * 31)]
     document = Document.build("a", texts, gold=[1, 1])
     encoder = SentenceTransformerEncoder(find_model(str(folder)), CPU)
-    assert embed(Corpus((document,)), encoder, "cpu").n_truncated == 1
+    assert encode_corpus(Corpus((document,)), encoder, ON_CPU).n_truncated == 1
 
 
 @pytest.mark.parametrize("name", ["", "  ", "/no/such/folder", "./nothing", "x" * 5000])
@@ -357,7 +359,9 @@ def test_distinct_texts_are_encoded_once_and_truncation_is_counted(tmp_path):
     model = find_model(str(save_checkpoint("roberta", tmp_path / "m")))
     encoder = Counting(SentenceTransformerEncoder(model, CPU))
     done = []
-    embedded = embed(corpus(), encoder, "cpu", progress=done.append)
+    embedded = encode_corpus(
+        corpus(), encoder, ON_CPU, lambda stage, total: nullcontext(done.append)
+    )
     assert sorted(encoder.texts) == ["a lens " * 20, "honey", "the bees"]
     assert [len(x) for x in embedded.vectors] == [3, 2]
     assert_array_equal(embedded.vectors[0][0], embedded.vectors[0][1])

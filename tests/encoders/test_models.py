@@ -16,14 +16,12 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
+from reffree.encoders.aliases import ALIASES, PACKAGED, is_installed, packaged_folder
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.cache import cache_path
 from reffree.encoders.models import find_model
-from reffree.encoders.open import open_encoder
 from reffree.encoders.options import CHOICES, EncoderOptions, ModelSettings
-from reffree.encoders.packages import PACKAGED, is_installed, packaged_folder
-from reffree.encoders.registry import ALIASES
-from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
+from reffree.encoders.sentence_transformer import SentenceTransformerEncoder, open_encoder
 from reffree.errors import EncoderError, OptionError
 from tests.checkpoints import CONFIGS, ENCODERS, WORDS, save_checkpoint
 

@@ -20,27 +20,31 @@ from torch._dynamo.exc import TorchDynamoException
 from torch._dynamo.utils import counters
 
 import reffree
-from reffree.encoders.backends import running
-from reffree.encoders.backends.choosing import chosen_backend
+from reffree.encoders.aliases import is_installed
+from reffree.encoders.backends import backend
+from reffree.encoders.backends.backend import chosen_backend
 from reffree.encoders.backends.probe import (
     PROBE,
     cosine_deviation,
     rounded_up,
     vector_deviation,
 )
-from reffree.encoders.base import Encoded
-from reffree.encoders.batching import plan_batches
+from reffree.encoders.base import EncodedTexts
+from reffree.encoders.batching import (
+    ThreadShare,
+    ahead,
+    plan_batches,
+    planned,
+    share_threads,
+    side_by_side,
+)
 from reffree.encoders.cache import EmbeddingCache, cache_files
-from reffree.encoders.cache.graphs import graphs, remove_graphs
+from reffree.encoders.cache.files import graphs, remove_graphs
+from reffree.encoders.device import budget_path, recall, recalled_budget, remember
 from reffree.encoders.models import find_model
-from reffree.encoders.open import open_encoder
 from reffree.encoders.options import EncoderOptions, ModelSettings
-from reffree.encoders.packages import is_installed
-from reffree.encoders.pipeline import ahead, planned
-from reffree.encoders.remembered import budget_path, recall, recalled_budget, remember
-from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
+from reffree.encoders.sentence_transformer import SentenceTransformerEncoder, open_encoder
 from reffree.encoders.tokenising import BagsOfTokens, PreparedByModel, TokenisedOnce, tokeniser_of
-from reffree.encoders.workers import Share, share_threads, side_by_side
 from reffree.errors import CacheError, EncoderError, OptionError
 from reffree.evaluate.signature import Signature
 from tests import checkpoints
@@ -176,7 +180,7 @@ class Lengths:
 def test_windows_lose_no_text_and_fill_batches(lengths, budget, window):
     texts = ["x" * n for n in lengths]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reffree.encoders.pipeline.TOKENISED_AT_ONCE", window)
+        patch.setattr("reffree.encoders.batching.TOKENISED_AT_ONCE", window)
         batches = list(planned(texts, Lengths(), lambda: (budget, None)))
     assert sorted(r.position for b in batches for r in b.reads) == list(range(len(texts)))
     assert all(len(b.reads) == 1 or b.size <= budget for b in batches)
@@ -225,7 +229,7 @@ def test_what_fails_in_the_background_fails_here_in_its_turn():
         next(stream)
 
 
-ALONE = Share(1, 1)
+ALONE = ThreadShare(1, 1)
 
 
 def squared(x):
@@ -234,7 +238,7 @@ def squared(x):
     return x * x, threading.current_thread(), torch.get_num_threads()
 
 
-@pytest.mark.parametrize("share", [ALONE, Share(2, 1), Share(3, 2)])
+@pytest.mark.parametrize("share", [ALONE, ThreadShare(2, 1), ThreadShare(3, 2)])
 def test_work_side_by_side_comes_back_in_order(share):
     here, n_threads, n_before = threading.current_thread(), 3, threading.active_count()
     before = torch.get_num_threads()
@@ -263,7 +267,7 @@ def test_work_side_by_side_comes_back_in_order(share):
 
 def test_work_side_by_side_is_not_done_far_ahead():
     begun = []
-    work = side_by_side(range(100), begun.append, Share(2, 1))
+    work = side_by_side(range(100), begun.append, ThreadShare(2, 1))
     for _ in range(4):
         next(work)[1]()
     work.close()
@@ -274,7 +278,7 @@ def test_work_side_by_side_is_not_done_far_ahead():
 @pytest.mark.parametrize(("total", "share"), [(1, (1, 1)), (2, (2, 1)), (7, (4, 1)), (64, (4, 16))])
 def test_threads_are_shared_out(total, share, monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: total)
-    assert share_threads() == Share(*share)
+    assert share_threads() == ThreadShare(*share)
 
 
 def test_an_interrupt_leaves_what_was_encoded(checkpoint, tmp_path):
@@ -306,7 +310,7 @@ def test_an_interrupt_leaves_what_was_encoded(checkpoint, tmp_path):
 def test_a_stream_left_early_stops_its_thread(checkpoint):
     n_threads = threading.active_count()
     stream = opened(checkpoint("roberta"), batch_tokens=1).stream(TEXTS)
-    assert isinstance(next(stream), Encoded)
+    assert isinstance(next(stream), EncodedTexts)
     stream.close()
     assert threading.active_count() == n_threads
 
@@ -356,7 +360,7 @@ def test_the_budget_that_worked_is_where_the_next_run_starts(checkpoint, tmp_pat
 
 def test_batches_side_by_side_fit_into_memory_too(checkpoint, tmp_path):
     folder, texts = checkpoint("roberta"), TEXTS * 8
-    encoder, first = scarce(folder, tmp_path, batch_tokens=100, share=Share(3, 1))
+    encoder, first = scarce(folder, tmp_path, batch_tokens=100, share=ThreadShare(3, 1))
     assert_allclose(encode(encoder, texts), encode(opened(folder), texts), atol=1e-5)
     assert max(first.sizes) > 40 >= encoder.batch_tokens
 
@@ -479,7 +483,7 @@ def ready_export(exported, monkeypatch):
         for path in graph.glob("model.onnx*"):
             shutil.copy(path, folder)
 
-    monkeypatch.setattr(running, "write_graph", copy)
+    monkeypatch.setattr(backend, "write_graph", copy)
 
 
 @needs_onnx
@@ -501,7 +505,7 @@ def test_an_exact_backend_gives_the_same_vectors_from_a_kept_graph(checkpoint, e
 
 def test_the_name_of_an_exact_backend_needs_no_model(checkpoint, tmp_path):
     spec = opened(checkpoint("mpnet")).spec
-    label = running.Accelerated("onnx", spec, tmp_path, never_loaded).label
+    label = backend.Accelerated("onnx", spec, tmp_path, never_loaded).label
     assert label == "transformers-encoder+onnx"
     assert not list(tmp_path.iterdir())
 
@@ -518,10 +522,10 @@ def test_a_backend_that_deviates_on_the_corpus_is_refused(checkpoint, exported):
 @needs_onnx
 def test_a_graph_that_deviates_is_not_kept(checkpoint, ready_export, tmp_path, monkeypatch):
     def off(folder):
-        run = running.load_onnx(folder)
+        run = backend.load_onnx(folder)
         return lambda given: run(given) + np.float32(0.01)
 
-    monkeypatch.setitem(running.LOADERS, "onnx", off)
+    monkeypatch.setitem(backend.LOADERS, "onnx", off)
     with pytest.raises(EncoderError, match="on 64 texts; expected at most 1e-05"):
         encode(opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx"), TEXTS)
     assert not list((tmp_path / "graphs").iterdir())
@@ -574,7 +578,7 @@ def test_a_graph_that_another_process_made_meanwhile_stays(
         for path in graph.glob("model.onnx*"):
             shutil.copy(path, folder)
 
-    monkeypatch.setattr(running, "write_graph", copy)
+    monkeypatch.setattr(backend, "write_graph", copy)
     encoder = opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx")
     assert_allclose(encode(encoder, TEXTS), encode(opened(checkpoint("mpnet")), TEXTS), atol=1e-5)
     assert list((tmp_path / "graphs").iterdir()) == [theirs]
@@ -594,7 +598,7 @@ def test_what_the_runtime_refuses_gets_a_sentence(checkpoint, tmp_path, monkeypa
     def writes_junk(model, example, folder):
         (folder / "model.onnx").write_text("junk")
 
-    monkeypatch.setattr(running, "write_graph", writes_junk)
+    monkeypatch.setattr(backend, "write_graph", writes_junk)
     with pytest.raises(
         EncoderError, match=r"backend onnx cannot run it \(.*PROTOBUF.*\); expected"
     ):
@@ -606,7 +610,7 @@ def test_what_cannot_be_exported_gets_a_sentence(checkpoint, tmp_path, monkeypat
     def fails(model, example, folder):
         raise torch.onnx.OnnxExporterError("no decomposition\nlong trace")
 
-    monkeypatch.setattr(running, "write_graph", fails)
+    monkeypatch.setattr(backend, "write_graph", fails)
     with pytest.raises(EncoderError, match=r"cannot run it \(no decomposition\); expected"):
         encode(opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx"), TEXTS)
     assert not list((tmp_path / "graphs").iterdir())
@@ -625,12 +629,12 @@ def test_an_approximate_backend_carries_its_deviation(checkpoint, ready_export, 
     moved = cosine_deviation(encode(encoder, list(PROBE)), plain)
     assert 0 < moved <= float(shown) + 0.01
     # The next run knows it without the model.
-    again = running.Accelerated("onnx-int8", encoder.folder.spec, tmp_path, never_loaded)
+    again = backend.Accelerated("onnx-int8", encoder.folder.spec, tmp_path, never_loaded)
     assert again.label == named
     for content in ("{}", "{", json.dumps(measured | {"cosine_deviation": float("inf")})):
         (graph / "measured.json").write_text(content)
         with pytest.raises(CacheError, match="found no measurement"):
-            _ = running.Accelerated("onnx-int8", encoder.folder.spec, tmp_path, never_loaded).label
+            _ = backend.Accelerated("onnx-int8", encoder.folder.spec, tmp_path, never_loaded).label
 
 
 @needs_openvino
@@ -642,7 +646,8 @@ def test_openvino_in_full_precision(checkpoint, ready_export):
 
 
 def test_the_fastest_is_remembered(checkpoint, tmp_path, monkeypatch):
-    monkeypatch.setattr("reffree.encoders.backends.choosing.missing_packages", lambda name: ["x"])
+    missing = lambda name: list(backend.PACKAGES.get(name, ()))  # noqa: E731
+    monkeypatch.setattr(backend, "missing_packages", missing)
     encoder = opened(checkpoint("roberta"), kept=tmp_path, backend="auto")
     assert encoder.spec.backend == "transformers-encoder"
     (path,) = (tmp_path / "graphs").iterdir()
@@ -662,7 +667,7 @@ def test_the_fastest_is_an_exact_one_and_in_the_signature(checkpoint, ready_expo
     fastest = json.loads(file.read_text())
     assert fastest["seconds"].keys() == exact
     assert fastest["backend"] == min(exact, key=lambda name: fastest["seconds"][name])
-    assert label == running.Accelerated(fastest["backend"], encoder.folder.spec, None, None).label
+    assert label == backend.Accelerated(fastest["backend"], encoder.folder.spec, None, None).label
     # What is remembered is what is taken, without the model and without trying again.
     for name in sorted(exact):
         remember(file, {"backend": name})

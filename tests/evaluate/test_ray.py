@@ -19,11 +19,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 import reffree
-from reffree.encoders import ray_embed
+from reffree.encoders import ray_actors as actors_module
 from reffree.encoders.cache import EmbeddingCache
-from reffree.encoders.open import open_encoder
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.ray_actors import Actors, ray_actors
+from reffree.encoders.sentence_transformer import open_encoder
 from reffree.errors import EncoderError, InputError, OptionError, ReffreeError
 from reffree.evaluate import blocks, distributed
 from reffree.evaluate.ray import score_streamed
@@ -162,7 +162,7 @@ def test_what_the_cache_lacks_is_encoded_as_by_one_process(tmp_path, model, monk
 def test_embed_outlives_an_actor_that_is_killed_while_it_encodes(
     tmp_path, model, address, run, monkeypatch
 ):
-    monkeypatch.setattr(ray_embed, "TEXTS_PER_ITEM", 16)
+    monkeypatch.setattr(actors_module, "TEXTS_PER_ITEM", 16)
     documents = tables()
     write_jsonl(tmp_path / "half.jsonl", documents[:4])
     write_jsonl(tmp_path / "c.jsonl", documents)
@@ -171,7 +171,7 @@ def test_embed_outlives_an_actor_that_is_killed_while_it_encodes(
     half = json.loads(run("embed", "half.jsonl", *options, "cache").stdout)
     kill_one(
         monkeypatch,
-        ray_embed.TextWork,
+        actors_module.TextWork,
         lambda work, texts: len(next(work._encoder.stream(texts)).positions),
         tmp_path / "killed",
     )

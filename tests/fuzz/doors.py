@@ -124,7 +124,7 @@ def system(rng: Random, folder: Path) -> None:
 
 def vectors(kind: str, rng: Random, folder: Path) -> None:
     """Read damaged arrays, and score with what is read."""
-    from reffree.encoders.precomputed import from_file
+    from reffree.encoders.embed import from_file
 
     arrays = {
         id: x.astype(rng.choice(("f4", "f8", "f2", "i8", "i1"))) for id, x in _vectors().items()

@@ -47,7 +47,7 @@ TESTS = {
     ),
     "reffree/statistics/": "statistics/statistics studies/comparison evaluate/null",
     "reffree/encoders/cache/": (
-        "encoders/cache/store encoders/cache/transfer encoders/cache/eviction encoders/left_out"
+        "encoders/cache/store encoders/cache/transfer encoders/cache/eviction encoders/unit_filter"
     ),
     "reffree/formats/": (
         "formats/source formats/jsonl formats/labels formats/dialogues formats/choi "

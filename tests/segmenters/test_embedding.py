@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 from reffree.corpus import Corpus, Document
 from reffree.encoders.embed import embed
-from reffree.encoders.open import open_encoder
-from reffree.encoders.options import EncoderOptions
 from reffree.errors import InputError, Place
 from reffree.naming import parse_named, spelling_of
 from reffree.scoring.engine import score_document
@@ -510,7 +508,7 @@ def test_methods_find_an_obvious_change_of_topic(cache_dir):
         *("Let the dough rest overnight.", "Decorate it with whipped cream."),
     ]
     corpus = Corpus((Document.build("d", units, gold=(5, 5)),))
-    encoder = open_encoder(EncoderOptions(device="cpu", offline=True, cache_dir=cache_dir))
-    inputs = Inputs(corpus, 0, embed(corpus, encoder, "cpu").vectors)
+    embeddings = embed(corpus, device="cpu", offline=True, cache_dir=cache_dir)
+    inputs = Inputs(corpus, 0, embeddings.vectors)
     for method in (Depth(k=1), Depth(threshold=1.5), ChangePoint(k=1), ChangePoint(), Optimal(k=1)):
         assert method(inputs)[0].masses == (5, 5), method

@@ -22,8 +22,8 @@ from scipy.special import expit
 from reffree.cli.train_scorer import command
 from reffree.corpus import Corpus, Document
 from reffree.encoders.base import EncoderSpec
+from reffree.encoders.embed import from_arrays
 from reffree.encoders.models import find_model
-from reffree.encoders.precomputed import from_arrays
 from reffree.errors import EncoderError, InputError, OptionError
 from reffree.naming import parse_named, spelling_of
 from reffree.scoring.evidence import Reading
@@ -831,7 +831,7 @@ def train(write_corpus, monkeypatch, tmp_path):
         made.append(options)
         return from_arrays(corpus, VECTORS)
 
-    monkeypatch.setattr("reffree.encoders.vectors.corpus_vectors", vectors)
+    monkeypatch.setattr("reffree.encoders.embed.corpus_vectors", vectors)
 
     def run(*args, corpus=path):
         return CliRunner().invoke(command, [str(corpus), "-o", str(tmp_path / "s"), *args])

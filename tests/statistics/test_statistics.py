@@ -36,10 +36,10 @@ from reffree.statistics.intervals import (
     resampled_documents,
     symmetric,
 )
+from reffree.statistics.losses import MeanOverDocuments, PooledOverDocuments
 from reffree.statistics.multiplicity import benjamini_hochberg
 from reffree.statistics.pairwise import NormalP, permutation_p, sign_flips
 from reffree.statistics.permutation import PermutationTest, permutation_test
-from reffree.statistics.scores import MeanOverDocuments, PooledOverDocuments
 from reffree.statistics.williams import williams
 from reffree.statistics.within import TieCalibratedAccuracy, WithinCorrelation
 from tests.oracles import statistics as oracle

@@ -197,7 +197,7 @@ def test_long_documents_are_read_in_steps():
 
 def odd():
     documents = [
-        Document.build("one", ["Alone."], systems={"s": (1,)}),
+        Document.build("one", ["SingleProcess."], systems={"s": (1,)}),
         Document.build("two", ["A bee.", "A ship."], systems={"s": (1, 1)}),
         Document.build("same", ["Again."] * 12, systems={"s": (6, 6)}),
         Document.build("evil", [EVIL, *WORDS], systems={"s": (1, 6)}),

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from reffree.errors import InputError
+from reffree.studies import STUDIES, find_study
 from reffree.studies.config import load_config, settings_model
-from reffree.studies.registry import HOMES, find_study
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SMALL = {
@@ -40,10 +40,10 @@ def test_shipped_files_are_valid_and_resolve_to_themselves(path, write):
 
 def test_the_smoke_study_has_every_study_that_needs_one_encoder():
     steps = {step.study for step in load_config(CONFIGS / "smoke.yaml").steps}
-    assert steps == set(HOMES) - {"encoders"}
+    assert steps == set(STUDIES) - {"encoders"}
 
 
-@pytest.mark.parametrize("study", HOMES)
+@pytest.mark.parametrize("study", STUDIES)
 def test_fields_are_the_keywords_of_the_function(study):
     fields = settings_model(study).model_fields
     assert {"seed", "metrics", "encoder", "device", "cache_dir"} <= fields.keys()

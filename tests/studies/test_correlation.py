@@ -10,18 +10,15 @@ import pytest
 from scipy import stats
 
 from reffree.corpus import Corpus, Document
-from reffree.encoders.embed import distinct_texts
+from reffree.encoders.embed import corpus_vectors, distinct_texts
 from reffree.encoders.options import EncoderOptions
-from reffree.encoders.vectors import corpus_vectors
 from reffree.errors import InputError, OptionError, UnknownNameError
 from reffree.evaluate.score import score
 from reffree.progress import Timed, no_progress
 from reffree.report.study import render
-from reffree.studies.correlation.correlate import correlate
-from reffree.studies.encoder_choice.encoders import compare_encoders
+from reffree.studies import TABLES, compare_encoders, correlate
 from reffree.studies.encoder_choice.speed import measure_speed
 from reffree.studies.pool import COHESION, LEXICAL, PERTURBED, complete_pool
-from reffree.studies.registry import TABLES
 from reffree.studies.result import StudyResult
 from reffree.studies.sentinels import sentinel_scores
 from tests.checkpoints import save_checkpoint

@@ -307,7 +307,7 @@ def test_few_documents_have_no_intervals():
 
 
 def test_a_trained_scorer_is_swept_by_its_probabilities(tmp_path):
-    from reffree.encoders.precomputed import from_arrays
+    from reffree.encoders.embed import from_arrays
     from reffree.segmenters.scorer.method import boundary_scores as probabilities
     from reffree.segmenters.scorer.settings import Training
     from reffree.segmenters.scorer.train import train_head

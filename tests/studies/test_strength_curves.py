@@ -13,7 +13,7 @@ from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, OptionError, UnknownNameError
 from reffree.perturbation.corpus import perturb_corpus
 from reffree.report.study import render
-from reffree.statistics.scores import MeanOverDocuments
+from reffree.statistics.losses import MeanOverDocuments
 from reffree.studies.result import StudyResult
 from reffree.studies.strength_curves.perturb import perturb
 from reffree.studies.strength_curves.perturbation_grid import build_ladder, parse_strengths

@@ -5,9 +5,7 @@ them. An exact backend is refused where it is more than `TOLERANCE` away from to
 one is only used by its name, and carries how far it moves cosines in the encoder's spec.
 """
 
-from reffree.encoders.backends.choosing import chosen_backend
+from reffree.encoders.backends.backend import Accelerated, Vectors, check_backend, chosen_backend
 from reffree.encoders.backends.probe import TOLERANCE
-from reffree.encoders.backends.requirements import check_backend
-from reffree.encoders.backends.running import Accelerated, Vectors
 
 __all__ = ["TOLERANCE", "Accelerated", "Vectors", "check_backend", "chosen_backend"]

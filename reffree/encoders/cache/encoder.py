@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from reffree.encoders.base import Encoded, Encoder, EncoderSpec
+from reffree.encoders.base import EncodedTexts, Encoder, EncoderSpec
 from reffree.encoders.cache.eviction import environment_limit, keep_within
 from reffree.encoders.cache.store import EmbeddingCache
+from reffree.encoders.cache.transfer import LARGEST_DEVIATION, deviation
 from reffree.errors import CacheError, counted
 
 ROWS_PER_COMMIT = 512
@@ -37,7 +40,7 @@ class CachedEncoder:
         """Return the inner encoder's spec."""
         return self.inner.spec
 
-    def stream(self, texts: Sequence[str]) -> Iterator[Encoded]:
+    def stream(self, texts: Sequence[str]) -> Iterator[EncodedTexts]:
         """Cached vectors first, then the missing ones, saved as they come."""
         missing = set(range(len(texts)))
         for encoded in self.cache.get(texts):
@@ -69,20 +72,20 @@ class CachedEncoder:
             # The vectors are right all the same; only eviction knows less.
             LOGGER.warning("reffree: note: the use of cached rows is not noted: %s", error)
 
-    def _compute(self, texts: list[str], positions: list[int]) -> Iterator[Encoded]:
-        pending: list[Encoded] = []
+    def _compute(self, texts: list[str], positions: list[int]) -> Iterator[EncodedTexts]:
+        pending: list[EncodedTexts] = []
         try:
             for encoded in self.inner.stream(texts):
                 pending.append(encoded)
                 if sum(len(e.positions) for e in pending) >= ROWS_PER_COMMIT:
                     self._save(texts, pending)
                 at = [positions[i] for i in encoded.positions]
-                yield Encoded(at, encoded.vectors, encoded.tokens)
+                yield EncodedTexts(at, encoded.vectors, encoded.tokens)
         finally:
             # Also on Ctrl-C: what has been computed is not lost.
             self._save(texts, pending)
 
-    def _save(self, texts: list[str], pending: list[Encoded]) -> None:
+    def _save(self, texts: list[str], pending: list[EncodedTexts]) -> None:
         if pending and self.cache.is_read_only:
             if not self.n_encoded:
                 LOGGER.warning(
@@ -102,3 +105,47 @@ class CachedEncoder:
             self.n_encoded += len(positions)
             if self.limit is not None:
                 self.n_evicted += keep_within(self.cache, self.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """How far cached vectors lie from those encoded now."""
+
+    compared: int
+    differing: int
+    largest: float  # deviation, of all compared
+    allowed: float  # 1e-5, or twice what batching alone changes
+
+
+def compare_sample(encoder: CachedEncoder, texts: Sequence[str], n: int, seed: int) -> Sample:
+    """Encode ``n`` random texts of those that are cached once more, together and one by one.
+
+    What the two ways differ in is the encoder's rounding (large for float16 and bfloat16); a
+    cached vector may deviate twice as far, and 1e-5 in any case. Fewer are compared if fewer are
+    cached.
+    """
+    absent = set(encoder.missing(texts))
+    present = [text for i, text in enumerate(texts) if i not in absent]
+    rng = np.random.default_rng(seed)
+    chosen = [present[i] for i in rng.permutation(len(present))[:n]]
+    if not chosen:
+        return Sample(compared=0, differing=0, largest=0.0, allowed=LARGEST_DEVIATION)
+    cached, cached_tokens = _collect(encoder, chosen)
+    together, tokens = _collect(encoder.inner, chosen)
+    alone = [_collect(encoder.inner, [text])[0][0] for text in chosen]
+    rounding = max(deviation(a, b) for a, b in zip(alone, together, strict=True))
+    allowed = max(LARGEST_DEVIATION, 2 * rounding)
+    deviations = [deviation(a, b) for a, b in zip(cached, together, strict=True)]
+    wrong = [
+        far > allowed or a != b for far, a, b in zip(deviations, cached_tokens, tokens, strict=True)
+    ]
+    return Sample(len(chosen), sum(wrong), max(deviations), allowed)
+
+
+def _collect(encoder: Encoder, texts: Sequence[str]) -> tuple[list[NDArray[np.float32]], list[int]]:
+    vectors: dict[int, NDArray[np.float32]] = {}
+    tokens: dict[int, int] = {}
+    for encoded in encoder.stream(texts):
+        vectors.update(zip(encoded.positions, encoded.vectors, strict=True))
+        tokens.update(zip(encoded.positions, encoded.tokens, strict=True))
+    return [vectors[i] for i in range(len(texts))], [tokens[i] for i in range(len(texts))]

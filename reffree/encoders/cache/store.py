@@ -3,6 +3,12 @@
 Nothing is read back unless the file belongs to the encoder's fingerprint and the row's checksum
 holds. Many processes may share a file (on a local disk: SQLite's locks do not hold on network file
 systems); a process that is killed loses at most the rows of its last, unfinished `put`.
+
+Which rows were used last is noted for eviction without a write per read. Rows are counted in blocks
+of consecutive insertions, and a block notes the turn it was last used in. A turn is a count, not a
+time: a run takes the next one, for the whole folder, when it adds rows or uses a block that others
+have been used after. So a run that repeats the last one writes nothing, any other run writes one
+number per 256 rows it read, and no clock can go backwards.
 """
 
 from __future__ import annotations
@@ -11,8 +17,8 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -20,11 +26,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.encoders.base import Encoded, EncoderSpec
+from reffree.encoders.base import EncodedTexts, EncoderSpec
+from reffree.encoders.cache.errors import cache_errors, unusable
 from reffree.encoders.cache.files import LOGS, SCHEMA_VERSION
-from reffree.encoders.cache.recency import Recency, block_of, ids_of
 from reffree.encoders.cache.rows import Row, make_rows, text_key
-from reffree.encoders.cache.sentences import rebuild, sentences
 from reffree.errors import CacheError
 
 APPLICATION_ID = 0x52464652
@@ -65,7 +70,7 @@ class EmbeddingCache:
         self.damaged: set[bytes] = set()  # keys of rows met that fail their checksum
         self._damaged_ids: set[int] = set()
         self._used_blocks: set[int] = set()
-        with sentences(path):
+        with cache_errors(path):
             if spec is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
             elif not path.is_file():
@@ -91,14 +96,14 @@ class EmbeddingCache:
         if spec is not None and not self._count("sqlite_schema"):
             self._create(spec)
         if self._db.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
-            raise rebuild(self.path, "a file that reffree did not make")
+            raise unusable(self.path, "a file that reffree did not make")
         if self._db.execute("PRAGMA user_version").fetchone() != (SCHEMA_VERSION,):
-            raise rebuild(self.path, "a cache of another version of reffree")
+            raise unusable(self.path, "a cache of another version of reffree")
         for table in ("v", "use"):
             self._db.execute(f"SELECT * FROM {table} LIMIT 0")
         self._read_meta()
         if spec is not None and self.fingerprint != spec.fingerprint:
-            raise rebuild(
+            raise unusable(
                 self.path, f"vectors of another encoder, {self.meta['spec'].get('name')!r}"
             )
 
@@ -110,7 +115,7 @@ class EmbeddingCache:
             if not isinstance(self.meta["spec"], dict) or len(self.fingerprint) != 32:
                 raise ValueError("no encoder's spec")
         except (ValueError, TypeError, KeyError) as error:
-            raise rebuild(self.path, f"a damaged file ({error})") from error
+            raise unusable(self.path, f"a damaged file ({error})") from error
 
     def _create(self, spec: EncoderSpec) -> None:
         """Lay out an empty file, unless another process has just done so."""
@@ -164,17 +169,17 @@ class EmbeddingCache:
         if found is None:
             return None
         if not (isinstance(found[0], str) and found[0].isdecimal()):
-            raise rebuild(self.path, f"a damaged file (a dimension of {found[0]!r})")
+            raise unusable(self.path, f"a damaged file (a dimension of {found[0]!r})")
         return int(found[0])
 
-    def get(self, texts: Sequence[str]) -> Iterator[Encoded]:
+    def get(self, texts: Sequence[str]) -> Iterator[EncodedTexts]:
         """Yield the vectors of those texts that are here; damaged rows are not."""
         for start in range(0, len(texts), KEYS_PER_QUERY):
             part = texts[start : start + KEYS_PER_QUERY]
             keys = {text_key(text): start + i for i, text in enumerate(part)}
             found = self.find(list(keys))
             if found:
-                yield Encoded(
+                yield EncodedTexts(
                     [keys[row.key] for row in found],
                     np.stack([row.vector for row in found]),
                     [row.tokens for row in found],
@@ -182,7 +187,7 @@ class EmbeddingCache:
 
     def find(self, keys: Sequence[bytes]) -> list[Row]:
         """Return the intact rows of some keys (at most 500), in no order."""
-        with sentences(self.path):
+        with cache_errors(self.path):
             dimension = self.dimension
             marks = ",".join("?" * len(keys))
             query = f"SELECT id, {COLUMNS} FROM v WHERE k IN ({marks})"
@@ -207,7 +212,7 @@ class EmbeddingCache:
         """Add rows in one transaction, in place of damaged ones but never of intact ones."""
         if not rows:
             return
-        with sentences(self.path), self._transaction():
+        with cache_errors(self.path), self._transaction():
             self._check_dimension(len(rows[0].blob) // 4)
             self._drop_damaged()
             before = self._last_id()
@@ -221,7 +226,7 @@ class EmbeddingCache:
     def _check_dimension(self, found: int) -> None:
         self._db.execute("INSERT OR IGNORE INTO meta VALUES ('dimension', ?)", [str(found)])
         if found != self.dimension:
-            raise rebuild(
+            raise unusable(
                 self.path, f"vectors of {self.dimension} numbers where the encoder gives {found}"
             )
 
@@ -240,21 +245,21 @@ class EmbeddingCache:
         """Note what was read since the file was opened, for eviction (see `recency`)."""
         blocks = self._recency.unmarked(self._used_blocks)
         if blocks and not self.is_read_only:
-            with sentences(self.path), self._transaction():
+            with cache_errors(self.path), self._transaction():
                 self._recency.mark(blocks, added=False)
 
     def rows(self) -> Iterator[Row]:
         """Yield every row as it is, ordered by key, with no promise that it is intact."""
-        with sentences(self.path):
+        with cache_errors(self.path):
             for columns in self._db.execute(f"SELECT {COLUMNS} FROM v ORDER BY k"):
                 yield Row(*columns)
 
     def verify(self) -> Iterator[int]:
         """Check the file's structure and every row's checksum; yields rows checked so far."""
-        with sentences(self.path):
+        with cache_errors(self.path):
             state = self._db.execute("PRAGMA quick_check").fetchone()[0]
             if state != "ok":
-                raise rebuild(self.path, f"a damaged file ({state.splitlines()[0]})")
+                raise unusable(self.path, f"a damaged file ({state.splitlines()[0]})")
             dimension, damaged = self.dimension, 0
             rows = self._db.execute(f"SELECT {COLUMNS} FROM v")
             for count, columns in enumerate(rows, start=1):
@@ -269,7 +274,7 @@ class EmbeddingCache:
 
     def info(self) -> CacheInfo:
         """Count what is here."""
-        with sentences(self.path):
+        with cache_errors(self.path):
             parts = [Path(f"{self.path}{log}") for log in LOGS]
             return CacheInfo(
                 path=self.path,
@@ -282,7 +287,7 @@ class EmbeddingCache:
 
     def used_bytes(self) -> int:
         """Return the bytes of the pages in use; the log of the last writes comes on top."""
-        with sentences(self.path):
+        with cache_errors(self.path):
             pages, free, size = (
                 int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
                 for name in ("page_count", "freelist_count", "page_size")
@@ -291,20 +296,20 @@ class EmbeddingCache:
 
     def blocks(self) -> list[tuple[int, int]]:
         """Return the blocks that hold rows as (turn of last use, block)."""
-        with sentences(self.path):
+        with cache_errors(self.path):
             found = self._db.execute("SELECT turn, block FROM use").fetchall()
             return [(turn if isinstance(turn, int) else 0, block) for turn, block in found]
 
     def drop_block(self, block: int) -> int:
         """Delete a block's rows; returns how many there were."""
-        with sentences(self.path), self._transaction():
+        with cache_errors(self.path), self._transaction():
             deleted = self._db.execute("DELETE FROM v WHERE id BETWEEN ? AND ?", ids_of(block))
             self._db.execute("DELETE FROM use WHERE block = ?", [block])
             return deleted.rowcount
 
     def shrink(self) -> None:
         """Give the space of deleted rows back to the disk."""
-        with sentences(self.path):
+        with cache_errors(self.path):
             self._db.executescript("PRAGMA incremental_vacuum")
             self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
@@ -337,3 +342,65 @@ def _read_only_address(path: Path) -> str:
     logs = [Path(f"{path}{log}") for log in LOGS[1:]]
     has_log = any(log.is_file() and log.stat().st_size for log in logs)
     return f"{path.absolute().as_uri()}?mode=ro{'' if has_log else '&immutable=1'}"
+
+
+BLOCK_BITS = 8
+LARGEST_TURN = 1 << 62
+
+
+def block_of(row_id: int) -> int:
+    """Return the block that a row's id belongs to: 256 ids each, from 1 on."""
+    return (row_id - 1) >> BLOCK_BITS
+
+
+def ids_of(block: int) -> tuple[int, int]:
+    """Return a block's first and last id."""
+    return (block << BLOCK_BITS) + 1, (block + 1) << BLOCK_BITS
+
+
+class Recency:
+    """The turn of one open cache file; every method runs inside the caller's transaction."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
+        """Take no turn yet."""
+        self._db = db
+        self._path = path
+        self._turn = -1
+        self._is_own = False
+        self._marked: set[int] = set()
+
+    def unmarked(self, blocks: Iterable[int]) -> set[int]:
+        """Return the blocks that this run has not marked so far."""
+        return set(blocks) - self._marked
+
+    def mark(self, blocks: Iterable[int], *, added: bool) -> None:
+        """Note that blocks were used in this run's turn, or that rows were added to them."""
+        if self._turn < 0 or (added and not self._is_own):
+            newest = newest_turn(self._db, self._path)
+            self._is_own = added or any(self._turn_of(block) != newest for block in blocks)
+            self._turn = newest + self._is_own
+        behind = [(b, self._turn) for b in blocks if self._turn_of(b) != self._turn]
+        self._db.executemany("INSERT OR REPLACE INTO use VALUES (?, ?)", behind)
+        self._marked.update(blocks)
+
+    def _turn_of(self, block: int) -> int | None:
+        row = self._db.execute("SELECT turn FROM use WHERE block = ?", [block]).fetchone()
+        return row[0] if row else None
+
+
+def newest_turn(db: sqlite3.Connection, path: Path) -> int:
+    """Return the last turn any file of the folder has seen; unreadable files have seen none."""
+    turns = [_last_turn(db)]
+    for sibling in path.parent.glob("*.sqlite"):
+        if sibling.name != path.name:
+            try:
+                with closing(sqlite3.connect(sibling, isolation_level=None)) as other:
+                    turns.append(_last_turn(other))
+            except sqlite3.Error:
+                continue  # its own run will say what is wrong with it
+    return max(turns)
+
+
+def _last_turn(db: sqlite3.Connection) -> int:
+    turn = db.execute("SELECT max(turn) FROM use").fetchone()[0]
+    return turn if isinstance(turn, int) and 0 <= turn < LARGEST_TURN else 0

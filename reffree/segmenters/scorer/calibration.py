@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from reffree.arrays import Floats
 from reffree.segmentation import Segmentation
 from reffree.segmenters.scorer.data import Gaps
 from reffree.selection import select_above
-
-Floats = NDArray[np.float64]
 
 TEMPERATURES = (0.1, 10.0)
 """Bounds: logits that separate the held-out boundaries would ask for a temperature of 0."""

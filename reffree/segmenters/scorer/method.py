@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from reffree.arrays import Floats
 from reffree.bounds import check_whole
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
-from reffree.segmenters.embedded import (
-    Floats,
-    boundaries_wanted,
-    check_wanted,
-    vectors_of,
-)
+from reffree.segmenters.embedded import boundaries_wanted, check_wanted, vectors_of
 from reffree.segmenters.scorer.checkpoint import Checkpoint, load_checkpoint
 from reffree.segmenters.scorer.description import read_description
 from reffree.selection import (

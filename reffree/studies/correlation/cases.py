@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Embeddings
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions
-from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
 from reffree.evaluate.columns import Average
 from reffree.evaluate.metric_set import check_metrics, choose_metrics
 from reffree.evaluate.scored import Scored, score_columns
@@ -22,7 +22,7 @@ from reffree.scoring.engine import Unsegmented
 from reffree.scoring.metrics import DEFAULT
 from reffree.statistics.coefficients import MIN_SYSTEMS
 from reffree.statistics.evaluation import MetaEvaluation
-from reffree.statistics.scores import Counts, Floats, MetricScores
+from reffree.statistics.losses import Counts, SystemLosses
 from reffree.studies.pool import Choice, Member, complete_pool
 from reffree.studies.sentinels import sentinel_scores
 
@@ -53,7 +53,7 @@ class Case:
     scored: Scored
     embedded: Embeddings
     members: tuple[Member, ...]
-    losses: dict[str, MetricScores]  # sentinels included
+    losses: dict[str, SystemLosses]  # sentinels included
     free: tuple[str, ...]
     gold: tuple[str, ...]
     sentinels: tuple[str, ...]
@@ -163,7 +163,7 @@ def turned_name(sentinel: str) -> str:
 class OfSystems:
     """A metric's losses of some of the systems, turned where the sign is -1."""
 
-    def __init__(self, scores: MetricScores, rows: NDArray[np.intp], sign: int = 1) -> None:
+    def __init__(self, scores: SystemLosses, rows: NDArray[np.intp], sign: int = 1) -> None:
         """Keep the systems with these numbers."""
         self._scores = scores
         self._rows = rows

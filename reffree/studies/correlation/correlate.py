@@ -13,8 +13,8 @@ from typing import Unpack
 
 from reffree.bounds import Count, Resamples, Seed, within_bounds
 from reffree.corpus import Corpus
+from reffree.encoders.embed import Vectors
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.vectors import Vectors
 from reffree.errors import UnknownNameError
 from reffree.evaluate.columns import Average
 from reffree.progress import Progress, no_progress
@@ -23,8 +23,8 @@ from reffree.statistics.resampling import RESAMPLES
 from reffree.studies.correlation.cases import Settings, both_kinds, make_case
 from reffree.studies.correlation.result import correlation_result
 from reffree.studies.pool import Choice
-from reffree.studies.provenance import check_study
 from reffree.studies.result import StudyResult
+from reffree.studies.study import check_study
 
 
 @within_bounds

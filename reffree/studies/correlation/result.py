@@ -19,9 +19,9 @@ from reffree.studies.correlation.tables import (
     test_table,
     texts_of,
 )
-from reffree.studies.provenance import described, joint_signature, reading_notes
 from reffree.studies.result import StudyResult
 from reffree.studies.sentinels import SENTINELS
+from reffree.studies.study import described, joint_signature, reading_notes
 
 QUESTION = "Do reference-free metrics rank systems as gold-based ones do?"
 ALPHA = 0.05

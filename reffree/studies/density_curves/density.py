@@ -15,9 +15,8 @@ import numpy as np
 
 from reffree.bounds import Positive, Seed, within_bounds
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Embeddings
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
 from reffree.errors import InputError, OptionError
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.scored import score_columns
@@ -52,8 +51,8 @@ from reffree.studies.density_curves.tables import (
     regime_rows,
 )
 from reffree.studies.density_curves.words import answer_of, notes_of, reading_of
-from reffree.studies.provenance import check_study, described, joint_signature, reading_notes
 from reffree.studies.result import StudyResult, Table
+from reffree.studies.study import check_study, described, joint_signature, reading_notes
 
 METHODS = ("depth", "texttiling", CHANCE)
 THRESHOLDS = tuple(round(0.05 * i, 2) for i in range(1, 20))

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from reffree.arrays import Floats
 from reffree.corpus import GOLD, Corpus
 from reffree.evaluate.columns import GoldBased
 from reffree.evaluate.scored import Scored
@@ -15,14 +16,8 @@ from reffree.reference.failure_modes import Thresholds
 from reffree.segmentation import Segmentation
 from reffree.segmenters.gap_scores import GapScores
 from reffree.statistics.intervals import percentile_interval
+from reffree.statistics.losses import Counts, MeanOverDocuments, PooledOverDocuments, SystemLosses
 from reffree.statistics.resampling import MIN_DOCUMENTS
-from reffree.statistics.scores import (
-    Counts,
-    Floats,
-    MeanOverDocuments,
-    MetricScores,
-    PooledOverDocuments,
-)
 
 Kind = Literal["sweep", "own", "matched", "system", "gold"]
 Matching = Literal["many_to_one", "one_to_one"]
@@ -168,7 +163,7 @@ class Measured:
         return None if found is None else list(found)
 
 
-def _own_values(scored: Scored, name: str) -> MetricScores:
+def _own_values(scored: Scored, name: str) -> SystemLosses:
     """Losses of a reference-free metric, values of a gold-based one."""
     column = scored.columns[name]
     if not isinstance(column, GoldBased):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reffree.studies.diagnosis.directions import Floats
+from reffree.arrays import Floats
 
 ALL_ALIKE = 1e-12
 """Variance of unit vectors up to this is rounding."""

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings
-from reffree.encoders.left_out import is_backchannel
+from reffree.encoders.unit_filter import is_backchannel
 from reffree.errors import shorten
 from reffree.progress import Progress
 from reffree.scoring.evidence import Reading
@@ -21,7 +22,7 @@ from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.diagnosis import rules
 from reffree.studies.diagnosis.anisotropy import Shape, shape
 from reffree.studies.diagnosis.damage_test import Noticing
-from reffree.studies.diagnosis.directions import Floats, directions
+from reffree.studies.diagnosis.directions import directions
 from reffree.studies.diagnosis.near_duplicates import exact_twins, near_twins
 from reffree.studies.diagnosis.returns import Returns, semantic_returns
 

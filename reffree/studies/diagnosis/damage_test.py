@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from reffree.arrays import Booleans, Floats
 from reffree.corpus import Corpus
 from reffree.evaluate.weights import corpus_mean, filled_weights
 from reffree.perturbation.corpus import perturb
@@ -32,8 +33,6 @@ from reffree.scoring.sag import Sag
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.studies.diagnosis.directions import Floats
-from reffree.studies.diagnosis.near_duplicates import Bools
 
 STRENGTHS: dict[str, tuple[str, ...]] = {
     "removal": ("0.25", "0.5", "1.0"),
@@ -240,7 +239,7 @@ def _noticing(
     losses: Floats,
     weights: Floats,
     on_rings: Floats,
-    is_changed: Bools,
+    is_changed: Booleans,
     bootstrap: DocumentBootstrap,
 ) -> Noticing:
     """Count; losses are (d, 1 + damages * seeds), those on rings (d, 1 + damages, seeds)."""
@@ -252,7 +251,7 @@ def _noticing(
         _mean(np.where(changed, each, np.nan), 2)
         for each in (rises, risen(on_rings[:, :1], on_rings[:, 1:]))
     )  # (d, damages)
-    was_damaged: Bools = np.any(changed, axis=2)
+    was_damaged: Booleans = np.any(changed, axis=2)
 
     def share(chosen: Sequence[Sequence[int]]) -> Share:
         """Mean over kinds of the mean over a kind's damages."""

@@ -9,9 +9,8 @@ from typing import Any, Unpack
 from reffree.bounds import Repetitions, Seed, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.device import choose_device, scoring_device
-from reffree.encoders.embed import Embeddings
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
 from reffree.errors import OptionError, counted
 from reffree.evaluate.metric_set import Chosen, choose_metrics
 from reffree.evaluate.signature import Signature
@@ -34,8 +33,8 @@ from reffree.studies.diagnosis.damage_test import (
 from reffree.studies.diagnosis.near_duplicates import THRESHOLD
 from reffree.studies.diagnosis.source import Source, check_source, choose_source
 from reffree.studies.diagnosis.tables import READING, diagnosis_tables
-from reffree.studies.provenance import check_study, described, joint_signature, reading_notes
 from reffree.studies.result import StudyResult
+from reffree.studies.study import check_study, described, joint_signature, reading_notes
 
 SEEDS = 5
 """Draws of every damage: enough that its chance weighs less than that of the documents."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reffree.studies.diagnosis.directions import Floats
+from reffree.arrays import Floats
 
 if TYPE_CHECKING:
     import faiss

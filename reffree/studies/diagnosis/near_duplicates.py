@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reffree.studies.diagnosis.directions import Floats
+from reffree.arrays import Booleans, Floats, Integers
 from reffree.studies.diagnosis.flat_index import FLOAT32_ERROR, flat_index
 
 if TYPE_CHECKING:
     import faiss
 
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 THRESHOLD = 0.95
 """Cosine of a near twin. Sentence encoders put the same words with other punctuation or one other
@@ -31,7 +28,7 @@ CHECKED_AT_ONCE = 1 << 19
 """Numbers gathered at a time to check pairs in double precision (4 MiB)."""
 
 
-def exact_twins(units: Sequence[str], segment: Ints) -> Bools:
+def exact_twins(units: Sequence[str], segment: Integers) -> Booleans:
     """Whether each unit's very text occurs in another segment as well."""
     segments: dict[str, set[int]] = {}
     for text, s in zip(units, segment.tolist(), strict=True):
@@ -39,7 +36,7 @@ def exact_twins(units: Sequence[str], segment: Ints) -> Bools:
     return np.array([len(segments[text]) > 1 for text in units])
 
 
-def near_twins(rows: Floats, segment: Ints, threshold: float = THRESHOLD) -> Bools:
+def near_twins(rows: Floats, segment: Integers, threshold: float = THRESHOLD) -> Booleans:
     """Whether each unit has one of cosine ``threshold`` or more in another segment.
 
     Equal vectors are searched once. The search is in single precision; pairs it cannot decide are
@@ -66,7 +63,7 @@ def near_twins(rows: Floats, segment: Ints, threshold: float = THRESHOLD) -> Boo
     return ((lowest < highest) & distinct.any(1))[place]
 
 
-def _distinct(rows: Floats) -> tuple[Floats, Ints]:
+def _distinct(rows: Floats) -> tuple[Floats, Integers]:
     """Equal rows once, and each row's place among them."""
     whole = np.ascontiguousarray(rows).view(np.dtype((np.void, rows[0].nbytes))).ravel()
     _, first, place = np.unique(whole, return_index=True, return_inverse=True)
@@ -75,11 +72,11 @@ def _distinct(rows: Floats) -> tuple[Floats, Ints]:
 
 def _pairs(
     index: faiss.IndexFlatIP, rows: Floats, queries: slice, threshold: float
-) -> tuple[Ints, Ints]:
+) -> tuple[Integers, Integers]:
     """Pairs (row, found) that reach the threshold."""
     asked = rows[queries].astype(np.float32)
     limits, cosines, found = index.range_search(asked, threshold - FLOAT32_ERROR)
-    counts: Ints = np.diff(limits).astype(np.int64)
+    counts: Integers = np.diff(limits).astype(np.int64)
     row = queries.start + np.repeat(np.arange(len(asked)), counts)
     is_twin = cosines >= threshold + FLOAT32_ERROR
     undecided = np.flatnonzero(~is_twin)

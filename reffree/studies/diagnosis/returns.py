@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reffree.studies.diagnosis.directions import Floats, directions
+from reffree.arrays import Booleans, Floats
+from reffree.studies.diagnosis.directions import directions
 from reffree.studies.diagnosis.flat_index import flat_index
-from reffree.studies.diagnosis.near_duplicates import Bools
 
 TIE = 1e-6
 """Margins up to this are ties: what the search's single precision cannot tell apart."""
@@ -38,7 +38,7 @@ class Returns:
     chance: Floats
 
     @property
-    def is_return(self) -> Bools:
+    def is_return(self) -> Booleans:
         """Which of them are returns."""
         return self.margins > TIE
 

@@ -29,8 +29,8 @@ from reffree.studies.correlation.result import correlation_result
 from reffree.studies.encoder_choice.speed import measure_speed
 from reffree.studies.encoder_choice.tables import agreement_table, cross_table, encoder_table
 from reffree.studies.pool import Choice
-from reffree.studies.provenance import check_study
 from reffree.studies.result import StudyResult, Table
+from reffree.studies.study import check_study
 
 QUESTION = "Which encoder's scores agree best with gold, and do encoders agree with one another?"
 

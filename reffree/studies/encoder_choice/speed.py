@@ -11,8 +11,8 @@ import psutil
 import torch
 
 from reffree.encoders.device import choose_device
-from reffree.encoders.open import open_encoder
 from reffree.encoders.options import EncoderOptions
+from reffree.encoders.sentence_transformer import open_encoder
 
 SAMPLE = 256
 """Distinct texts that are encoded for the measurement, drawn at random."""

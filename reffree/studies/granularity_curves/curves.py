@@ -9,13 +9,13 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.corpus import GOLD, Corpus
 from reffree.evaluate.columns import GoldBased
 from reffree.scoring.expected import Expected
 from reffree.scoring.posterior import FEWEST, assumed_segments, most_segments
 from reffree.statistics.resampling import DocumentBootstrap
 
-Floats = NDArray[np.float64]
 Interval = tuple[float, float]
 
 POINTS = 12

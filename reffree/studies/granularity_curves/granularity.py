@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.bounds import Seed, check_number, within_bounds
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Embeddings
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.vectors import Vectors, corpus_vectors, units_taking_part
 from reffree.errors import InputError, OptionError
 from reffree.evaluate.columns import GoldBased
 from reffree.evaluate.gold import score_against_gold
@@ -39,10 +38,8 @@ from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.granularity_curves.curves import FEWEST_UNITS, POINTS, Assumed, Curves
 from reffree.studies.granularity_curves.tables import granularity_tables
 from reffree.studies.granularity_curves.words import answer_of, notes_of, reading_of
-from reffree.studies.provenance import check_study, described, joint_signature, reading_notes
 from reffree.studies.result import StudyResult
-
-Floats = NDArray[np.float64]
+from reffree.studies.study import check_study, described, joint_signature, reading_notes
 
 METRICS = ("expected_pk",)
 

@@ -15,18 +15,16 @@ import numpy as np
 
 from reffree.bounds import Repetitions, Seed, within_bounds
 from reffree.corpus import GOLD, Corpus
+from reffree.encoders.embed import Vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.vectors import Vectors, units_taking_part
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.scored import Scored, score_columns
 from reffree.evaluate.signature import Signature
-from reffree.evaluate.table import Direction
 from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
 from reffree.seeds import rng_for
 from reffree.statistics.intervals import resampled_documents
-from reffree.statistics.scores import MeanOverDocuments, MetricScores
-from reffree.studies.provenance import check_study, described, joint_signature, reading_notes
+from reffree.statistics.losses import Direction, MeanOverDocuments, SystemLosses
 from reffree.studies.result import StudyResult, Table
 from reffree.studies.strength_curves.perturbation_grid import (
     Ladder,
@@ -48,6 +46,7 @@ from reffree.studies.strength_curves.tables import (
     notes_of,
     reading_of,
 )
+from reffree.studies.study import check_study, described, joint_signature, reading_notes
 
 KINDS = ("removal", "transposition")
 """Of the paper's Figures 2 and 3."""
@@ -202,9 +201,9 @@ class _Studied:
                     advance(1)
         return made
 
-    def _metrics(self) -> dict[str, tuple[str, Direction, MetricScores]]:
+    def _metrics(self) -> dict[str, tuple[str, Direction, SystemLosses]]:
         gold_based = self.scored.chosen.gold_based
-        made: dict[str, tuple[str, Direction, MetricScores]] = {}
+        made: dict[str, tuple[str, Direction, SystemLosses]] = {}
         for name in self.scored.chosen.names:
             if name in gold_based:
                 found = ("gold-based", gold_based[name].direction, self.scored.losses(name))

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.seeds import rng_for
 from reffree.statistics.coefficients import correlation
 from reffree.statistics.curves import Band, band, min_max, monotonicity
 from reffree.statistics.intervals import percentile_interval
+from reffree.statistics.losses import Counts, SystemLosses
 from reffree.statistics.resampling import MIN_DOCUMENTS
-from reffree.statistics.scores import Counts, Floats, MetricScores
 from reffree.statistics.significance import holm, paired_tests
 
 ALPHA = 0.05
@@ -40,7 +41,7 @@ class Rising:
 
 
 def rising(
-    scores: MetricScores,
+    scores: SystemLosses,
     at: NDArray[np.intp],
     strengths: Floats,
     counts: Counts,
@@ -99,7 +100,7 @@ def _scaled(raw: Band) -> Band:
 
 def _interval(
     rho: float | None,
-    scores: MetricScores,
+    scores: SystemLosses,
     at: NDArray[np.intp],
     strengths: Floats,
     counts: Counts,
@@ -118,7 +119,7 @@ def _never_falls(curves: Floats) -> NDArray[np.bool_]:
     return ~falls
 
 
-def _first_worse(scores: MetricScores, at: NDArray[np.intp], seed: int) -> tuple[int | None, bool]:
+def _first_worse(scores: SystemLosses, at: NDArray[np.intp], seed: int) -> tuple[int | None, bool]:
     """Return the number of the first strength whose losses exceed the unperturbed ones."""
     losses = mean_defined(scores.contributions[at], 0)  # (k, documents)
     pairs = [(j, 0) for j in range(1, len(losses))]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from reffree.errors import counted, listed
-from reffree.evaluate.table import Direction
 from reffree.scoring.engine import Unsegmented
+from reffree.statistics.losses import Direction
 from reffree.studies.result import Field
 from reffree.studies.strength_curves.perturbation_grid import Ladder, Strength
 from reffree.studies.strength_curves.strength_curve import ALPHA, Rising

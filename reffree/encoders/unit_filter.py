@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reffree.corpus import Corpus, Document
-from reffree.encoders.embed import Embeddings
 from reffree.encoders.options import EncoderOptions
 from reffree.errors import InputError, counted
 from reffree.segmentation import Segmentation
@@ -32,18 +31,13 @@ WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class FilteredCorpus:
     """A corpus of the units that take part, beside the one it comes from."""
 
     corpus: Corpus
     whole: Corpus
     kept: tuple[tuple[bool, ...], ...]  # by document, over the whole corpus's units
     dropped: str  # kinds of units left out, as `EncoderOptions.dropped`
-
-    def vectors(self, given: Embeddings) -> Embeddings:
-        """Return those of the units that take part, of vectors of the whole corpus."""
-        kept = [x[np.array(mask)] for x, mask in zip(given.vectors, self.kept, strict=True)]
-        return replace(given, vectors=kept, spec=replace(given.spec, dropped=self.dropped))
 
     def restored(self, corpus: Corpus) -> Corpus:
         """Put systems made for the units that take part onto the whole corpus.
@@ -61,11 +55,11 @@ class Chosen:
         return whole
 
 
-def choose_units(corpus: Corpus, options: EncoderOptions) -> Chosen:
+def filter_units(corpus: Corpus, options: EncoderOptions) -> FilteredCorpus:
     """Leave out the units that the options say."""
     if options.dropped == "none":
         everything = tuple((True,) * len(document.units) for document in corpus.documents)
-        return Chosen(corpus, corpus, everything, options.dropped)
+        return FilteredCorpus(corpus, corpus, everything, options.dropped)
     counts = dict.fromkeys(options.dropped.split("+"), 0)
     documents, masks = [], []
     for document in corpus.documents:
@@ -81,7 +75,7 @@ def choose_units(corpus: Corpus, options: EncoderOptions) -> Chosen:
         for kind, n in counts.items()
     ]
     chosen = replace(corpus, documents=tuple(documents), notes=(*corpus.notes, *notes))
-    return Chosen(chosen, corpus, tuple(masks), options.dropped)
+    return FilteredCorpus(chosen, corpus, tuple(masks), options.dropped)
 
 
 def restore(segmentation: Segmentation, kept: Sequence[bool]) -> Segmentation:

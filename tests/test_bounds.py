@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import reffree
-from reffree.encoders.precomputed import from_file
+from reffree.bounds import LIMITS, check_limit
+from reffree.encoders.embed import from_file
 from reffree.errors import InputError, OptionError, UnknownNameError
-from reffree.limits import LIMITS, check_limit
 
 UNITS = ["One.", "Two.", "Three."]
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Protocol
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats
 from reffree.errors import InputError
 
-Floats = NDArray[np.float64]
 Counts = NDArray[np.uint8] | NDArray[np.float64]
+
+Values = TypeVar("Values", float, Floats)
+
+Direction = Literal["lower", "higher", "toward_1"]
+"""Which way a metric's values are better."""
 
 DIGITS = 12
 """Significant digits of a metric's largest value: scores closer than that are tied."""
@@ -21,7 +26,18 @@ TINY, TINY_FACTOR = 2.0**-600, 2.0**600
 """Smaller numbers are multiplied before they are rounded, and divided after: both are exact."""
 
 
-class MetricScores(Protocol):
+def as_loss(values: Values, direction: Direction) -> Values:
+    """Turn values so that lower is better; those best at 1 into their distance from it.
+
+    >>> as_loss(0.75, "higher"), as_loss(0.75, "toward_1")
+    (-0.75, 0.25)
+    """
+    if direction == "lower":
+        return values
+    return -values if direction == "higher" else abs(values - 1)
+
+
+class SystemLosses(Protocol):
     """Losses (lower is better) of systems on documents; NaN where undefined."""
 
     @property

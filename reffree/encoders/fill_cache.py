@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from reffree.encoders.cache import CachedEncoder
-from reffree.encoders.ranks import Alone
+from reffree.encoders.launcher import SingleProcess
 from reffree.errors import CacheError, EncoderError, counted
 
 Advance = Callable[[int], None]
@@ -41,7 +41,7 @@ def split_by_length(texts: Sequence[str], positions: Sequence[int], n: int) -> l
 def fill(
     encoder: CachedEncoder,
     texts: Sequence[str],
-    ranks: Alone,
+    ranks: SingleProcess,
     progress: Callable[[int], Advance] = lambda total: lambda done: None,
 ) -> Filled:
     """Encode the missing texts into the cache, each by one rank.
@@ -86,7 +86,7 @@ def _missing(encoder: CachedEncoder, texts: Sequence[str]) -> list[int]:
     return missing
 
 
-def _check_same(encoder: CachedEncoder, texts: Sequence[str], ranks: Alone) -> None:
+def _check_same(encoder: CachedEncoder, texts: Sequence[str], ranks: SingleProcess) -> None:
     """Refuse ranks that were given something else than the first."""
     digest = hashlib.blake2b(encoder.spec.fingerprint.encode(), digest_size=7)
     for text in texts:

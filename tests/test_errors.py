@@ -15,16 +15,15 @@ import pytest
 
 import reffree
 from reffree.cli import main
-from reffree.document import is_name
-from reffree.errors import InputError
+from reffree.corpus import is_name
+from reffree.errors import InputError, visible, visible_json
 from reffree.report.agreement import render as render_agreement
 from reffree.report.compare import render as render_comparison
 from reffree.report.grid import Cell, Grid, json_text, latex_page, markdown_page, to_csv
 from reffree.report.score import render
 from reffree.report.study import render as render_study
 from reffree.report.terminal import render_terminal
-from reffree.studies.annotators import corpus_agreement
-from reffree.visible import visible, visible_json
+from reffree.studies import agreement
 
 CLI = Path(reffree.__file__).parent / "cli"
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -137,7 +136,7 @@ def every_output(corpus):
     formats = ("table", "json", "csv", "md", "latex")
     scores = reffree.score(corpus, metrics=["arp_cos"], embeddings=VECTORS, explain=True)
     comparison = reffree.compare(corpus, metrics=["arp_cos"], embeddings=VECTORS)
-    agreed = corpus_agreement(corpus)
+    agreed = agreement(corpus)
     study = diagnose({EVIL: corpus}, metrics=["arp_cos"], embeddings={EVIL: VECTORS})
     plain = {"color": False, "width": None}
     for format in formats:

@@ -1,0 +1,168 @@
+"""What all studies share: the settings each of them takes, and what its result says of its corpora.
+
+A study is a function from corpora by name, and keywords of its own, to a `StudyResult`; how to
+encode and how to run are the same keywords for all of them (`StudyKeywords`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reffree.bounds import Seed
+from reffree.corpus import Corpus
+from reffree.encoders.embed import Embeddings, distinct_texts
+from reffree.encoders.options import EncoderOptions, Encoding
+from reffree.errors import InputError, UnknownNameError, counted
+from reffree.evaluate.signature import Signature
+from reffree.progress import Progress, no_progress
+from reffree.studies.result import StudyResult, Table, Text
+
+
+class StudyKeywords(Encoding, total=False):
+    """Keywords that every study takes; `StudySettings` has their meaning and defaults."""
+
+    seed: Seed
+    short_signature: bool
+    memory: int | None
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudySettings(EncoderOptions):
+    """How to run a study, beside how to encode.
+
+    Attributes:
+        seed: of everything random: systems, perturbations, resamples and permutations.
+        short_signature: abbreviate the signature.
+        memory: bytes that scoring lays out at most, beside vectors; a quarter of those free.
+        progress: called as stages start.
+    """
+
+    seed: int = 0
+    short_signature: bool = False
+    memory: int | None = None
+    progress: Progress = no_progress
+
+
+@dataclass(frozen=True, slots=True)
+class StudiedCorpus:
+    """A corpus as a study scored it: the units that took part, and their vectors, if any."""
+
+    name: str
+    corpus: Corpus
+    embedded: Embeddings | None
+    signature: Signature
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """Its size, as results of studies list it."""
+        return {
+            "name": self.name,
+            "documents": len(self.corpus),
+            "units": self.corpus.n_units,
+            "dropped_units": self.corpus.n_dropped,
+            "distinct_units": len(distinct_texts(self.corpus)),
+            "truncated_units": 0 if self.embedded is None else self.embedded.n_truncated,
+        }
+
+    @property
+    def notes(self) -> list[str]:
+        """What was dropped, cut off or remarked on while it was read and encoded."""
+        notes = list(self.corpus.notes)
+        if self.corpus.n_without_text:
+            dropped = counted(self.corpus.n_without_text, "unit")
+            notes.append(f"{dropped} without text dropped, the boundaries reindexed.")
+        if self.embedded is not None and self.embedded.n_truncated:
+            notes.append(
+                f"{self.embedded.n_truncated:,} of {counted(self.corpus.n_units, 'unit')} cut off "
+                f"at the encoder's {self.embedded.spec.max_length} tokens."
+            )
+        return [f"{self.name}: {note}" for note in notes]
+
+
+def study_result(
+    study: str,
+    studied: Sequence[StudiedCorpus],
+    *,
+    question: str,
+    answer: Iterable[str],
+    tables: Iterable[Table],
+    signature: Mapping[str, str],
+    short_signature: bool,
+    settings: dict[str, Any],
+    notes: Iterable[str],
+    reading: dict[str, str],
+    texts: Iterable[Text] = (),
+) -> StudyResult:
+    """Put what a study found together with what is to be said of its corpora.
+
+    A corpus that was scored several times, with several encoders, is described once, as scored
+    first. ``signature`` has the study's own fields.
+    """
+    once: dict[str, StudiedCorpus] = {}
+    for each in studied:
+        once.setdefault(each.name, each)
+    return StudyResult(
+        study=study,
+        question=question,
+        answer=tuple(answer),
+        tables=tuple(tables),
+        signature=_joint([each.signature for each in studied], signature, short=short_signature),
+        settings=settings,
+        corpora=tuple(each.description for each in once.values()),
+        notes=(*(note for each in once.values() for note in each.notes), *notes),
+        reading=reading,
+        texts=tuple(texts),
+    )
+
+
+def _joint(parts: Sequence[Signature], own: Mapping[str, str], *, short: bool) -> str:
+    """Return the fields of all corpora's signatures, with a study's own ones before the seed.
+
+    A field on which corpora differ has every value once, joined by ``+``.
+    """
+    names = dict.fromkeys(name for part in parts for name in part.fields)
+    joined = Signature(
+        {
+            name: "+".join(dict.fromkeys(p.fields[name] for p in parts if name in p.fields))
+            for name in names
+        }
+    )
+    seed = "|s:" if short else "|seed:"
+    before, after = (joined.short() if short else str(joined)).rsplit(seed, 1)
+    return "|".join([before, *(f"{key}:{value}" for key, value in own.items())]) + seed + after
+
+
+def check_study(corpora: Mapping[str, Corpus], vectors: Mapping[str, object] | None) -> None:
+    """Refuse no corpora, and vectors of corpora that are not there."""
+    if not isinstance(corpora, Mapping) or not corpora:
+        found = "no corpora" if isinstance(corpora, Mapping) else type(corpora).__name__
+        raise InputError(
+            f"{found} to study",
+            expected="corpora by name",
+            remedy='write {"mine": reffree.load("mine.jsonl")}',
+        )
+    if vectors is not None and not isinstance(vectors, Mapping):
+        raise InputError(
+            f"embeddings as {type(vectors).__name__}",
+            expected="arrays of every corpus, by the corpus's name",
+            remedy='write embeddings={"mine": [array, …]}',
+        )
+    for name in vectors or ():
+        if name not in corpora:
+            raise UnknownNameError("corpus", name, corpora)
+
+
+def described(name: str, corpus: Corpus, embedded: Embeddings | None) -> dict[str, Any]:
+    """See `StudiedCorpus.description`."""
+    return StudiedCorpus(name, corpus, embedded, Signature({})).description
+
+
+def reading_notes(name: str, corpus: Corpus, embedded: Embeddings | None) -> list[str]:
+    """See `StudiedCorpus.notes`."""
+    return StudiedCorpus(name, corpus, embedded, Signature({})).notes
+
+
+joint_signature = _joint
