@@ -19,10 +19,17 @@ from reffree.corpus import is_name
 from reffree.errors import InputError, visible, visible_json
 from reffree.report.agreement import render as render_agreement
 from reffree.report.compare import render as render_comparison
-from reffree.report.grid import Cell, Grid, json_text, latex_page, markdown_page, to_csv
+from reffree.report.grid import (
+    Cell,
+    Grid,
+    json_text,
+    latex_page,
+    markdown_page,
+    render_terminal,
+    to_csv,
+)
 from reffree.report.score import render
 from reffree.report.study import render as render_study
-from reffree.report.terminal import render_terminal
 from reffree.studies import agreement
 
 CLI = Path(reffree.__file__).parent / "cli"
@@ -60,7 +67,7 @@ def test_every_line_of_the_command_passes_the_door():
             assert not (is_call and ast.unparse(node.func) in ("click.echo", "print")), path
 
 
-GRIDS = [Grid((EVIL, "n"), ((Cell(EVIL, EVIL, is_best=True), Cell("1")),), title=EVIL)]
+GRIDS = [Grid.of((EVIL, "n"), [(Cell(EVIL, (EVIL,), is_best=True), "1")], title=EVIL)]
 
 
 def test_terminal_tables():

@@ -19,7 +19,7 @@ from reffree.bounds import (
 )
 from reffree.errors import shorten
 from reffree.formats import FORMATS
-from reffree.report.score import OUTPUT_FORMATS
+from reffree.report.grid import OUTPUT_FORMATS
 from reffree.segmentation import CONVENTIONS
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]

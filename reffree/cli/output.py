@@ -14,7 +14,7 @@ import click
 from reffree.atomic import check_stdout, check_writable, write_file, write_stdout
 from reffree.cli.messages import tell_notes
 from reffree.errors import InputError
-from reffree.report.score import OutputFormat
+from reffree.report.grid import OutputFormat
 
 ENDINGS: dict[str, OutputFormat] = {
     ".json": "json",

@@ -13,7 +13,7 @@ from reffree.cli.messages import tell
 from reffree.cli.options import format_option, output_option, table_option
 from reffree.cli.output import Output, is_page, without_page_packages
 from reffree.errors import counted
-from reffree.report.score import OUTPUT_FORMATS
+from reffree.report.grid import OUTPUT_FORMATS
 
 if TYPE_CHECKING:
     from reffree.report.charts.drawing import FileFormat

@@ -192,9 +192,7 @@ def _results() -> list[dict[str, Any]]:
 def results(rng: Random, folder: Path) -> None:
     """Read damaged results of a study and render them in every way."""
     from reffree.report.charts import charts_of
-    from reffree.report.page import packed
-    from reffree.report.page_tables import page_corpora, page_settings, page_table
-    from reffree.report.page_texts import page_texts
+    from reffree.report.page import packed, page_corpora, page_settings, page_table, page_texts
     from reffree.report.study import render
     from reffree.studies.result import load_result
 
