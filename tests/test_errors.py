@@ -60,7 +60,7 @@ def test_everything_else_stays():
 
 def test_every_line_of_the_command_passes_the_door():
     for path in CLI.glob("*.py"):
-        if path.name == "telling.py":
+        if path.name == "messages.py":
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             is_call = isinstance(node, ast.Call)
