@@ -33,11 +33,12 @@ from numpy.typing import NDArray
 
 import reffree
 from reffree.encoders.aliases import PACKAGED, is_installed
-from reffree.encoders.backends.backend import missing_packages
+from reffree.encoders.backends.backend import PACKAGES
 from reffree.encoders.batching import planned
 from reffree.encoders.embed import distinct_texts
 from reffree.encoders.models import find_model
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
+from reffree.optional import missing_packages
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -254,7 +255,7 @@ def main() -> None:
     model = find_model("minilm")
     encoders: dict[str, Any] = {PLAIN: SentenceTransformer(str(model.path), device="cpu")}
     for backend in BACKENDS:
-        if not missing_packages(backend):
+        if not missing_packages(PACKAGES.get(backend, ())):
             encoder = SentenceTransformerEncoder(model, CPU, backend=backend)
             encoders[f"reffree, {encoder.spec.backend.partition('+')[2] or 'torch'}"] = encoder
             encode(encoder, ["Export, load and warm up."])

@@ -31,9 +31,9 @@ from sklearn.metrics import silhouette_samples
 import reffree
 from reffree.arrays import Floats
 from reffree.masses import mass_matrix
-from reffree.scoring import workspace
 from reffree.scoring.evidence import Reading
 from reffree.scoring.expected import ExpectedWindowDiff
+from reffree.scoring.fast import vectors as workspace
 from reffree.scoring.metrics import WITHOUT_SEARCH
 from reffree.scoring.posterior import Posterior
 

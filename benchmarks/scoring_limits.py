@@ -25,10 +25,10 @@ import torch
 
 import reffree
 from reffree.masses import distinct_rows, mass_matrix
-from reffree.scoring import tables as kernels
-from reffree.scoring.compiled import CompiledDocument
+from reffree.scoring.fast import tables as kernels
+from reffree.scoring.fast.document import CompiledDocument
+from reffree.scoring.fast.vectors import give_back
 from reffree.scoring.inputs import check_matrix
-from reffree.scoring.workspace import give_back
 
 RESULTS = Path(__file__).parent / "results" / "scoring_limits.json"
 
@@ -60,7 +60,7 @@ def per_hypothesis(n: int, d: int, count: int = 500) -> float:
     rng = np.random.default_rng(0)
     document = CompiledDocument(torch.from_numpy(rng.normal(size=(n, d))))
     masses = mass_matrix(hypotheses_of(n, count, rng), n)
-    document.prepare(masses, lambda: 1 << 40)
+    document.prepare([masses], lambda: 1 << 40)
     return best(lambda: document.score(masses, threads=1)) / count
 
 
@@ -97,7 +97,7 @@ def limits(n: int = 500, d: int = 384) -> dict[str, float]:
 
     def tables() -> None:
         document = CompiledDocument(x)
-        document.prepare(masses, lambda: 1 << 40)
+        document.prepare([masses], lambda: 1 << 40)
         document.discard()
 
     built = best(tables)
@@ -120,7 +120,7 @@ def shares(n: int = 500, d: int = 384, count: int = 1000) -> dict[str, float]:
     masses = mass_matrix(hypotheses, n)
     band = kernels.band_of(masses, n)
     document = CompiledDocument(torch.from_numpy(x))
-    document.prepare(masses, lambda: 1 << 40)
+    document.prepare([masses], lambda: 1 << 40)
     vectors, threads = document.vectors, torch.get_num_threads()
 
     def make_tables() -> None:

@@ -29,7 +29,6 @@ from reffree.segmenters.base import Inputs, Segmenter
 from reffree.segmenters.c99 import C99
 from reffree.segmenters.textseg import TextSeg
 from reffree.segmenters.texttiling import TextTiling
-from reffree.segmenters.words import terms_of
 from reffree.words import STOP_WORDS
 
 RESULTS = Path(__file__).parent / "results" / "segmenters.json"
@@ -74,7 +73,7 @@ def measure(corpus: Corpus, rounds: int) -> list[dict[str, Any]]:
     results: dict[str, dict[str, float]] = {TERMS: {}}
     for _ in range(rounds):
         start = time.perf_counter()
-        for _ in terms_of(corpus, "english"):
+        for _ in Inputs(corpus).terms("english"):
             pass
         seconds[TERMS] = min(seconds[TERMS], time.perf_counter() - start)
         for name, method in METHODS.items():

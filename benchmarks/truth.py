@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ import numpy as np
 import reffree
 from reffree.corpus import GOLD, Corpus
 from reffree.encoders.embed import corpus_vectors
-from reffree.encoders.options import EncoderOptions
 from reffree.progress import no_progress
 from reffree.scoring.evidence import Reading
 from reffree.scoring.posterior import Posterior
@@ -30,9 +30,16 @@ from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.naive import Even, Random
-from reffree.statistics.evaluation import MetaEvaluation
-from reffree.studies.correlation.cases import Case, OfSystems, Settings, make_case, score_case
-from reffree.studies.pool import Member
+from reffree.statistics.meta_evaluation import MetaEvaluation
+from reffree.studies.correlation.cases import (
+    SENTINELS,
+    Case,
+    CaseSettings,
+    SystemSubset,
+    make_case,
+    score_case,
+)
+from reffree.studies.correlation.pool import Member
 
 RESULTS = Path(__file__).parent / "results" / "truth.json"
 CHART = RESULTS.with_suffix(".svg")
@@ -55,21 +62,19 @@ def cases(path: str, encoder: str, *, with_length: bool) -> tuple[Case, float]:
     golds = [g for d in corpus for g in d.references]
     length = sum(g.n_units for g in golds) / sum(map(len, golds))
     known = (f"expected_pk:length={length:.3g}",) if with_length else ()
-    settings = Settings(
-        (*FREE[:1], *known, *FREE[1:], *GOLD_BASED),
-        *("auto", (), "neutral", "macro", 0, 1000, None, no_progress),
+    settings = CaseSettings(
+        metrics=(*FREE[:1], *known, *FREE[1:], *GOLD_BASED), resamples=1000, encoder=encoder
     )
-    options = EncoderOptions(encoder=encoder)
     if GOLD in corpus.hypotheses:
-        return make_case(Path(path).stem, corpus, None, options, settings), length
+        return make_case(Path(path).stem, corpus, None, settings), length
     members = [Member(name, "given", "independent") for name in corpus.hypotheses]
-    embedded = corpus_vectors(corpus, None, options, no_progress)
-    return score_case(Path(path).stem, corpus, members, embedded, options, settings), length
+    embedded = corpus_vectors(corpus, None, settings, no_progress)
+    return score_case(Path(path).stem, corpus, members, embedded, settings), length
 
 
 def pools(case: Case) -> dict[str, MetaEvaluation]:
     """Systems in pools, without and with the minimiser of expected_pk; or all that were given."""
-    place = {system: i for i, system in enumerate(case.scored.systems)}
+    place = {system: i for i, system in enumerate(case.corpus.hypotheses)}
     members = {"given": list(case.members)}
     if any(member.kind != "given" for member in case.members):
         members = {}
@@ -82,8 +87,8 @@ def pools(case: Case) -> dict[str, MetaEvaluation]:
     found = {}
     for pool, systems in members.items():
         rows = np.array([place[member.system] for member in systems], dtype=np.intp)
-        part = {metric: OfSystems(scores, rows) for metric, scores in case.losses.items()}
-        found[pool] = MetaEvaluation(part, seed=0)
+        part = {metric: SystemSubset(scores, rows) for metric, scores in case.losses.items()}
+        found[pool] = MetaEvaluation(part, rng=partial(rng_for, 0))
     return found
 
 
@@ -91,17 +96,17 @@ def agreement(case: Case, length: float) -> list[dict[str, Any]]:
     """Every metric and sentinel against every gold-based metric, in every pool."""
     rows = []
     for pool, found in pools(case).items():
-        for metric in (*case.free, *case.sentinels):
+        for metric in case.judged:
             for gold in GOLD_BASED:
                 for measure in MEASURES:
                     estimate = found.corpus(metric, gold, measure)  # type: ignore[arg-type]
                     rows.append(
                         {
-                            "corpus": case.corpus,
+                            "corpus": case.name,
                             "encoder": case.encoder,
                             "pool": pool,
                             "metric": "expected_pk:length" if ":length" in metric else metric,
-                            "is_sentinel": metric in case.sentinels,
+                            "is_sentinel": metric in SENTINELS,
                             "gold": gold,
                             "measure": measure,
                             "value": estimate.value,
@@ -115,13 +120,11 @@ def agreement(case: Case, length: float) -> list[dict[str, Any]]:
 
 def blind_cuts(case: Case) -> dict[str, Any]:
     """Whether even or random cuts of any density beat gold or the best segmenter."""
-    corpus = Corpus(case.scored.corpus.documents)
-    embedded = case.scored.embedded
-    assert embedded is not None
+    corpus = Corpus(case.corpus.documents)
     systems = {m.system: m for m in case.members}
     reads = [s for s, m in systems.items() if m.kind in ("lexical", "cohesion")]
     pk = case.losses["pk"].values.mean(1)
-    order = list(case.scored.systems)
+    order = list(case.corpus.hypotheses)
     best = min(reads, key=lambda s: pk[order.index(s)])
     blind = {
         **{f"even:k={k}": Even(k=k)(Inputs(corpus)) for k in DENSITIES},
@@ -136,7 +139,7 @@ def blind_cuts(case: Case) -> dict[str, Any]:
     totals = dict.fromkeys(hypotheses, 0.0)
     n = 0
     for d, document in enumerate(corpus):
-        posterior = Posterior.of(embedded.vectors[d], Reading(document.units))
+        posterior = Posterior.of(case.embedded.vectors[d], Reading(document.units))
         if posterior.is_defined:
             n += 1
             for name, segmentations in hypotheses.items():
@@ -145,7 +148,7 @@ def blind_cuts(case: Case) -> dict[str, Any]:
     means = {name: total / n for name, total in totals.items()}
     lowest = min(blind, key=lambda name: means[name])
     return {
-        "corpus": case.corpus,
+        "corpus": case.name,
         "encoder": case.encoder,
         "gold": means[GOLD],
         "segmenter": best,
@@ -278,7 +281,7 @@ def main() -> None:
             start = time.perf_counter()
             case, length = cases(path, encoder, with_length=True)
             results["rows"] += agreement(case, length)
-            if GOLD in case.scored.corpus.hypotheses:
+            if GOLD in case.corpus.hypotheses:
                 results["blind"].append(blind_cuts(case))
             print(f"{path} {encoder}: {time.perf_counter() - start:.0f} s", flush=True)
             RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")

@@ -27,12 +27,24 @@ def write_file(path: Path, text: Iterable[str | bytes]) -> None:
             with target.open("wb") as handle:
                 _write(handle, text, path)
             return
-        temporary = _beside(target)
-        try:
-            with temporary.open("xb") as handle:
-                _write(handle, text, path)
-            temporary.replace(target)
-        finally:
+        with replacing(target) as temporary, temporary.open("xb") as handle:
+            _write(handle, text, path)
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Yield a free path beside ``target`` for a file or folder, which then takes its place.
+
+    If the block fails, ``target`` stays as it was and what was written is removed.
+    """
+    temporary = target.with_name(f".reffree-{secrets.token_hex(8)}.tmp")
+    try:
+        yield temporary
+        temporary.replace(target)
+    finally:
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
             temporary.unlink(missing_ok=True)
 
 
@@ -100,8 +112,7 @@ def write_folder(path: Path, files: Iterable[tuple[str, Iterable[str]]]) -> None
                 remedy="choose another, or empty it first",
                 place=Place(file=str(path)),
             )
-        temporary = _beside(target)
-        try:
+        with replacing(target) as temporary:
             temporary.mkdir()
             for name, text in files:
                 (temporary / name).parent.mkdir(parents=True, exist_ok=True)
@@ -109,13 +120,6 @@ def write_folder(path: Path, files: Iterable[tuple[str, Iterable[str]]]) -> None
                     _write(handle, text, path / name)
             if target.is_dir():
                 target.rmdir()
-            temporary.replace(target)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _beside(target: Path) -> Path:
-    return target.with_name(f".reffree-{secrets.token_hex(8)}.tmp")
 
 
 def _write(handle: BinaryIO, text: Iterable[str | bytes], path: Path) -> None:

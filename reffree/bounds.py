@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
 from numbers import Integral, Real
@@ -138,6 +138,16 @@ def check_number(
         bound = f"{least:,} or more" if is_small else f"{most:,} or less"
         raise OptionError(
             f"{option} = {_shown(value)}", expected=f"a number, {bound}", remedy=remedy
+        )
+
+
+def check_choice(option: str, value: object, choices: Sequence[str], default: str) -> None:
+    """Refuse what is none of the choices."""
+    if value not in choices:
+        raise InputError(
+            f"{option} = {value}",
+            expected=" or ".join(choices),
+            remedy=f"leave it out for {default}",
         )
 
 

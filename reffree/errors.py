@@ -121,6 +121,11 @@ def listed(words: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an exception says, or its name where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 def shorten(value: object, limit: int = 60) -> str:
     """Show a value in an error message without flooding the terminal."""
     text = value if isinstance(value, str) else repr(value)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import Field
-from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
 from reffree.errors import InputError, Place, shorten
+from reffree.optional import require
 
 Span = tuple[int, int]
 """First character, and the one after the last."""
@@ -42,18 +42,16 @@ class Chunker(Protocol):
 
 def library(module: str, package: str, user: str) -> Any:  # noqa: ANN401  (a module)
     """Import a library that is not among the requirements, or say how to install it."""
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != module:
-            raise
-        raise InputError(
+    return require(
+        module,
+        lambda name: InputError(
             f"no installed {package}",
             expected=f"this library, since {user} needs it",
             remedy=f"install it with pip install {package}, or all that are known with "
             "pip install 'reffree[chunkers]'",
             place=Place(system=user),
-        ) from None
+        ),
+    )
 
 
 def said_by(error: BaseException) -> str:

@@ -19,14 +19,11 @@ from reffree.cli.options import (
     reading_options,
     short_option,
 )
-from reffree.cli.output import ENDINGS, Output, is_page, without_page_packages
+from reffree.cli.output import ENDINGS, Output, is_page, require_report
 from reffree.encoders.options import Encoding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from reffree.report.boundaries import MapFormat
-    from reffree.studies.boundary_posterior import BoundaryMap
 
 FORMATS = ("table", "json", "csv", "html")
 
@@ -84,7 +81,7 @@ def command(
     files, output = input_files(given), given["output"]
     format = _format(given["output_format"], output)
     out = Output.of("table" if format == "html" else format, output, files)
-    render_page = _page_renderer() if format == "html" else None
+    page = require_report("reffree.report.boundaries_page") if format == "html" else None
     corpus, vectors = read_inputs(given)
 
     from reffree.report.boundaries import SCREEN_LINES, render
@@ -101,8 +98,8 @@ def command(
         progress=progress,
         **keywords_of(given, Encoding),
     )
-    if render_page is not None:
-        out.write(render_page(result), result.notes)
+    if page is not None:
+        out.write(page.render_page(result), result.notes)
         return
     is_screen = out.width is not None and not documents
     text = render(
@@ -121,12 +118,3 @@ def _format(given: str | None, output: Path | None) -> MapFormat:
         return "html"
     by_ending = "table" if output is None else ENDINGS.get(output.suffix.lower(), "table")
     return cast("MapFormat", given or (by_ending if by_ending in FORMATS else "table"))
-
-
-def _page_renderer() -> Callable[[BoundaryMap], str]:
-    """Import what makes the page, before the work rather than after it."""
-    try:
-        from reffree.report.boundaries_page import render_page
-    except ModuleNotFoundError as error:
-        raise without_page_packages(error) from None
-    return render_page

@@ -12,6 +12,7 @@ from reffree.cli.cache_verify import verify_files
 from reffree.cli.encoder_options import cache_dir_option
 from reffree.cli.messages import tell, tell_notes
 from reffree.errors import CacheError, counted
+from reffree.folders import cache_folder
 
 if TYPE_CHECKING:
     from reffree.encoders.cache.transfer import Added
@@ -47,10 +48,10 @@ command.add_command(verify_files)
 @cache_dir_option
 def list_files(cache_dir: Path | None) -> None:
     """Show every cache file (encoder, revision, vectors, size) and the graphs of backends."""
-    from reffree.encoders.cache import EmbeddingCache, cache_files, default_folder, old_files
+    from reffree.encoders.cache import EmbeddingCache, cache_files, old_files
     from reffree.encoders.cache.files import graphs
 
-    folder = cache_dir or default_folder()
+    folder = cache_dir or cache_folder()
     paths = cache_files(folder)
     size = 0
     for path in paths:
@@ -97,7 +98,6 @@ def remove_files(
     from reffree.encoders.cache import (
         cache_files,
         choose_files,
-        default_folder,
         old_files,
         remove,
     )
@@ -105,7 +105,7 @@ def remove_files(
 
     if bool(names) + everything + old + only_graphs != 1:
         raise click.UsageError("name the files, or pass one of --all, --old and --graphs.")
-    folder = cache_dir or default_folder()
+    folder = cache_dir or cache_folder()
     paths = cache_files(folder)
     if names:
         chosen = choose_files(names, paths)
@@ -126,12 +126,12 @@ def remove_files(
 @cache_dir_option
 def evict_rows(cache_limit: int | None, cache_dir: Path | None) -> None:
     """Delete the vectors used longest ago until the rest fits into --cache-limit."""
-    from reffree.encoders.cache import cache_files, default_folder
+    from reffree.encoders.cache import cache_files
     from reffree.encoders.cache.eviction import evict
 
     if cache_limit is None:
         raise click.UsageError("say how much may stay: --cache-limit SIZE, such as 2G.")
-    done = evict(cache_files(cache_dir or default_folder()), cache_limit)
+    done = evict(cache_files(cache_dir or cache_folder()), cache_limit)
     tell(
         f"evicted {counted(done.rows, 'vector')}: {_megabytes(done.before)} before, "
         f"{_megabytes(done.after)} now"
@@ -158,11 +158,10 @@ def export_rows(name: str, output: Path, cache_dir: Path | None) -> None:
         EmbeddingCache,
         cache_files,
         choose_files,
-        default_folder,
     )
     from reffree.encoders.cache.transfer import export_file
 
-    (path,) = choose_files([name], cache_files(cache_dir or default_folder()))
+    (path,) = choose_files([name], cache_files(cache_dir or cache_folder()))
     with EmbeddingCache(path) as cache:
         rows, damaged = export_file(cache, output)
     tell(f"{path.stem}  {counted(rows, 'vector')} written to {output}")
@@ -175,10 +174,9 @@ def export_rows(name: str, output: Path, cache_dir: Path | None) -> None:
 @cache_dir_option
 def import_rows(files: tuple[Path, ...], cache_dir: Path | None) -> None:
     """Take the vectors of FILES, as reffree cache export wrote them, into the cache."""
-    from reffree.encoders.cache import default_folder
     from reffree.encoders.cache.transfer import import_file
 
-    folder = cache_dir or default_folder()
+    folder = cache_dir or cache_folder()
     _tell_added([import_file(file, folder) for file in files])
 
 
@@ -187,10 +185,10 @@ def import_rows(files: tuple[Path, ...], cache_dir: Path | None) -> None:
 @cache_dir_option
 def merge_files(sources: tuple[Path, ...], cache_dir: Path | None) -> None:
     """Take the vectors of other cache files, or of all files of other cache folders, into this."""
-    from reffree.encoders.cache import cache_files, default_folder
+    from reffree.encoders.cache import cache_files
     from reffree.encoders.cache.transfer import merge_file
 
-    folder = cache_dir or default_folder()
+    folder = cache_dir or cache_folder()
     paths: list[Path] = []
     for source in sources:
         found = cache_files(source) or sorted(source.glob("*.sqlite"))

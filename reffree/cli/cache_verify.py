@@ -13,6 +13,7 @@ from reffree.cli.inputs import check_encoding
 from reffree.cli.messages import progress, tell
 from reffree.cli.options import seed_option
 from reffree.errors import CacheError, counted
+from reffree.folders import cache_folder
 
 if TYPE_CHECKING:
     from reffree.encoders.options import Encoding
@@ -67,10 +68,9 @@ def _verify_checksums(names: Sequence[str], cache_dir: Path | str | None) -> Non
         EmbeddingCache,
         cache_files,
         choose_files,
-        default_folder,
     )
 
-    paths = cache_files(Path(cache_dir) if cache_dir else default_folder())
+    paths = cache_files(Path(cache_dir) if cache_dir else cache_folder())
     damaged = 0
     for path in choose_files(names, paths) if names else paths:
         try:

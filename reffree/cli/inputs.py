@@ -14,7 +14,7 @@ from reffree.encoders.options import Encoding
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
     from reffree.encoders.embed import Embeddings
-    from reffree.evaluate.columns import Average
+    from reffree.evaluate.scores import Average
     from reffree.scoring.engine import Unsegmented
     from reffree.segmentation import Convention
 

@@ -7,13 +7,14 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import click
 
 from reffree.atomic import check_stdout, check_writable, write_file, write_stdout
 from reffree.cli.messages import tell_notes
 from reffree.errors import InputError
+from reffree.optional import require
 from reffree.report.grid import OutputFormat
 
 ENDINGS: dict[str, OutputFormat] = {
@@ -94,13 +95,15 @@ def is_page(format: str | None, path: Path | None) -> bool:
     return path is not None and path.suffix.lower() in PAGE_ENDINGS
 
 
-def without_page_packages(error: ModuleNotFoundError) -> Exception:
-    """Say how to install what draws pages and charts; any other missing module stays an error."""
-    if error.name is None or error.name.partition(".")[0] not in PAGE_PACKAGES:
-        return error
-    return InputError(
-        f"no installed {error.name}",
-        expected="the libraries that draw charts",
-        remedy="install them with pip install 'reffree[report]', or choose -f table, md, latex, "
-        "csv or json, which do without",
+def require_report(module: str) -> Any:  # noqa: ANN401  (a module)
+    """Import a module of reffree that draws pages or charts, or say what to install."""
+    return require(
+        module,
+        lambda name: InputError(
+            f"no installed {name}",
+            expected="the libraries that draw charts",
+            remedy="install them with pip install 'reffree[report]', or choose -f table, md, "
+            "latex, csv or json, which do without",
+        ),
+        PAGE_PACKAGES,
     )

@@ -23,7 +23,7 @@ from reffree.cli.options import (
 from reffree.cli.studies import run_study
 
 if TYPE_CHECKING:
-    from reffree.perturbation.edits import Edits
+    from reffree.perturbation import EditCounts
 
 WITHOUT_STUDY = {"perturbations"}
 EITHER_WAY = {"corpora", "is_study", "source", "seed", "output", "input_format", "text"}
@@ -144,8 +144,7 @@ def _check_use(context: click.Context, is_study: bool) -> None:
 def _perturb(perturbations: tuple[str, ...], given: Any) -> None:  # noqa: ANN401
     """Write the corpus with its perturbed systems."""
     from reffree.formats import save
-    from reffree.perturbation.corpus import perturb
-    from reffree.perturbation.kinds import parse_perturbation
+    from reffree.perturbation import parse_perturbation, perturb
 
     parsed = [parse_perturbation(each) for each in perturbations]
     corpus = read_corpus(given)
@@ -164,6 +163,6 @@ def _perturb(perturbations: tuple[str, ...], given: Any) -> None:  # noqa: ANN40
         tell(line, err=True)
 
 
-def _listed(edits: Edits, words: tuple[str, str, str]) -> str:
+def _listed(edits: EditCounts, words: tuple[str, str, str]) -> str:
     counts = (edits.removed, edits.inserted, edits.moved)
     return ", ".join(f"{n:,} {word}" for n, word in zip(counts, words, strict=True) if n)

@@ -11,7 +11,7 @@ import click
 from reffree.atomic import make_folder, write_file
 from reffree.cli.messages import tell
 from reffree.cli.options import format_option, output_option, table_option
-from reffree.cli.output import Output, is_page, without_page_packages
+from reffree.cli.output import Output, is_page, require_report
 from reffree.errors import counted
 from reffree.report.grid import OUTPUT_FORMATS
 
@@ -74,7 +74,7 @@ def command(
 
     result = load_result(results)
     if as_page:
-        out.write(_page(result))
+        out.write(require_report("reffree.report.page").render_page(result))
     elif output is not None or output_format is not None or charts is None:
         from reffree.report.study import render
 
@@ -90,22 +90,11 @@ def _pick(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _page(result: StudyResult) -> str:
-    try:
-        from reffree.report.page import render_page
-    except ModuleNotFoundError as error:
-        raise without_page_packages(error) from None
-    return render_page(result)
-
-
 def _write_charts(
     result: StudyResult, folder: Path, format: FileFormat, picks: dict[str, str]
 ) -> None:
-    try:
-        from reffree.report.charts import charts_of
-        from reffree.report.charts.drawing import draw_files
-    except ModuleNotFoundError as error:
-        raise without_page_packages(error) from None
+    charts_of = require_report("reffree.report.charts").charts_of
+    draw_files = require_report("reffree.report.charts.drawing").draw_files
     make_folder(folder)
     n = 0
     for name, content in draw_files(charts_of(result), format, picks):

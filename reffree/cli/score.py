@@ -84,22 +84,19 @@ def command(
         keywords["per_document"] = True
     else:
         out = Output.of(given["output_format"], given["output"], input_files(given))
-    if is_streamed:
-        source = _source(given)
+    corpus, vectors = (_source(given), None) if is_streamed else read_inputs(given)
 
-        from reffree.evaluate.ray import score_streamed
+    from reffree.evaluate.score import score
 
-        take = None if parts is None else parts.take
-        with _opened_actors(engine, ray_address, ray_actors, given["device"]) as actors:
-            table = score_streamed(
-                source, actors=actors, take_rows=take, progress=progress, **keywords
-            )
-    else:
-        corpus, vectors = read_inputs(given)
-
-        from reffree.evaluate.score import score
-
-        table = score(corpus, embeddings=vectors, progress=progress, **keywords)
+    with _opened_actors(engine, ray_address, ray_actors, given["device"]) as actors:
+        table = score(
+            corpus,
+            embeddings=vectors,
+            actors=actors,
+            on_rows=None if parts is None else parts.take,
+            progress=progress,
+            **keywords,
+        )
     if parts is not None:
         parts.finish(table)
         tell_notes(table.notes)

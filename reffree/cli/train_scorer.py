@@ -18,9 +18,8 @@ from reffree.errors import counted
 
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
-    from reffree.segmenters.scorer.checkpoint import Checkpoint
-    from reffree.segmenters.scorer.description import Epoch
-    from reffree.segmenters.scorer.settings import Training
+    from reffree.segmenters.scorer.description import Epoch, Training
+    from reffree.segmenters.scorer.scorer import Checkpoint
 
 
 @click.command(name="train-scorer")
@@ -85,7 +84,7 @@ def command(
     """
     check_encoding(given)
 
-    from reffree.segmenters.scorer.settings import Training
+    from reffree.segmenters.scorer.description import Training
 
     chosen: dict[str, Any] = {
         "window": window,
@@ -103,7 +102,7 @@ def command(
     corpus = read_corpus(given)
 
     # Torch is imported only once the input is known to be good.
-    from reffree.segmenters.scorer.checkpoint import check_target
+    from reffree.segmenters.scorer.scorer import check_target
 
     check_target(folder)
     checkpoint = _train(corpus, settings, EncoderOptions(**keywords_of(given, Encoding)))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reffree.atomic import replacing
 from reffree.encoders.base import EncoderSpec
 from reffree.errors import EncoderError, OptionError
 
@@ -69,14 +69,10 @@ def recall(path: Path) -> dict[str, Any]:
 
 def remember(path: Path, facts: dict[str, Any]) -> None:
     """Write a file, whole or not at all; a folder that takes none only costs the next run time."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    try:
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps(facts) + "\n", encoding="utf-8")
-        temporary.replace(path)
-    except OSError:
-        with suppress(OSError):
-            temporary.unlink()
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(facts) + "\n", encoding="utf-8")
 
 
 def budget_path(folder: Path, spec: EncoderSpec, device: torch.device) -> Path:

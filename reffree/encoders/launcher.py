@@ -19,7 +19,7 @@ from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, TypeVar
 
-from reffree.errors import EncoderError, ReffreeError, shorten
+from reffree.errors import EncoderError, ReffreeError, first_line, shorten
 
 PARTING_SECONDS = 5
 """What the others get to save what they have, once one has failed."""
@@ -189,7 +189,7 @@ class Ranks(SingleProcess):
                 self._state = PartialState(cpu=True, backend="gloo", timeout=PATIENCE)
         except (RuntimeError, ValueError) as error:
             raise EncoderError(
-                f"the launcher's processes cannot meet ({_first_line(error)}); expected those of "
+                f"the launcher's processes cannot meet ({first_line(error)}); expected those of "
                 "torchrun or accelerate launch on one host; start it again, or without a launcher"
             ) from error
         self._torch = torch
@@ -259,10 +259,6 @@ class Ranks(SingleProcess):
             exchange()
         except RuntimeError as error:
             raise RankError(
-                f"another rank has ended ({_first_line(error)}); expected all to stay to the end; "
+                f"another rank has ended ({first_line(error)}); expected all to stay to the end; "
                 "see what it said, and run it again to go on from what the cache holds"
             ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -9,7 +9,6 @@ pickles and code only where the spec says that the user asked for it.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import io
 import logging
 import warnings
@@ -28,6 +27,7 @@ from reffree.encoders.aliases import PACKAGED
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.models import ModelFolder
 from reffree.errors import EncoderError
+from reffree.optional import missing_packages
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -148,7 +148,7 @@ def _weights(
 
 
 def _quantised(kind: str, dtype: torch.dtype) -> object:
-    if importlib.util.find_spec("bitsandbytes") is None:
+    if missing_packages(["bitsandbytes"]):
         raise EncoderError(
             f"quantisation {kind}: found no installed package bitsandbytes; expected it beside a "
             "CUDA build of torch; run python -m pip install bitsandbytes, or leave out "

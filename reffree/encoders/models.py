@@ -39,7 +39,7 @@ from reffree.encoders.model_files import (
     resolve_layer,
 )
 from reffree.encoders.options import ModelSettings
-from reffree.errors import EncoderError, OptionError, UnknownNameError
+from reffree.errors import EncoderError, OptionError, UnknownNameError, first_line
 from reffree.folders import user_path
 
 __all__ = ["DEFAULT_ENCODER", "ModelFolder", "catalogue", "describe", "find_model"]
@@ -229,10 +229,9 @@ def hub_folder(name: str, *, offline: bool, settings: ModelSettings) -> Path:
             f"expected a downloaded model; {remedy}. Names that need no download: {ready}.{hint}"
         ) from None
     except (HfHubHTTPError, OSError) as error:
-        reason = str(error).strip().splitlines()[0]
         raise EncoderError(
-            f"encoder {name!r}: the model hub refused {model!r} ({reason}); expected a public "
-            f"model id or a folder; check the spelling, or use one of {', '.join(ALIASES)}"
+            f"encoder {name!r}: the model hub refused {model!r} ({first_line(error)}); expected a "
+            f"public model id or a folder; check the spelling, or use one of {', '.join(ALIASES)}"
         ) from None
     return Path(path)
 

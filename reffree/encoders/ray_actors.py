@@ -26,12 +26,12 @@ from reffree.encoders.cache.eviction import keep_within
 from reffree.encoders.cache.rows import Row, make_rows
 from reffree.encoders.fill_cache import Filled
 from reffree.encoders.options import EncoderOptions
-from reffree.errors import EncoderError, OptionError, ReffreeError
+from reffree.errors import EncoderError, OptionError, ReffreeError, first_line
 from reffree.folders import user_path
+from reffree.optional import require
 
 LOCAL_ACTORS = 2
 DEVICES = ("auto", "cpu", "cuda")
-INSTALL = "python -m pip install 'reffree[ray]'"
 
 Work = Callable[[Any], Any]
 """From an item to its result, both picklable."""
@@ -136,7 +136,16 @@ def ray_actors(
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     os.environ.setdefault("RAY_py_gcs_connect_timeout_s", "5")  # at a wrong address
-    ray = _ray()
+    require(
+        "ray.data",
+        lambda name: EncoderError(
+            "engine 'ray': found no installed package ray; expected ray[data]; run python -m pip "
+            "install 'reffree[ray]'"
+        ),
+        ("ray", "fsspec", "pandas", "pyarrow"),
+    )
+    import ray
+
     is_ours = not ray.is_initialized()
     # Ray tells of actors that died on standard output, which is for results.
     with redirect_stdout(sys.stderr):
@@ -152,17 +161,6 @@ def ray_actors(
         finally:
             if is_ours:
                 ray.shutdown()
-
-
-def _ray() -> Any:  # noqa: ANN401  (a module)
-    try:
-        import ray
-        import ray.data
-    except ImportError:
-        raise EncoderError(
-            f"engine 'ray': found no installed package ray; expected ray[data]; run {INSTALL}"
-        ) from None
-    return ray
 
 
 def _start(ray: Any, address: str | None, n: int) -> None:  # noqa: ANN401
@@ -183,10 +181,9 @@ def _start(ray: Any, address: str | None, n: int) -> None:  # noqa: ANN401
                 f"{where}: found a cluster that asks for another token; expected its own; set "
                 "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH as it has them"
             ) from error
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise EncoderError(
-            f"{where}: {reason}; expected a running cluster; check --ray-address, or leave it out "
-            "to start one here"
+            f"{where}: {first_line(error)}; expected a running cluster; check --ray-address, or "
+            "leave it out to start one here"
         ) from error
 
 
@@ -235,10 +232,9 @@ def _one_sentence(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     try:
         yield from rows
     except ray.exceptions.RayError as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise EncoderError(
-            f"engine 'ray': {reason}; expected the actors to finish; see Ray's logs, and run it "
-            "again to go on from what the cache holds"
+            f"engine 'ray': {first_line(error)}; expected the actors to finish; see Ray's logs, "
+            "and run it again to go on from what the cache holds"
         ) from error
 
 

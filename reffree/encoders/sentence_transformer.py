@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from reffree.encoders.backends import Accelerated, Vectors, check_backend, chosen_backend
+from reffree.encoders.backends.backend import Matrix, ModelBackend, check_backend, chosen_backend
 from reffree.encoders.base import EncodedTexts, Encoder, EncoderSpec
 from reffree.encoders.batching import (
     Batch,
@@ -27,13 +27,14 @@ from reffree.encoders.batching import (
     side_by_side,
     split,
 )
-from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path, default_folder
+from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path
 from reffree.encoders.device import budget_path, choose_device, recalled_budget, remember
 from reffree.encoders.loaders import LOADING_ERRORS, DeviceMap, load
 from reffree.encoders.models import DEFAULT_ENCODER, ModelFolder, find_model
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.tokenising import Tokeniser, tokeniser_of
-from reffree.errors import EncoderError, shorten
+from reffree.errors import EncoderError, first_line, shorten
+from reffree.folders import cache_folder
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -101,7 +102,7 @@ class SentenceTransformerEncoder:
                 yield from self._within_memory(batch, result, texts)
 
     def _within_memory(
-        self, batch: Batch, result: Callable[[], Vectors], texts: Sequence[str]
+        self, batch: Batch, result: Callable[[], Matrix], texts: Sequence[str]
     ) -> Iterator[EncodedTexts]:
         """Take what was computed of a batch; in parts where it is too large for the memory."""
         from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
@@ -128,10 +129,10 @@ class SentenceTransformerEncoder:
             smaller = [batch_of(reads, self._tokeniser) for reads in reversed(parts)]
             todo += [(one, partial(self._compute, one)) for one in smaller]
 
-    def _compute(self, batch: Batch) -> Vectors:
+    def _compute(self, batch: Batch) -> Matrix:
         return self._computing.compute(batch.features)
 
-    def _encoded(self, batch: Batch, vectors: Vectors, texts: Sequence[str]) -> EncodedTexts:
+    def _encoded(self, batch: Batch, vectors: Matrix, texts: Sequence[str]) -> EncodedTexts:
         positions = [read.position for read in batch.reads]
         finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():
@@ -144,14 +145,14 @@ class SentenceTransformerEncoder:
         return EncodedTexts(positions, vectors, [read.tokens for read in batch.reads])
 
     @cached_property
-    def _computing(self) -> Accelerated:
+    def _computing(self) -> ModelBackend:
         def loaded() -> tuple[SentenceTransformer, Tokeniser]:
             return self._model, self._tokeniser
 
         plain, name = self.folder.spec, self.backend
         if name == "auto":
             name = chosen_backend(plain, self.kept, loaded)
-        return Accelerated(name, plain, self.kept, loaded)
+        return ModelBackend(name, plain, self.kept, loaded)
 
     @cached_property
     def _tokeniser(self) -> Tokeniser:
@@ -168,11 +169,10 @@ class SentenceTransformerEncoder:
 
     def _failure(self, error: Exception) -> EncoderError:
         spec = self.folder.spec
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         has_attention = spec.attention != "auto"
         remedy = "leave out --attention" if has_attention else "try another --encoder, --device"
         return EncoderError(
-            f"encoder {spec.name!r} on {self.device}: {reason}; expected a model that "
+            f"encoder {spec.name!r} on {self.device}: {first_line(error)}; expected a model that "
             f"sentence-transformers loads and runs here; {remedy} or a smaller --batch-tokens"
         )
 
@@ -182,7 +182,7 @@ def open_encoder(options: EncoderOptions) -> Encoder:
     name = DEFAULT_ENCODER if options.encoder is None else options.encoder
     folder = find_model(name, offline=options.offline, settings=options.settings)
     device = choose_device(options.device)
-    where = default_folder() if options.cache_dir is None else Path(options.cache_dir)
+    where = cache_folder() if options.cache_dir is None else Path(options.cache_dir)
     encoder = SentenceTransformerEncoder(
         folder,
         device,

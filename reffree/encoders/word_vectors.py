@@ -21,7 +21,7 @@ from safetensors import SafetensorError, safe_open
 from reffree.arrays import Floats
 from reffree.encoders.loaders import LOADING_ERRORS
 from reffree.encoders.models import DEFAULT_ENCODER, ModelFolder, find_model
-from reffree.errors import EncoderError, InputError, Place, counted, shorten
+from reffree.errors import EncoderError, InputError, Place, counted, first_line, shorten
 from reffree.folders import user_path
 
 if TYPE_CHECKING:
@@ -132,9 +132,8 @@ class ModelWordVectors:
                     str(self._weights[0].parent), local_files_only=True, trust_remote_code=False
                 )
         except LOADING_ERRORS as error:
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise self._refusal(
-                f"no working tokenizer ({reason})", "one beside the weights"
+                f"no working tokenizer ({first_line(error)})", "one beside the weights"
             ) from error
         if not tokenizer.is_fast:
             raise self._refusal(

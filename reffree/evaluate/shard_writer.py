@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from reffree.atomic import write_file
+from reffree.atomic import replacing, write_file
 from reffree.errors import InputError, OptionError, Place
 from reffree.evaluate.table import POSTERIOR, DocumentScores, ScoreTable
+from reffree.optional import require
 
 ShardFormat = Literal["jsonl", "parquet"]
 SHARD_FORMATS: tuple[str, ...] = get_args(ShardFormat)
@@ -101,10 +102,9 @@ def _write_parquet(path: Path, rows: Sequence[DocumentScores]) -> None:
         for row in rows
         for name, score in row.metrics.items()
     ]
-    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        pq.write_table(pa.Table.from_pylist(flat, schema=schema), temporary)
-        temporary.replace(path)
+        with replacing(path) as temporary:
+            pq.write_table(pa.Table.from_pylist(flat, schema=schema), temporary)
     except OSError as error:
         raise InputError(
             f"a path that cannot be written ({error.strerror or error})",
@@ -112,18 +112,14 @@ def _write_parquet(path: Path, rows: Sequence[DocumentScores]) -> None:
             remedy="check it and its permissions",
             place=Place(file=str(path)),
         ) from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise OptionError(
+    def refusal(name: str) -> OptionError:
+        return OptionError(
             "--shards parquet, but no pyarrow",
             expected="pyarrow to write it",
             remedy="run python -m pip install pyarrow, or use --shards jsonl",
-        ) from None
-    return pa, pq
+        )
+
+    return require("pyarrow", refusal), require("pyarrow.parquet", refusal)

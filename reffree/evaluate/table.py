@@ -6,7 +6,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from reffree.errors import InputError, ReffreeError
+from reffree.errors import InputError
+from reffree.optional import require_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -241,7 +242,7 @@ class ScoreTable:
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per system and metric (needs pandas)."""
-        pd = _pandas()
+        pd = require_pandas()
         rows = [
             {
                 "system": row.system,
@@ -262,7 +263,7 @@ class ScoreTable:
 
     def documents_to_pandas(self) -> pd.DataFrame:
         """One row per document, system and metric (needs pandas and ``per_document=True``)."""
-        pd = _pandas()
+        pd = require_pandas()
         rows = [
             {
                 "id": row.id,
@@ -278,17 +279,6 @@ class ScoreTable:
         ]
         columns = ("id", "system", "metric", "value", "raw", "weight", *POSTERIOR)
         return pd.DataFrame(rows, columns=columns)
-
-
-def _pandas() -> Any:  # noqa: ANN401  (a module)
-    try:
-        import pandas as pd
-    except ImportError:
-        raise ReffreeError(
-            "found no pandas; expected it for data frames; run python -m pip install pandas, "
-            "or use to_dict()"
-        ) from None
-    return pd
 
 
 def _explanation_to_dict(explanation: Explanation) -> dict[str, Any]:

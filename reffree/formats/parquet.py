@@ -14,6 +14,7 @@ from reffree.corpus import Document
 from reffree.errors import InputError, Place, shorten
 from reffree.formats import jsonl
 from reffree.formats.source import Source, unreadable
+from reffree.optional import require
 
 SUFFIX = ".parquet"
 ROWS_AT_ONCE = 64
@@ -76,17 +77,15 @@ def _plain(values: dict[str, Any]) -> dict[str, object]:
 
 
 def _pyarrow(place: Place) -> tuple[Any, Any]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise InputError(
+    def refusal(name: str) -> InputError:
+        return InputError(
             "a Parquet file, but no pyarrow",
             expected="pyarrow to read it",
             remedy="run python -m pip install pyarrow, or use corpus JSONL",
             place=place,
-        ) from None
-    return pa, pq
+        )
+
+    return require("pyarrow", refusal), require("pyarrow.parquet", refusal)
 
 
 def _refusal(reason: str, place: Place) -> InputError:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from reffree.arrays import Floats
+from reffree.arrays import Floats, Integers
 from reffree.masses import MadeMasses, Masses
 from reffree.scoring.engine import Unsegmented, score_documents
 from reffree.scoring.evidence import Reading
@@ -82,7 +82,7 @@ def explain_document(
     )
     explanations: list[dict[str, Explanation]] = [{} for _ in hypotheses]
     for metric in metrics:
-        raw = scores[spelling(metric)].documents[0].cpu().numpy()
+        raw = scores[spelling(metric)][0].documents.cpu().numpy()
         losses = metric.orientation.offset + metric.orientation.slope * raw
         for i, part in enumerate(np.split(losses, neighbours.ends[:-1])):
             explanations[i][spelling(metric)] = _explain(hypotheses[i], part)
@@ -116,8 +116,6 @@ class _Neighbours(MadeMasses):
         return int(self.ends[-1])
 
     def __getitem__(self, rows: slice) -> Masses:
-        from reffree.scoring.attribution_kernel import lay_out
-
         first, last, _ = rows.indices(len(self))
         masses = np.zeros((last - first, self.n_segments), dtype=np.int64)
         for hypothesis, changes, end in zip(
@@ -126,10 +124,20 @@ class _Neighbours(MadeMasses):
             start = end - changes.shape[1]
             low, high = max(first, start), min(last, end)
             if low < high:
-                at = np.array(hypothesis.boundaries, dtype=np.int64)
-                cleared, added = changes[:, low - start : high - start]
-                lay_out(at, cleared, added, hypothesis.n_units, masses[low - first : high - first])
+                made = _neighbour_masses(hypothesis, *changes[:, low - start : high - start])
+                masses[low - first : high - first, : made.shape[1]] = made
         return masses
+
+
+def _neighbour_masses(hypothesis: Segmentation, cleared: Integers, added: Integers) -> Masses:
+    """Masses of a hypothesis without one boundary and with another, a row each; 0 for none."""
+    n = hypothesis.n_units
+    ends = np.empty((len(cleared), len(hypothesis) + 1), dtype=np.int64)
+    ends[:, :-1] = [*hypothesis.boundaries, n]
+    ends[:, :-1][ends[:, :-1] == cleared[:, None]] = n
+    ends[:, -1] = np.where(added > 0, added, n)
+    ends.sort(axis=1)  # what is gone stands at the end, where it has no units
+    return np.diff(ends, axis=1, prepend=0)
 
 
 def _changes(hypothesis: Segmentation) -> Masses:

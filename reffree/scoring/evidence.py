@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from reffree.arrays import Floats, Integers
-from reffree.scoring.posterior_kernel import dot_products, squared_sums
+from reffree.scoring.fast.segmentations import dot_products, squared_sums
 from reffree.words import Lexicon
 
 MOST_STEPS = 1024

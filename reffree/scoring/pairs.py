@@ -33,6 +33,9 @@ Request = tuple[PairValue, SpanName]
 TABLE_ELEMENTS = 1 << 22
 """Entries of one pair table held at a time (32 MiB); longer documents go in blocks of rows."""
 
+BATCH_ELEMENTS = 1 << 21
+"""Units × dimensions of the documents packed together (16 MiB)."""
+
 BLOCK_ROWS = 1024
 """Rows of a block where few columns are needed."""
 
@@ -259,3 +262,19 @@ def _span_sums(table: Tensor, document: Tensor, low: Tensor, high: Tensor) -> Te
     row = document[:, None] * r + torch.arange(r, device=table.device)  # (h, r)
     base = row * c
     return torch.take(table, base + high) - torch.take(table, base + low)
+
+
+def similar_documents(documents: list[Tensor], chosen: list[int]) -> Iterator[list[int]]:
+    """Group documents of similar length whose pair tables fit together."""
+    batch: list[int] = []
+    for i in sorted(chosen, key=lambda i: (len(documents[i]), i)):
+        n, d = documents[i].shape
+        size = len(batch) + 1
+        first = documents[batch[0]] if batch else documents[i]
+        same = (d, documents[i].device) == (first.shape[1], first.device)
+        if batch and (size * n * n > TABLE_ELEMENTS or size * n * d > BATCH_ELEMENTS or not same):
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch

@@ -38,7 +38,7 @@ from reffree.scoring.evidence import (
     step_edges,
     word_coherence,
 )
-from reffree.scoring.posterior_kernel import (
+from reffree.scoring.fast.segmentations import (
     backward,
     draw_ends,
     expected_disagreement,

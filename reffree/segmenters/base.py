@@ -1,19 +1,25 @@
-"""What a segmenter is, and what it works on."""
+"""What a segmenter is, what it works on, and what the methods share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import Field, dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from reffree.arrays import Floats
+from reffree.bounds import check_whole
 from reffree.corpus import Corpus
 from reffree.encoders.base import EncoderSpec
 from reffree.errors import InputError
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
+from reffree.words import STOP_WORDS, Language, Lexicon, Terms
+
+Wanted = Literal["auto", "gold"] | int | None
+"""Boundaries to find: so many, as many as gold has, or (auto, None) as the method sees fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,39 @@ class Inputs:
             found.append(document.gold)
         return tuple(found)
 
+    def n_boundaries(self, k: Wanted, method: str) -> list[int | None]:
+        """Boundaries to find in each document, no more than gaps; None for the method to say."""
+        if k == "gold":
+            return [len(gold) - 1 for gold in self.gold(method)]
+        if k is None or k == "auto":
+            return [None] * len(self.corpus)
+        return [min(k, len(document.units) - 1) for document in self.corpus]
+
+    def vectors(self, method: str) -> Iterator[NDArray[np.generic]]:
+        """Every document's vectors as given, checked."""
+        if self.embeddings is None or len(self.embeddings) != len(self.corpus):
+            given = "no" if self.embeddings is None else f"{len(self.embeddings)}"
+            raise InputError(
+                f"{given} embeddings for {method}",
+                expected=f"{len(self.corpus)}, one array for every document",
+                remedy="embed the corpus first",
+            )
+        for document, vectors in zip(self.corpus, self.embeddings, strict=True):
+            x = np.asarray(vectors)
+            if x.ndim != 2 or len(x) != len(document.units) or not np.isfinite(x).all():
+                raise InputError(
+                    f"embeddings of shape {x.shape}, or some that are no numbers",
+                    expected=f"{len(document.units)} rows of finite numbers, one for every unit",
+                    remedy="encode the document again",
+                    place=document.place,
+                )
+            yield x
+
+    def terms(self, language: Language) -> Iterator[Terms]:
+        """Terms of every document, one after the other."""
+        lexicon = Lexicon(language)
+        return (lexicon.terms(document.units) for document in self.corpus.documents)
+
 
 class Segmenter(Protocol):
     """A method with its options; frozen dataclasses implement it."""
@@ -64,3 +103,45 @@ class Segmenter(Protocol):
         ...
 
     def __hash__(self) -> int: ...
+
+
+def check_wanted(k: Wanted, method: str, *, has_auto: bool = False) -> None:
+    """Refuse what is no number of boundaries; with ``has_auto``, auto is one."""
+    if k not in (("auto", "gold") if has_auto else ("gold", None)):
+        other = f" or {method}:k=5, or leave it out for auto" if has_auto else ""
+        check_whole("k", k, remedy=f"write {method}:k=gold{other}")
+
+
+def check_language(language: str) -> None:
+    """Refuse a language without stop words or a stemmer."""
+    if language not in STOP_WORDS:
+        raise InputError(
+            f"language = {language}",
+            expected=", ".join(STOP_WORDS),
+            remedy="leave it out for english, or choose a method that works on embeddings",
+        )
+
+
+def to_scale(vectors: ArrayLike) -> tuple[Floats, int]:
+    """Bring the largest component to about 1, and return the power of two that was divided by.
+
+    No bit is lost, and squares neither overflow nor vanish.
+    """
+    x = np.asarray(vectors, dtype=np.float64)
+    exponent = int(np.frexp(np.abs(x).max(initial=0.0))[1])
+    return np.ldexp(x, -exponent), exponent
+
+
+def directions(x: Floats) -> Floats:
+    """Bring rows to length 1, but for zeros."""
+    length = np.linalg.norm(x, axis=1, keepdims=True)
+    return x / np.where(length > 0, length, 1.0)
+
+
+def peaks_before(scores: Floats) -> Floats:
+    """Score reached from each one by going left for as long as they do not fall."""
+    if not len(scores):
+        return scores
+    falls_at_once = np.concatenate([[True], scores[:-1] < scores[1:]])
+    top = np.maximum.accumulate(np.where(falls_at_once, np.arange(len(scores)), 0))
+    return scores[top]

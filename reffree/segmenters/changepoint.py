@@ -20,11 +20,10 @@ import ruptures
 from numpy.typing import NDArray
 
 from reffree.arrays import Floats
-from reffree.bounds import check_whole
+from reffree.bounds import check_choice, check_whole
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs
-from reffree.segmenters.embedded import boundaries_wanted, check_wanted, to_scale, vectors_of
+from reffree.segmenters.base import Inputs, check_wanted, directions, to_scale
 
 Kernel = Literal["linear", "cosine", "rbf"]
 
@@ -63,12 +62,7 @@ class ChangePoint:
         """Refuse unknown kernels, penalties that are none, and two targets at a time."""
         check_whole("min_size", self.min_size, 1, remedy="write changepoint:min_size=2")
         check_wanted(self.k, self.name)
-        if self.kernel not in get_args(Kernel):
-            raise InputError(
-                f"kernel = {self.kernel}",
-                expected=" or ".join(get_args(Kernel)),
-                remedy="leave it out for cosine",
-            )
+        check_choice("kernel", self.kernel, get_args(Kernel), "cosine")
         if self.penalty is not None and (self.k is not None or not 0 < self.penalty < np.inf):
             raise InputError(
                 f"penalty = {self.penalty} and k = {self.k}",
@@ -78,8 +72,8 @@ class ChangePoint:
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document on its own."""
-        wanted = boundaries_wanted(self.k, inputs, self.name)
-        vectors = vectors_of(inputs, self.name)
+        wanted = inputs.n_boundaries(self.k, self.name)
+        vectors = inputs.vectors(self.name)
         return tuple(self._segment(x, k) for x, k in zip(vectors, wanted, strict=True))
 
     def _segment(self, vectors: NDArray[np.generic], k: int | None) -> Segmentation:
@@ -131,8 +125,7 @@ def _features(vectors: NDArray[np.generic], kernel: Kernel) -> tuple[Floats, int
     """
     x, exponent = to_scale(vectors)
     if kernel == "cosine":
-        length = np.linalg.norm(x, axis=1, keepdims=True)
-        x, exponent = x / np.where(length > 0, length, 1.0), 0
+        x, exponent = directions(x), 0
     centred = x - x.mean(0)
     if np.square(centred).sum() <= ROUNDING * np.square(x).sum():
         return np.zeros_like(x), 0

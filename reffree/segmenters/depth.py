@@ -21,8 +21,7 @@ from reffree.arrays import Floats
 from reffree.bounds import check_number, check_whole
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs
-from reffree.segmenters.embedded import boundaries_wanted, check_wanted, to_scale, vectors_of
+from reffree.segmenters.base import Inputs, check_wanted, directions, peaks_before, to_scale
 from reffree.selection import MIN_GAP, select_above, select_share, select_top
 
 ROUNDING = 1e-9
@@ -64,12 +63,13 @@ class Depth:
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document on its own."""
-        wanted = boundaries_wanted(self.k, inputs, self.name)
-        vectors = vectors_of(inputs, self.name)
-        return tuple(
-            self._select(boundary_scores(x, self.window), k)
-            for x, k in zip(vectors, wanted, strict=True)
-        )
+        wanted = inputs.n_boundaries(self.k, self.name)
+        scores = self.boundary_scores(inputs)
+        return tuple(self._select(depths, k) for depths, k in zip(scores, wanted, strict=True))
+
+    def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
+        """Depth at every gap of every document, (n - 1,)."""
+        return tuple(depths_of(x, self.window) for x in inputs.vectors(self.name))
 
     def _select(self, depths: Floats, k: int | None) -> Segmentation:
         if k is not None:
@@ -82,14 +82,14 @@ class Depth:
         return select_above(depths, max(cutoff, ROUNDING), self.min_gap)
 
 
-def boundary_scores(embeddings: ArrayLike, window: int) -> Floats:
+def depths_of(embeddings: ArrayLike, window: int) -> Floats:
     """Depth at each of the ``n - 1`` gaps; none in a document of one unit.
 
-    >>> boundary_scores([[1, 0], [1, 0], [0, 1], [0, 1]], window=1).tolist()
+    >>> depths_of([[1, 0], [1, 0], [0, 1], [0, 1]], window=1).tolist()
     [0.0, 2.0, 0.0]
     """
     similarity = gap_similarities(embeddings, window)
-    left, right = _peaks(similarity), _peaks(similarity[::-1])[::-1]
+    left, right = peaks_before(similarity), peaks_before(similarity[::-1])[::-1]
     depths = (left - similarity) + (right - similarity)
     return np.where(depths > ROUNDING, depths, 0.0)
 
@@ -103,19 +103,5 @@ def gap_similarities(embeddings: ArrayLike, window: int) -> Floats:
     for offset in range(min(window, n - 1)):
         before[offset:] += x[: n - 1 - offset]
         after[: n - 1 - offset] += x[1 + offset :]
-    cosine: Floats = np.einsum("nd,nd->n", _directions(before), _directions(after))
+    cosine: Floats = np.einsum("nd,nd->n", directions(before), directions(after))
     return cosine
-
-
-def _directions(x: Floats) -> Floats:
-    length = np.linalg.norm(x, axis=1, keepdims=True)
-    return x / np.where(length > 0, length, 1.0)
-
-
-def _peaks(similarity: Floats) -> Floats:
-    """Similarity reached from each gap by going left for as long as it does not fall."""
-    peaks = similarity.tolist()
-    for i in range(1, len(peaks)):
-        if similarity[i - 1] >= similarity[i]:
-            peaks[i] = peaks[i - 1]
-    return np.array(peaks)

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
-from reffree.arrays import Floats
 from reffree.errors import OptionError
 from reffree.naming import spelling_of
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs, Segmenter
+from reffree.segmenters.base import Inputs
 from reffree.segmenters.depth import Depth
-from reffree.segmenters.depth import boundary_scores as depth_scores
-from reffree.segmenters.embedded import vectors_of
-from reffree.segmenters.registry import parse_segmenter
-from reffree.segmenters.scorer.checkpoint import load_checkpoint
-from reffree.segmenters.scorer.method import Scorer
-from reffree.segmenters.scorer.method import boundary_scores as scorer_scores
+from reffree.segmenters.scorer.scorer import Scorer
+from reffree.segmenters.segment import parse_segmenter
 from reffree.segmenters.texttiling import TextTiling
 from reffree.selection import select_above
 
 CHANCE = "random"
 """Uniform scores: where a curve must lie that knows nothing of the text."""
 
-WITH_SCORES = (Depth, TextTiling, Scorer)
-
+Scored = Depth | TextTiling | Scorer
+"""Methods with a score per gap."""
 
 Taken = tuple[tuple[int, float], ...]
 """Boundaries of a document with their scores, in order."""
@@ -63,21 +58,21 @@ class GapScores:
         return float(thresholds[np.argmin(np.abs(found - n_boundaries))])
 
 
-def parse_scored_method(text: str) -> Segmenter | None:
+def parse_scored_method(text: str) -> Scored | None:
     """Read a method's name and options; None stands for chance."""
     if text == CHANCE:
         return None
     method = parse_segmenter(text)
-    if not isinstance(method, WITH_SCORES):
+    if not isinstance(method, Scored):
         raise OptionError(
             f"the method {text!r}, which gives no score per gap",
-            expected=f"{', '.join(kind.name for kind in WITH_SCORES)} or {CHANCE}",
+            expected=f"{', '.join(kind.name for kind in get_args(Scored))} or {CHANCE}",
             remedy="segment the corpus with it first: it then appears as a point",
         )
     return method
 
 
-def gap_scores(method: Segmenter | None, inputs: Inputs, min_gap: int) -> GapScores:
+def gap_scores(method: Scored | None, inputs: Inputs, min_gap: int) -> GapScores:
     r"""Score every gap of every document, and keep what non-maximum suppression leaves.
 
     The scores of ``scorer`` are probabilities and stay as they are. Depths and random numbers have
@@ -86,7 +81,13 @@ def gap_scores(method: Segmenter | None, inputs: Inputs, min_gap: int) -> GapSco
     them, and the lowest depth, which is no valley, is never taken. Ranks change neither the order
     of boundaries nor the curve over densities, only where on it the thresholds lie.
     """
-    scores = _raw_scores(method, inputs)
+    if method is None:
+        scores = tuple(
+            inputs.rng(document.id, "uniform scores").random(len(document.units) - 1)
+            for document in inputs.corpus
+        )
+    else:
+        scores = method.boundary_scores(inputs)
     taken = [
         tuple((b, float(each[b - 1])) for b in select_above(each, -np.inf, min_gap).boundaries)
         for each in scores
@@ -97,20 +98,6 @@ def gap_scores(method: Segmenter | None, inputs: Inputs, min_gap: int) -> GapSco
         tuple(taken if isinstance(method, Scorer) else _ranks(taken)),
         None if method is None else method(inputs),
     )
-
-
-def _raw_scores(method: Segmenter | None, inputs: Inputs) -> Sequence[Floats]:
-    if method is None:
-        return [
-            inputs.rng(document.id, "uniform scores").random(len(document.units) - 1)
-            for document in inputs.corpus
-        ]
-    if isinstance(method, Scorer):
-        return scorer_scores(load_checkpoint(Path(method.path)), inputs)
-    if isinstance(method, TextTiling):
-        return method.boundary_scores(inputs)
-    assert isinstance(method, Depth)
-    return [depth_scores(x, method.window) for x in vectors_of(inputs, method.name)]
 
 
 def _ranks(taken: Sequence[Taken]) -> list[Taken]:

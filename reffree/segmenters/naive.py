@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from reffree.bounds import check_whole
+from reffree.bounds import check_choice, check_whole
 from reffree.corpus import Corpus
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
@@ -194,12 +194,7 @@ class OraclePeriodic:
 
     def __post_init__(self) -> None:
         """Refuse a match that does not exist."""
-        if self.match not in ("corpus", "document"):
-            raise InputError(
-                f"match = {self.match}",
-                expected="corpus or document",
-                remedy="leave it out for corpus",
-            )
+        check_choice("match", self.match, ("corpus", "document"), "corpus")
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Space the boundaries."""
@@ -210,26 +205,6 @@ class OraclePeriodic:
             [g.n_units for g in gold], n_boundaries=sum(len(g) - 1 for g in gold)
         )
         return tuple(_periodic(g.n_units, period) for g in gold)
-
-
-Naive = (
-    NoBoundaries
-    | AllBoundaries
-    | Even
-    | Random
-    | RandomKnown
-    | RandomUnknown
-    | OracleRandom
-    | OraclePeriodic
-)
-NAIVE: dict[str, type[Naive]] = {
-    method.name: method
-    for method in (
-        *(NoBoundaries, AllBoundaries, Even),
-        *(Random, RandomKnown, RandomUnknown),
-        *(OracleRandom, OraclePeriodic),
-    )
-}
 
 
 def arp_random_baselines(corpus: Corpus) -> tuple[tuple[str, Random], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reffree.scoring.evidence import Reading
-from reffree.scoring.expected import ExpectedPk
+from reffree.scoring.expected import Expected, ExpectedPk
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
-from reffree.segmenters.embedded import vectors_of
 from reffree.segmenters.scorer.description import read_description
 
 
@@ -46,8 +45,8 @@ class LeastExpectedPk:
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document on its own."""
         unread = (np.empty((len(document.units), 0)) for document in inputs.corpus)
-        vectors = vectors_of(inputs, self.name) if self.needs_embeddings else unread
-        documents = zip(vectors, self._readings(inputs), strict=True)
+        vectors = inputs.vectors(self.name) if self.needs_embeddings else unread
+        documents = zip(vectors, readings(inputs, [self._metric()]), strict=True)
         return tuple(self._segment(x, reading) for x, reading in documents)
 
     def _metric(self) -> ExpectedPk:
@@ -59,15 +58,21 @@ class LeastExpectedPk:
             return Segmentation((len(vectors),))
         return Segmentation(tuple(posterior.best().tolist()))
 
-    def _readings(self, inputs: Inputs) -> Iterator[Reading]:
-        """Text of every document, and what a trained scorer says of its gaps, if one is named."""
-        folder = self._metric().scorer
-        if not folder:
-            yield from (Reading(document.units) for document in inputs.corpus)
-            return
-        from reffree.segmenters.scorer.checkpoint import load_checkpoint
-        from reffree.segmenters.scorer.method import boundary_scores
 
-        scored = boundary_scores(load_checkpoint(Path(folder)), inputs)
-        for document, scores in zip(inputs.corpus, scored, strict=True):
-            yield Reading(document.units, {folder: scores})
+def readings(inputs: Inputs, metrics: Iterable[object]) -> list[Reading]:
+    """Every document's text, and the gaps scored by each trained scorer that a metric names.
+
+    That is what expected errors read besides vectors; other metrics read nothing.
+    """
+    expected = [metric for metric in metrics if isinstance(metric, Expected)]
+    if not expected:
+        return [Reading() for _ in inputs.corpus]
+    scored = {}
+    for folder in {metric.scorer for metric in expected if metric.scorer}:
+        from reffree.segmenters.scorer.scorer import Scorer
+
+        scored[folder] = Scorer(path=folder).boundary_scores(inputs)
+    return [
+        Reading(document.units, {folder: scores[d] for folder, scores in scored.items()})
+        for d, document in enumerate(inputs.corpus)
+    ]

@@ -1,22 +1,67 @@
-"""Make hypotheses: run segmenters over a corpus and keep the results as its systems."""
+"""Make hypotheses: every method by name, run over a corpus, the results kept as its systems."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Unpack
 
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.embed import Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError
-from reffree.naming import spelling_of
+from reffree.naming import parse_named, spelling_of
 from reffree.progress import Progress, no_progress
 from reffree.segmenters.base import Inputs, Segmenter
 from reffree.segmenters.naive import arp_random_baselines
-from reffree.segmenters.registry import parse_segmenter
 
 ARP_BASELINES = "arp_baselines"
 """Stands for the nine random systems of Ghinassi et al. (2024)."""
+
+HOMES = {
+    "none": "naive:NoBoundaries",
+    "all": "naive:AllBoundaries",
+    "even": "naive:Even",
+    "random": "naive:Random",
+    "random_known": "naive:RandomKnown",
+    "random_unknown": "naive:RandomUnknown",
+    "oracle_random": "naive:OracleRandom",
+    "oracle_periodic": "naive:OraclePeriodic",
+    "texttiling": "texttiling:TextTiling",
+    "c99": "c99:C99",
+    "textseg": "textseg:TextSeg",
+    "depth": "depth:Depth",
+    "changepoint": "changepoint:ChangePoint",
+    "greedy": "greedy:Greedy",
+    "optimal": "optimal:Optimal",
+    "posterior": "posterior:LeastExpectedPk",
+    "scorer": "scorer.scorer:Scorer",
+}
+
+
+class _Segmenters(Mapping[str, type[Segmenter]]):
+    """Methods by name; a method's module is imported when it is named."""
+
+    def __getitem__(self, name: str) -> type[Segmenter]:
+        module, _, kind = HOMES[name].partition(":")
+        found: type[Segmenter] = getattr(
+            importlib.import_module(f"reffree.segmenters.{module}"), kind
+        )
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(HOMES)
+
+    def __len__(self) -> int:
+        return len(HOMES)
+
+
+SEGMENTERS: Mapping[str, type[Segmenter]] = _Segmenters()
+
+
+def parse_segmenter(text: str) -> Segmenter:
+    """Read ``name`` or ``name:option=value,…``, such as ``random:p=0.1``."""
+    return parse_named(text, SEGMENTERS, "method", "--method")
 
 
 def segment(
@@ -40,7 +85,7 @@ def segment(
         seed: of methods that draw at random.
         embeddings: one array per document, in corpus order or by id, instead of an encoder.
         progress: called as stages start.
-        **encoding: which encoder, and how: see `EncoderOptions`.
+        **encoding: which encoder, and how, as in `EncoderOptions`.
     """
     options = EncoderOptions(**encoding)
     part, embeddings = units_taking_part(corpus, embeddings, options)
@@ -57,20 +102,11 @@ def segment(
         raise InputError(
             "no method", expected="at least one", remedy="name one, such as texttiling"
         )
-    embedded: Embeddings | None = None
     if any(method.needs_embeddings for _, method in parsed):
-        embedded = corpus_vectors(
-            corpus,
-            embeddings,
-            options,
-            progress,
-        )
-    inputs = Inputs(
-        corpus,
-        seed,
-        None if embedded is None else embedded.vectors,
-        None if embedded is None else embedded.spec,
-    )
+        embedded = corpus_vectors(corpus, embeddings, options, progress)
+        inputs = Inputs(corpus, seed, embedded.vectors, embedded.spec)
+    else:
+        inputs = Inputs(corpus, seed)
     ids = [document.id for document in corpus.documents]
     with progress("Segmenting", len(parsed)) as advance:
         for name, method in parsed:

@@ -7,19 +7,11 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from reffree.arrays import Floats
-from reffree.bounds import check_whole
-from reffree.errors import InputError
+from reffree.arrays import Floats, Integers
+from reffree.bounds import check_choice, check_whole
+from reffree.compiling import njit
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs
-from reffree.segmenters.texttiling_kernel import block_similarities
-from reffree.segmenters.words import (
-    BoundaryCount,
-    check_count,
-    check_language,
-    terms_of,
-    wanted_boundaries,
-)
+from reffree.segmenters.base import Inputs, check_language, check_wanted, peaks_before
 from reffree.selection import MIN_GAP, select_above, select_top
 from reffree.words import Language, Terms
 
@@ -58,7 +50,7 @@ class TextTiling:
     than" makes a boundary of a valley that is the only one.
     """
 
-    k: BoundaryCount = "auto"
+    k: Literal["auto", "gold"] | int = "auto"
     block: int = 10
     measure: Measure = "units"
     smoothing: int = 1
@@ -71,23 +63,18 @@ class TextTiling:
 
     def __post_init__(self) -> None:
         """Refuse blocks without words, negative numbers and choices that do not exist."""
-        check_count(self.k, self.name)
+        check_wanted(self.k, self.name, has_auto=True)
         check_whole("block", self.block, 1)
         check_whole("smoothing", self.smoothing)
         check_whole("rounds", self.rounds, most=MOST_ROUNDS)
         check_whole("min_gap", self.min_gap, 1)
-        for option, choices in (("measure", get_args(Measure)), ("cutoff", get_args(Cutoff))):
-            if getattr(self, option) not in choices:
-                raise InputError(
-                    f"{option} = {getattr(self, option)}",
-                    expected=" or ".join(choices),
-                    remedy=f"leave it out for {choices[0]}",
-                )
+        check_choice("measure", self.measure, get_args(Measure), "units")
+        check_choice("cutoff", self.cutoff, get_args(Cutoff), "conservative")
         check_language(self.language)
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document."""
-        wanted = wanted_boundaries(inputs, self.k, self.name)
+        wanted = inputs.n_boundaries(self.k, self.name)
         every = self._drops(inputs)
         return tuple(self._select(*sides, k) for sides, k in zip(every, wanted, strict=True))
 
@@ -96,7 +83,7 @@ class TextTiling:
         return tuple(left + right for left, right in self._drops(inputs))
 
     def _drops(self, inputs: Inputs) -> list[tuple[Floats, Floats]]:
-        every = terms_of(inputs.corpus, self.language)
+        every = inputs.terms(self.language)
         return [drops(smoothed(self._scores(t), self.smoothing, self.rounds)) for t in every]
 
     def _scores(self, terms: Terms) -> Floats:
@@ -108,7 +95,7 @@ class TextTiling:
             before = terms.word_edges[gaps]
             low = np.searchsorted(terms.places, before - self.block)
             high = np.searchsorted(terms.places, before + self.block)
-        scores: Floats = block_similarities(
+        scores: Floats = _block_similarities(
             terms.ids, terms.n_distinct, low, terms.edges[gaps], high
         )
         return scores
@@ -140,15 +127,49 @@ def smoothed(scores: Floats, reach: int, rounds: int) -> Floats:
 def drops(scores: Floats) -> tuple[Floats, Floats]:
     """How far each score lies below the nearest peak on its left and on its right."""
     level = np.round(scores, DECIMALS)
-    left = np.round(_peaks(level) - level, DECIMALS)
-    right = np.round(_peaks(level[::-1])[::-1] - level, DECIMALS)
+    left = np.round(peaks_before(level) - level, DECIMALS)
+    right = np.round(peaks_before(level[::-1])[::-1] - level, DECIMALS)
     return left, right
 
 
-def _peaks(scores: Floats) -> Floats:
-    """Climb from each score to the left for as long as they do not fall."""
-    if not len(scores):
-        return scores
-    falls_at_once = np.concatenate([[True], scores[:-1] < scores[1:]])
-    top = np.maximum.accumulate(np.where(falls_at_once, np.arange(len(scores)), 0))
-    return scores[top]
+@njit(cache=True, nogil=True, error_model="numpy")
+def _block_similarities(
+    ids: Integers, n_distinct: int, low: Integers, middle: Integers, high: Integers
+) -> Floats:
+    """Cosine of the counts of the terms ``low … middle - 1`` and ``middle … high - 1`` of each gap.
+
+    None of the three may fall from one gap to the next. Each term enters the right block, moves to
+    the left one and leaves, and every step updates the three sums of products. 0 where a block has
+    no terms.
+    """
+    left = np.zeros(n_distinct, dtype=np.int64)
+    right = np.zeros(n_distinct, dtype=np.int64)
+    similarities = np.zeros(len(middle))
+    product = left_square = right_square = 0
+    first = split = end = 0  # terms first … split - 1 are in the left block, up to end in the right
+    for gap in range(len(middle)):
+        while end < high[gap]:
+            term = ids[end]
+            product += left[term]
+            right_square += 2 * right[term] + 1
+            right[term] += 1
+            end += 1
+        while split < middle[gap]:
+            term = ids[split]
+            product += right[term] - left[term] - 1
+            right_square -= 2 * right[term] - 1
+            left_square += 2 * left[term] + 1
+            right[term] -= 1
+            left[term] += 1
+            split += 1
+        while first < low[gap]:
+            term = ids[first]
+            product -= right[term]
+            left_square -= 2 * left[term] - 1
+            left[term] -= 1
+            first += 1
+        if product > 0:
+            # One division of whole numbers and one root: equal cosines come out equal.
+            squared = float(product) * product / (float(left_square) * right_square)
+            similarities[gap] = np.sqrt(squared)
+    return similarities

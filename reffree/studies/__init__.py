@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reffree.studies.correlation.correlate import correlate
     from reffree.studies.density_curves.density import density
     from reffree.studies.diagnosis.diagnose import diagnose
-    from reffree.studies.encoder_choice.encoders import compare_encoders
+    from reffree.studies.encoders import compare_encoders
     from reffree.studies.granularity_curves.granularity import granularity
     from reffree.studies.result import StudyResult
     from reffree.studies.strength_curves.perturb import perturb
@@ -41,7 +41,7 @@ __all__ = [
 _HOMES = {
     "correlate": "correlation.correlate",
     "perturb": "strength_curves.perturb",
-    "compare_encoders": "encoder_choice.encoders",
+    "compare_encoders": "encoders",
     "density": "density_curves.density",
     "granularity": "granularity_curves.granularity",
     "diagnose": "diagnosis.diagnose",

@@ -15,8 +15,9 @@ from reffree.encoders.embed import Vectors
 from reffree.encoders.options import Encoding
 from reffree.errors import InputError
 from reffree.evaluate.score import score
+from reffree.evaluate.scores import filled_weights
 from reffree.evaluate.table import CorpusScore, ScoreTable, rounded
-from reffree.evaluate.weights import filled_weights
+from reffree.optional import require_pandas
 from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
 from reffree.statistics.losses import Direction, as_loss
@@ -113,7 +114,7 @@ class Comparison:
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per metric and pair (needs pandas)."""
-        import pandas as pd
+        pd = require_pandas()
 
         rows = []
         for name, metric in self.metrics.items():

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from reffree.errors import InputError, Place, UnknownNameError, shorten
 from reffree.evaluate.table import rounded
 from reffree.formats.source import Source
+from reffree.optional import require_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,7 +105,7 @@ class Table:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the table as a data frame (needs pandas)."""
-        import pandas as pd
+        pd = require_pandas()
 
         return pd.DataFrame(self.records(), columns=[each.name for each in self.fields])
 

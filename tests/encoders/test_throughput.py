@@ -505,7 +505,7 @@ def test_an_exact_backend_gives_the_same_vectors_from_a_kept_graph(checkpoint, e
 
 def test_the_name_of_an_exact_backend_needs_no_model(checkpoint, tmp_path):
     spec = opened(checkpoint("mpnet")).spec
-    label = backend.Accelerated("onnx", spec, tmp_path, never_loaded).label
+    label = backend.ModelBackend("onnx", spec, tmp_path, never_loaded).label
     assert label == "transformers-encoder+onnx"
     assert not list(tmp_path.iterdir())
 
@@ -629,12 +629,12 @@ def test_an_approximate_backend_carries_its_deviation(checkpoint, ready_export, 
     moved = cosine_deviation(encode(encoder, list(PROBE)), plain)
     assert 0 < moved <= float(shown) + 0.01
     # The next run knows it without the model.
-    again = backend.Accelerated("onnx-int8", encoder.folder.spec, tmp_path, never_loaded)
+    again = backend.ModelBackend("onnx-int8", encoder.folder.spec, tmp_path, never_loaded)
     assert again.label == named
     for content in ("{}", "{", json.dumps(measured | {"cosine_deviation": float("inf")})):
         (graph / "measured.json").write_text(content)
         with pytest.raises(CacheError, match="found no measurement"):
-            _ = backend.Accelerated("onnx-int8", encoder.folder.spec, tmp_path, never_loaded).label
+            _ = backend.ModelBackend("onnx-int8", encoder.folder.spec, tmp_path, never_loaded).label
 
 
 @needs_openvino
@@ -646,8 +646,7 @@ def test_openvino_in_full_precision(checkpoint, ready_export):
 
 
 def test_the_fastest_is_remembered(checkpoint, tmp_path, monkeypatch):
-    missing = lambda name: list(backend.PACKAGES.get(name, ()))  # noqa: E731
-    monkeypatch.setattr(backend, "missing_packages", missing)
+    monkeypatch.setattr(backend, "missing_packages", list)
     encoder = opened(checkpoint("roberta"), kept=tmp_path, backend="auto")
     assert encoder.spec.backend == "transformers-encoder"
     (path,) = (tmp_path / "graphs").iterdir()
@@ -667,7 +666,7 @@ def test_the_fastest_is_an_exact_one_and_in_the_signature(checkpoint, ready_expo
     fastest = json.loads(file.read_text())
     assert fastest["seconds"].keys() == exact
     assert fastest["backend"] == min(exact, key=lambda name: fastest["seconds"][name])
-    assert label == backend.Accelerated(fastest["backend"], encoder.folder.spec, None, None).label
+    assert label == backend.ModelBackend(fastest["backend"], encoder.folder.spec, None, None).label
     # What is remembered is what is taken, without the model and without trying again.
     for name in sorted(exact):
         remember(file, {"backend": name})

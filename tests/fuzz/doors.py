@@ -258,7 +258,7 @@ def metric(rng: Random, folder: Path) -> None:
 
 def method(rng: Random, folder: Path) -> None:
     """Segment with a method of odd options."""
-    from reffree.segmenters.registry import SEGMENTERS
+    from reffree.segmenters.segment import SEGMENTERS
 
     text = mutations.named_text(*_names(SEGMENTERS), rng)
     reffree.segment(_corpus(), text, embeddings=list(_vectors().values()), device="cpu")
@@ -266,8 +266,7 @@ def method(rng: Random, folder: Path) -> None:
 
 def perturbation(rng: Random, folder: Path) -> None:
     """Perturb gold by odd amounts."""
-    from reffree.perturbation.corpus import perturb
-    from reffree.perturbation.kinds import PERTURBATIONS, parse_perturbation
+    from reffree.perturbation import PERTURBATIONS, parse_perturbation, perturb
 
     text = mutations.named_text(*_names(PERTURBATIONS), rng)
     if rng.random() < 0.4:

@@ -63,21 +63,20 @@ TESTS = {
     "reffree/formats/tiage": "formats/dialogues",
     "reffree/segmentation": "segmentation corpus formats/labels",
     "reffree/masses": (
-        "masses scoring/compiled segmentation reference/agreement selection "
-        "perturbation/perturbation"
+        "masses scoring/compiled segmentation reference/agreement selection perturbation"
     ),
     "reffree/corpus": "corpus segmentation formats/jsonl",
     "reffree/selection": "selection",
-    "reffree/perturbation/": "perturbation/perturbation",
+    "reffree/perturbation": "perturbation",
     "reffree/scoring/attribution": "scoring/attribution",
     "reffree/scoring/evidence": "scoring/expected",
     "reffree/scoring/expected": "scoring/expected",
     "reffree/scoring/posterior": "scoring/expected",
     "reffree/scoring/engine": "scoring/scoring scoring/compiled scoring/precision scoring/expected",
     "reffree/scoring/sag": "scoring/search",
-    "reffree/scoring/search": "scoring/search",
-    "reffree/scoring/vectors": "scoring/search scoring/precision",
-    "reffree/scoring/workspace": "scoring/workspace scoring/compiled",
+    "reffree/scoring/fast/search": "scoring/search",
+    "reffree/scoring/fast/segmentations": "scoring/expected",
+    "reffree/scoring/fast/vectors": "scoring/workspace scoring/search scoring/precision",
     "reffree/scoring/": "scoring/scoring scoring/compiled scoring/precision",
 }
 # Kernels run as Python where they have the fault; these are slow that way, and are compiled anew.

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import reffree
-from reffree.encoders.cache import default_folder
 from reffree.evaluate.signature import _words
+from reffree.folders import cache_folder
 from reffree.reference import windows_kernel
 from reffree.reference.cohesion import FUNCTION_WORDS
 from reffree.report.grid import Grid, markdown_table, render_terminal
@@ -60,9 +60,9 @@ def test_the_words_that_sed_leaves_out_have_one_name():
 
 def test_the_cache_folder_is_that_of_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("REFFREE_CACHE_DIR", str(tmp_path))
-    assert default_folder() == tmp_path
+    assert cache_folder() == tmp_path
     monkeypatch.delenv("REFFREE_CACHE_DIR")
-    assert default_folder().name == "reffree"
+    assert cache_folder().name == "reffree"
 
 
 def test_machine_code_is_not_kept_beside_the_sources():

@@ -13,9 +13,9 @@ import reffree
 from reffree.corpus import Corpus, Document
 from reffree.errors import InputError
 from reffree.report.score import render
-from reffree.scoring import attribution_kernel, compiled, engine
+from reffree.scoring import attribution, engine
 from reffree.scoring.attribution import explain_document
-from reffree.scoring.attribution_kernel import lay_out
+from reffree.scoring.fast import document as compiled
 from reffree.scoring.metrics import parse_metrics
 from reffree.segmentation import Segmentation
 from tests.properties import examples
@@ -128,12 +128,15 @@ def test_explanations_as_text_and_tables():
 def test_neighbours_are_made_a_part_at_a_time(monkeypatch):
     made = []
 
+    real = attribution._neighbour_masses
+
     def watched(*arguments):
-        made.append(arguments[-1].shape)
-        return lay_out(*arguments)
+        masses = real(*arguments)
+        made.append(masses.shape)
+        return masses
 
     monkeypatch.setattr(engine, "FEW_MASSES", 0)
-    monkeypatch.setattr(attribution_kernel, "lay_out", watched)
+    monkeypatch.setattr(attribution, "_neighbour_masses", watched)
     x, metrics = planted(), parse_metrics(["arp_pair", "segrefree", "sag:shuffles=2"])
     hyps = [Segmentation(m) for m in ((5, 5, 5, 5), (20,), (4, 1, 15), (1,) * 20)]
     plenty = explain_document(x, hyps, metrics)

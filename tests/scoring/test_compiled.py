@@ -14,12 +14,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reffree.errors import InputError
 from reffree.masses import mass_matrix
 from reffree.parallel import together
-from reffree.scoring import compiled
-from reffree.scoring.compiled import CompiledDocument
 from reffree.scoring.engine import TOLERANCE, score_document, score_documents
+from reffree.scoring.fast import document as compiled
+from reffree.scoring.fast.document import CompiledDocument
+from reffree.scoring.fast.sweep import Rows, sweep_tables
+from reffree.scoring.fast.tables import Band, build_tables
 from reffree.scoring.metrics import COMPILED, parse_metrics
-from reffree.scoring.sweep import Rows, sweep_tables
-from reffree.scoring.tables import Band, build_tables
 from tests.properties import examples
 from tests.scoring.test_scoring import by_torch, documents, hypotheses, oracle, random_masses
 
@@ -28,7 +28,7 @@ def run_compiled(embeddings, masses):
     x = torch.as_tensor(np.asarray(embeddings))
     document = CompiledDocument(x)
     matrix = mass_matrix(masses, len(x), "d")
-    assert document.prepare(matrix, memory=lambda: 1 << 30)
+    assert document.prepare([matrix], memory=lambda: 1 << 30)
     return document.score(matrix, threads=2).raw
 
 
@@ -61,7 +61,7 @@ def test_both_paths_agree_on_a_real_size():
     for name, ours in many.items():
         theirs = torch_path[name]
         for field in ("documents", "weights", "left_out", "segments"):
-            ours_, theirs_ = getattr(ours, field)[0], getattr(theirs, field)[0]
+            ours_, theirs_ = getattr(ours[0], field), getattr(theirs[0], field)
             assert_allclose(ours_, theirs_, rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
 
 
@@ -125,10 +125,10 @@ def test_tables_of_one_document_are_safe_from_the_next():
     matrix = mass_matrix([[10, 20, 30], [30, 20, 10]], 60)
     kept, gone, last = (CompiledDocument(torch.from_numpy(rng.normal(size=(60, 3)))) for _ in "abc")
     for document in (kept, gone):
-        document.prepare(matrix, lambda: 1 << 30)
+        document.prepare([matrix], lambda: 1 << 30)
     before = kept.score(matrix, 1).raw
     gone.discard()
-    last.prepare(matrix, lambda: 1 << 30)  # in the memory of the one that is gone
+    last.prepare([matrix], lambda: 1 << 30)  # in the memory of the one that is gone
     last.score(matrix, 1)
     assert_array_equal(kept.score(matrix, 1).raw, before)
     with pytest.raises(RuntimeError, match="prepare"):
@@ -237,7 +237,7 @@ def test_groups_of_different_width_are_joined_segment_by_segment():
     )
     assert document.name == "doc"
     matrix = mass_matrix([[3, 3, 3], [4, 5], [2, 2, 2, 3], [9]], 9)
-    document.prepare(matrix, lambda: 1 << 30)
+    document.prepare([matrix], lambda: 1 << 30)
     whole = document.score(matrix, 1, keep_segments=True)
     narrow, wide = np.ascontiguousarray(matrix[:2, :3]), matrix[2:]
     parts = [document.score(part, 1, keep_segments=True) for part in (narrow, wide)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 
 import numpy as np
@@ -14,14 +13,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from reffree.errors import InputError
-from reffree.scoring import sag, search
+from reffree.masses import mass_matrix
 from reffree.scoring.engine import score_documents
-from reffree.scoring.layout import Layout
+from reffree.scoring.fast import document as compiled
+from reffree.scoring.fast import search
+from reffree.scoring.fast.document import CompiledDocument
+from reffree.scoring.fast.search import largest_gains, search_document
+from reffree.scoring.fast.vectors import Vectors
 from reffree.scoring.metrics import parse_metrics
-from reffree.scoring.pairs import Units
 from reffree.scoring.sag import Sag
-from reffree.scoring.search import largest_gains, search_document, search_gains
-from reffree.scoring.vectors import Vectors
 from tests.oracles.search import (
     best_gain,
     every_segmentation,
@@ -60,9 +60,19 @@ def random_masses(rng, n, k):
 
 
 def gains_in_order(x, k_max):
-    units = torch.as_tensor(x, dtype=torch.float64)[None]
-    squared = (units[:, :, None] - units[:, None]).square().sum(3)
-    return largest_gains(squared, torch.tensor([len(x)]), k_max)[0].numpy()
+    units = np.asarray(x, dtype=np.float64)
+    squared = np.square(units[:, None] - units[None]).sum(2)
+    return largest_gains(squared, np.arange(len(x))[None], k_max, threads=1)[0]
+
+
+def search_gains(xs, k_max, **options):
+    """Gains in each document, on the scale of its vectors as given."""
+    found = []
+    for x, k in zip(xs, k_max, strict=True):
+        vectors = Vectors.of(x)
+        gains = search_document(vectors, k, **options).gains
+        found.append(torch.from_numpy(np.ldexp(gains, 2 * vectors.exponent)))
+    return found
 
 
 def whole(x):
@@ -158,38 +168,9 @@ def test_small_chunks_change_nothing(monkeypatch):
     xs = some_documents()
     k_max = [len(x) - 1 for x in xs]
     at_once = search_gains(xs, k_max, n_shuffles=7, seed=0)
-    monkeypatch.setattr(search, "ELEMENTS", 3000)
+    monkeypatch.setattr(search, "SHUFFLES_AT_ONCE", 3)
     for one, other in zip(at_once, search_gains(xs, k_max, n_shuffles=7, seed=0), strict=True):
-        assert_allclose(one, other, rtol=0, atol=1e-9)
-
-
-def test_both_paths_find_the_same(monkeypatch):
-    monkeypatch.setattr(search, "WHOLE", 40)
-    monkeypatch.setattr(search, "LONGEST", 50)
-    monkeypatch.setattr(search, "ANCHOR", 4)
-    xs = [x - x.mean(0) for x in some_documents()]
-    xs[1][3:9] = xs[1][0]
-    k_max = [len(x) - 1 for x in xs]
-    compiled = search_gains(xs, k_max, n_shuffles=7, seed=0)
-    monkeypatch.setattr(search, "COMPILED_DEVICES", frozenset())
-    for one, other in zip(compiled, search_gains(xs, k_max, n_shuffles=7, seed=0), strict=True):
-        assert_allclose(one, other, rtol=1e-12, atol=1e-9)
-
-
-def test_tables_stay_within_the_limit(monkeypatch):
-    sizes = []
-    real = largest_gains
-
-    def watched(squared, length, k_max):
-        sizes.append(squared.numel())
-        return real(squared, length, k_max)
-
-    monkeypatch.setattr(search, "COMPILED_DEVICES", frozenset())
-    monkeypatch.setattr(search, "largest_gains", watched)
-    monkeypatch.setattr(search, "ELEMENTS", 9000)
-    search_gains(some_documents(), [0, 3, 3, 3, 3, 0, 3, 3], n_shuffles=40, seed=0)
-    assert max(sizes) <= 9000
-    assert len(sizes) > 20
+        assert one.numpy().tobytes() == other.numpy().tobytes()
 
 
 def test_same_seed_same_bytes():
@@ -251,16 +232,18 @@ def test_identical_units_of_a_long_document_gain_nothing(monkeypatch, component)
 # The metric -----------------------------------------------------------------------------------
 
 
-def score(metric, xs, masses):
-    """Score lists of masses, one list per document, in one batch."""
-    units = Units([torch.as_tensor(x) for x in xs], torch.device("cpu"))
-    rows = [(i, m) for i, given_masses in enumerate(masses) for m in given_masses]
-    padded = np.zeros((len(rows), max(len(m) for _, m in rows)), dtype=np.int64)
-    for row, (_, m) in zip(padded, rows, strict=True):
-        row[: len(m)] = m
-    document = np.array([i for i, _ in rows])
-    layout = Layout.pack(document, padded, units.n_units, torch.device("cpu"))
-    return metric(units, layout, units.row_sums(layout, metric.requests)), units, layout
+class Scores:
+    """Scores of lists of masses, one list per document, under one another."""
+
+    def __init__(self, metric, xs, masses):
+        (found,) = score_documents(
+            [np.asarray(x) for x in xs], masses, [metric], unsegmented="skip", keep_segments=True
+        ).values()
+        self.documents, self.weights, self.left_out = (
+            torch.cat([getattr(part, field) for part in found])
+            for field in ("documents", "weights", "left_out")
+        )
+        self.segments = torch.cat([part.segments.flatten() for part in found])
 
 
 @given(st.data())
@@ -268,7 +251,7 @@ def score(metric, xs, masses):
 def test_sag_equals_the_definition(data):
     xs = [x[:, :1] for x in data.draw(st.lists(documents(max_units=7), min_size=1, max_size=3))]
     masses = [[[len(x)], [1] * len(x), *data.draw(st.lists(cuts(len(x)), max_size=3))] for x in xs]
-    scores, _, _ = score(Sag(shuffles=3, seed=5), xs, masses)
+    scores = Scores(Sag(shuffles=3, seed=5), xs, masses)
     expected = [
         sag_oracle(x, m, n_shuffles=3, seed=5)
         for x, given_masses in zip(xs, masses, strict=True)
@@ -295,7 +278,7 @@ def test_weights_are_on_the_scale_of_the_vectors():
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(8, 2)), rng.normal(size=(7, 2)) * 5
     masses = [[[3, 5]], [[2, 2, 3]]]
-    scores, _, _ = score(Sag(shuffles=3), [x, y], masses)
+    scores = Scores(Sag(shuffles=3), [x, y], masses)
     parts = [
         sag_oracle(units, m[0], n_shuffles=3, seed=0)
         for units, m in zip([x, y], masses, strict=True)
@@ -314,62 +297,64 @@ def test_planted_topics_beat_any_search_in_noise():
     found_in_noise = ruptures.KernelCPD(kernel="linear", min_size=1).fit(noise).predict(n_bkps=5)
     chance = [random_masses(rng, 60, 5) for _ in range(300)]
     searched = [np.diff([0, *ends]).tolist() for ends in (found, found_in_noise)]
-    scores, _, _ = score(Sag(shuffles=32), [x, noise], [[[10] * 6, searched[0]], [searched[1]]])
+    scores = Scores(Sag(shuffles=32), [x, noise], [[[10] * 6, searched[0]], [searched[1]]])
     gold, best, bought = scores.documents.tolist()
     assert best >= gold > 2
     assert 0.5 < bought < 1.5
-    scores, _, _ = score(Sag(shuffles=32), [noise], [chance])
+    scores = Scores(Sag(shuffles=32), [noise], [chance])
     assert abs(scores.documents.mean().item()) < 0.2
 
 
 def test_nothing_can_be_bought_from_units_equally_far_apart():
     rotated = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))[0]
     masses = [[3, 3], [1, 2, 3]]
-    scores, _, _ = score(Sag(shuffles=4), [np.eye(6), rotated], [masses, masses])
+    scores = Scores(Sag(shuffles=4), [np.eye(6), rotated], [masses, masses])
     assert scores.documents.isnan().all()
     assert not scores.weights.any()
 
 
 def test_one_unit_and_two():
-    scores, _, _ = score(Sag(shuffles=4), [[[1.0]], [[1.0], [2.0]]], [[[1]], [[2], [1, 1]]])
+    scores = Scores(Sag(shuffles=4), [[[1.0]], [[1.0], [2.0]]], [[[1]], [[2], [1, 1]]])
     assert scores.documents.isnan().all()
 
 
-def test_searches_once_per_batch(monkeypatch):
+def test_searches_once_per_document(monkeypatch):
     calls = []
 
     def watched(vectors, k_max, **options):
-        calls.append(list(k_max))
-        return search_gains(vectors, k_max, **options)
+        calls.append(k_max)
+        return search_document(vectors, k_max, **options)
 
-    monkeypatch.setattr(sag, "search_gains", watched)
-    metric = Sag(shuffles=2)
-    x, y = (np.random.default_rng(i).normal(size=(20, 2)) for i in (0, 1))
+    monkeypatch.setattr(compiled, "search_document", watched)
+    metric, x = Sag(shuffles=2), np.random.default_rng(0).normal(size=(20, 2))
+    document = CompiledDocument(torch.from_numpy(x))
+
+    def raw(metric, masses):
+        matrix = mass_matrix(masses, 20)
+        return metric.scores(document, document.score_all([lambda: matrix], lambda: 1 << 30))[0]
+
     # One boundary less than all there are is the most that has a score.
-    _, units, layout = score(metric, [x, y], [[[5] * 4, [20], [1] * 20], [[10, 10]]])
-    assert calls == [[3, 1]]
-    first = metric(units, layout, units.row_sums(layout, metric.requests))
-    assert [k for k in calls if k] == [[3, 1]]
-    more = np.zeros((1, 6), dtype=np.int64)
-    more[0] = [10, 2, 2, 2, 2, 2]
-    wider = Layout.pack(np.array([0]), more, 20, torch.device("cpu"))
-    metric(units, wider, units.row_sums(wider, metric.requests))
-    assert [k for k in calls if k] == [[3, 1], [6]]
-    again = metric(units, layout, units.row_sums(layout, metric.requests))
-    assert torch.equal(first.documents[:1], again.documents[:1])
-    assert len(metric._searches) == 1
-    del units
-    gc.collect()
-    assert len(metric._searches) == 0
+    first = raw(metric, [[5] * 4, [20], [1] * 20])
+    assert calls == [3]
+    raw(metric, [[10, 10], [5] * 4])
+    assert calls == [3]
+    raw(metric, [[10, 2, 2, 2, 2, 2]])
+    assert calls == [3, 6]
+    raw(metric, [[2] * 10])
+    assert calls == [3, 6, 12]
+    assert raw(metric, [[5] * 4]).tobytes() == first[:1].tobytes()
+    raw(Sag(shuffles=2, seed=1), [[10, 10]])
+    raw(Sag(shuffles=3), [[10, 10]])
+    assert calls == [3, 6, 12, 1, 1]
 
 
 def test_scale_and_place_of_the_vectors_do_not_matter():
     rng = np.random.default_rng(2)
     x = rng.normal(size=(30, 4))
     masses = [[random_masses(rng, 30, k) for k in (1, 4, 9, 28)]]
-    plain, _, _ = score(Sag(shuffles=4), [x], masses)
+    plain = Scores(Sag(shuffles=4), [x], masses)
     for other in (x * 1e-150, x * 1e150, x + 1000):
-        scores, _, _ = score(Sag(shuffles=4), [other], masses)
+        scores = Scores(Sag(shuffles=4), [other], masses)
         assert_allclose(scores.documents, plain.documents, rtol=1e-6)
 
 
@@ -379,12 +364,6 @@ def test_metrics_are_equal_by_their_options():
     assert len({Sag(), Sag(), Sag(shuffles=8)}) == 2
     assert Sag.orientation.loss(0.0) == 1.0
     assert Sag.orientation.loss(1.5) == -0.5
-
-
-def test_shuffles_are_those_of_the_definition():
-    for n in (1, 5, 30):
-        expected = np.stack(orders(n, 3, seed=7))
-        assert (search._shuffles(n, 3, 7).numpy() == expected).all()
 
 
 @pytest.mark.parametrize("shuffles", [0, -3, 10_001, 1_000_000_000])
@@ -403,11 +382,11 @@ def test_vectors_of_any_scale_can_be_pooled(scale, n):
     metrics = parse_metrics(["sag:shuffles=3"])
     (plain,) = score_documents([x], [masses], metrics).values()
     (scaled,) = score_documents([x * scale], [masses], metrics).values()
-    assert_allclose(scaled.documents[0], plain.documents[0], rtol=1e-9)
-    weights = scaled.weights[0].numpy()
+    assert_allclose(scaled[0].documents, plain[0].documents, rtol=1e-9)
+    weights = scaled[0].weights.numpy()
     assert (weights > 0).all()
     assert np.isfinite(1000 * np.square(weights)).all()
-    assert_allclose(weights[1] / weights[0], (plain.weights[0][1] / plain.weights[0][0]).item())
+    assert_allclose(weights[1] / weights[0], (plain[0].weights[1] / plain[0].weights[0]).item())
 
 
 def test_long_documents_are_measured_from_their_mean(monkeypatch):
@@ -424,6 +403,6 @@ def test_long_documents_are_measured_from_their_mean(monkeypatch):
 
 def test_gains_in_windows_do_not_depend_on_scale():
     x = torch.randn(60, 4, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
-    one, other = (search._window_excess(v, 20, 12, 4, 0, [0.0]) for v in (x, x / 1024))
-    assert one.abs().max() > 0.01
-    assert torch.allclose(one, other, rtol=1e-9, atol=1e-12)
+    one, other = (search._window_excess(Vectors.of(v), 20, 12, 4, 0) for v in (x, x / 1024))
+    assert np.abs(one).max() > 0.01
+    assert_allclose(one, other, rtol=1e-9, atol=1e-12)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reffree.scoring import workspace
-from reffree.scoring.workspace import give_back, take
+from reffree.scoring.fast import vectors as workspace
+from reffree.scoring.fast.vectors import give_back, take
 
 LARGEST = (1 << 25) // 8  # numbers in 32 MiB
 

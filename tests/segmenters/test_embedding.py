@@ -16,11 +16,12 @@ from reffree.encoders.embed import embed
 from reffree.errors import InputError, Place
 from reffree.naming import parse_named, spelling_of
 from reffree.scoring.engine import score_document
-from reffree.segmenters import changepoint, optimum
+from reffree.segmenters import changepoint, optimal
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.changepoint import ChangePoint, noise_penalty
-from reffree.segmenters.depth import Depth, boundary_scores, gap_similarities
-from reffree.segmenters.maximise import Greedy, Optimal
+from reffree.segmenters.depth import Depth, depths_of, gap_similarities
+from reffree.segmenters.greedy import Greedy
+from reffree.segmenters.optimal import Optimal
 from reffree.segmenters.posterior import LeastExpectedPk
 from tests.oracles.reference_free import cosine, document_score
 from tests.oracles.search import sag as sag_oracle
@@ -198,13 +199,13 @@ def test_depths_are_hearst_s(seed, n, window):
     x = np.random.default_rng(seed).normal(size=(n, 3))
     similarity, depths = literal_depths(x, window)
     np.testing.assert_allclose(gap_similarities(x, window), similarity, atol=1e-12)
-    np.testing.assert_allclose(boundary_scores(x, window), depths, atol=1e-9)
+    np.testing.assert_allclose(depths_of(x, window), depths, atol=1e-9)
 
 
 @given(st.lists(st.sampled_from([0, 1, 2]), min_size=1, max_size=14))
 def test_depth_crosses_plateaus(units):
     x = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])[units]  # similarities are exactly -1, 0, 1
-    assert boundary_scores(x, 1).tolist() == literal_depths(x, 1)[1]
+    assert depths_of(x, 1).tolist() == literal_depths(x, 1)[1]
 
 
 def test_depth_finds_topics():
@@ -419,7 +420,7 @@ def test_greedy_without_room_for_tables(monkeypatch):
     """Documents whose tables do not fit are scored by the slower path, with the same result."""
     x = topics(np.random.default_rng(12), (5, 7, 6))
     expected = run(Greedy(), x)
-    monkeypatch.setattr("reffree.scoring.compiled.CompiledDocument.prepare", lambda *_: False)
+    monkeypatch.setattr("reffree.scoring.fast.document.CompiledDocument.prepare", lambda *_: False)
     assert run(Greedy(), x) == expected
 
 
@@ -451,9 +452,9 @@ def test_halving_the_search_loses_nothing(metric, k):
     x = topics(np.random.default_rng(13), (8, 9, 7, 16))
     n = len(x)
     column = {"arp_cos": 1, "arp_pair": 2}.get(metric, 0)
-    dispersion = optimum._spread(x, column, Place())
+    dispersion = optimal._spread(x, column, Place())
     power = 0.5 if metric == "arp_std:p=1" else 1.0
-    proximity = optimum.proximities(dispersion**power)
+    proximity = optimal.proximities(dispersion**power)
     layer = {(0, c): 0.0 for c in range(1, n + 1)}
     for _ in range(k):
         following = {}
@@ -488,7 +489,7 @@ def test_any_number_is_no_worse_than_each():
 
 
 def test_too_long_to_search(monkeypatch):
-    monkeypatch.setattr(optimum, "table_bytes", lambda band: 1 << 60)
+    monkeypatch.setattr(optimal, "table_bytes", lambda band: 1 << 60)
     with pytest.raises(InputError, match="document 'd0': found 3 units, for which a search needs"):
         run(Optimal(), np.eye(3))
 

@@ -19,7 +19,6 @@ from reffree.segmenters.base import Inputs
 from reffree.segmenters.c99 import C99
 from reffree.segmenters.textseg import TextSeg
 from reffree.segmenters.texttiling import TextTiling
-from reffree.segmenters.words import terms_of
 from reffree.words import STOP_WORDS, Language, Lexicon, words_of
 from tests.oracles import segmenters as oracle
 from tests.properties import examples
@@ -76,8 +75,8 @@ def test_terms_are_stems_without_stop_words_numbers_and_letters():
 
 
 def test_terms_are_numbered_within_their_document():
-    first, second = terms_of(
-        Corpus((document(["apple boat"], "1"), document(["cloud"], "2"))), "english"
+    first, second = Inputs(Corpus((document(["apple boat"], "1"), document(["cloud"], "2")))).terms(
+        "english"
     )
     assert (first.n_distinct, second.n_distinct) == (2, 1)
     assert second.ids.tolist() == [0]

@@ -13,11 +13,10 @@ from scipy.stats import binom, binomtest, chisquare
 
 from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, OptionError
-from reffree.naming import parse_named, spelling_of
+from reffree.naming import spelling_of
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.naive import (
-    NAIVE,
     AllBoundaries,
     Even,
     NoBoundaries,
@@ -29,6 +28,7 @@ from reffree.segmenters.naive import (
     arp_random_baselines,
     nearest_period,
 )
+from reffree.segmenters.segment import SEGMENTERS, parse_segmenter
 from tests.properties import examples
 
 WITHOUT_GOLD = [
@@ -84,7 +84,7 @@ def equally_likely(outcomes, possible):
 
 
 def test_names():
-    assert [*NAIVE] == [
+    assert [*SEGMENTERS][:8] == [
         *("none", "all", "even", "random", "random_known", "random_unknown"),
         *("oracle_random", "oracle_periodic"),
     ]
@@ -154,7 +154,7 @@ def test_oracles_refuse_to_work_without_gold(method):
     ],
 )
 def test_spellings(text, expected):
-    assert parse_named(text, NAIVE, "method", "--method") == expected
+    assert parse_segmenter(text) == expected
     assert spelling_of(expected) == text
 
 
@@ -173,7 +173,7 @@ def test_spellings(text, expected):
 )
 def test_options_out_of_range_are_refused(text, message):
     with pytest.raises(OptionError, match=message):
-        parse_named(text, NAIVE, "method", "--method")
+        parse_segmenter(text)
 
 
 def test_python_is_refused_what_text_is():

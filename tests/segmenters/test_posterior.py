@@ -16,9 +16,8 @@ from reffree.naming import spelling_of
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.posterior import LeastExpectedPk
-from reffree.segmenters.registry import parse_segmenter
-from reffree.segmenters.segment import segment
-from reffree.studies.pool import COHESION, SEEKERS
+from reffree.segmenters.segment import parse_segmenter, segment
+from reffree.studies.correlation.pool import COHESION, SEEKERS
 from tests.oracles.expected import best_segmentation, evidence_and_nodes, expected_pk, mixture
 from tests.properties import examples
 

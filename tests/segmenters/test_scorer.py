@@ -7,7 +7,7 @@ import json
 import math
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -21,7 +21,6 @@ from scipy.special import expit
 
 from reffree.cli.train_scorer import command
 from reffree.corpus import Corpus, Document
-from reffree.encoders.base import EncoderSpec
 from reffree.encoders.embed import from_arrays
 from reffree.encoders.models import find_model
 from reffree.errors import EncoderError, InputError, OptionError
@@ -29,19 +28,8 @@ from reffree.naming import parse_named, spelling_of
 from reffree.scoring.evidence import Reading
 from reffree.scoring.posterior import Posterior
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs
+from reffree.segmenters.base import Inputs, directions, to_scale
 from reffree.segmenters.posterior import LeastExpectedPk
-from reffree.segmenters.registry import SEGMENTERS
-from reffree.segmenters.scorer.calibration import (
-    TEMPERATURES,
-    find_temperature,
-    find_threshold,
-    log_loss,
-    pooled_f1,
-    probabilities,
-    select,
-)
-from reffree.segmenters.scorer.checkpoint import load_checkpoint
 from reffree.segmenters.scorer.data import (
     ABSENT,
     Gaps,
@@ -54,11 +42,29 @@ from reffree.segmenters.scorer.data import (
     splice,
     windows_of,
 )
-from reffree.segmenters.scorer.method import Scorer, boundary_scores
-from reffree.segmenters.scorer.model import Head, HeadOnVectors, directions, widths
-from reffree.segmenters.scorer.pair import PairClassifier, PairOnTexts, load_transformer
-from reffree.segmenters.scorer.settings import Training
-from reffree.segmenters.scorer.train import _schedule, train_head, train_pair
+from reffree.segmenters.scorer.description import Training
+from reffree.segmenters.scorer.model import (
+    Head,
+    HeadOnVectors,
+    PairClassifier,
+    PairOnTexts,
+    load_transformer,
+    probabilities,
+    widths,
+)
+from reffree.segmenters.scorer.scorer import Scorer, load_checkpoint
+from reffree.segmenters.scorer.train import (
+    TEMPERATURES,
+    _schedule,
+    find_temperature,
+    find_threshold,
+    log_loss,
+    pooled_f1,
+    select,
+    train_head,
+    train_pair,
+)
+from reffree.segmenters.segment import SEGMENTERS
 from reffree.studies.boundary_posterior import boundaries
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.properties import examples
@@ -270,8 +276,8 @@ def test_widths():
 
 def test_directions_of_any_size():
     x = np.array([[3e300, 4e300], [0, 0], [3e-300, 4e-300]])
-    np.testing.assert_allclose(directions(x[:2]), [[0.6, 0.8], [0, 0]])
-    np.testing.assert_allclose(directions(x[2:]), [[0.6, 0.8]])
+    np.testing.assert_allclose(directions(to_scale(x[:2])[0]), [[0.6, 0.8], [0, 0]])
+    np.testing.assert_allclose(directions(to_scale(x[2:])[0]), [[0.6, 0.8]])
 
 
 def test_features_are_standardised_on_the_training_gaps():
@@ -375,8 +381,8 @@ def test_an_untrained_head_does_not_know_them(checkpoint):
     torch.manual_seed(0)
     network = Head(DIMENSION, QUICK.window, QUICK.hidden, QUICK.dropout)
     untrained = replace(checkpoint, network=network)
-    scores = boundary_scores(untrained, FRESH)
-    known = boundary_scores(checkpoint, FRESH)
+    scores = untrained.boundary_scores(FRESH)
+    known = checkpoint.boundary_scores(FRESH)
     gold = np.concatenate([Segmentation(g).to_labels("gap") for g in FRESH_GOLDS])
     assert log_loss_of(known, gold) < 0.1 < 0.4 < log_loss_of(scores, gold)
 
@@ -388,7 +394,7 @@ def log_loss_of(scores, gold):
 
 def test_splices_alone_teach_topics():
     only = trained(replace(QUICK, splice_epochs=4, epochs=0))
-    scores = boundary_scores(only, FRESH)
+    scores = only.boundary_scores(FRESH)
     found = [Segmentation.from_labels((s > 0.5).astype(int).tolist(), "gap") for s in scores]
     assert f1_of(found, FRESH_GOLDS) > 0.9
 
@@ -465,7 +471,7 @@ def test_interrupted_training_keeps_the_best_state():
     assert told.history == tuple(stop.seen)
     assert [e.stage for e in told.history] == ["splices", "gold", "gold"]
     assert told.log_loss <= min(e.log_loss for e in told.history) + 1e-9
-    scores = boundary_scores(kept, FRESH)
+    scores = kept.boundary_scores(FRESH)
     assert [len(s) for s in scores] == [sum(g) - 1 for g in FRESH_GOLDS]
 
 
@@ -501,7 +507,7 @@ def test_interruption_before_there_is_anything():
 def test_round_trip(checkpoint, folder):
     loaded = load_checkpoint(folder)
     assert replace(loaded.description, weights="") == checkpoint.description
-    before, after = boundary_scores(checkpoint, FRESH), boundary_scores(loaded, FRESH)
+    before, after = checkpoint.boundary_scores(FRESH), loaded.boundary_scores(FRESH)
     assert all((a == b).all() for a, b in zip(before, after, strict=True))
     written = json.loads((folder / "scorer.json").read_text())
     assert written["fingerprint"] == checkpoint.description.encoder.fingerprint
@@ -516,11 +522,6 @@ def test_defaults_are_written_out():
         assert (resolved.learning_rate, resolved.batch_size) == (rate, batch)
 
 
-@dataclass(frozen=True, slots=True)
-class InputsOfEncoder(Inputs):
-    encoder: EncoderSpec | None = None
-
-
 def test_another_encoder_is_refused(checkpoint):
     own = checkpoint.description.encoder
     other = replace(own, name="mpnet", max_length=384)
@@ -529,13 +530,9 @@ def test_another_encoder_is_refused(checkpoint):
         r"max_length 384 instead of None\); expected those it was trained on"
     )
     with pytest.raises(EncoderError, match=said):
-        checkpoint.check_encoder(other)
-    checkpoint.check_encoder(replace(own))
-    foreign = InputsOfEncoder(FRESH.corpus, 0, FRESH.embeddings, encoder=other)
-    with pytest.raises(EncoderError, match="another encoder"):
-        boundary_scores(checkpoint, foreign)
-    same = InputsOfEncoder(FRESH.corpus, 0, FRESH.embeddings, encoder=own)
-    assert len(boundary_scores(checkpoint, same)) == len(FRESH.corpus)
+        checkpoint.boundary_scores(replace(FRESH, encoder=other))
+    same = replace(FRESH, encoder=replace(own))
+    assert len(checkpoint.boundary_scores(same)) == len(FRESH.corpus)
 
 
 def test_vectors_of_another_size_are_refused(folder):
@@ -600,7 +597,7 @@ def test_names(folder):
 def test_scores_are_evidence_of_a_posterior(checkpoint, folder):
     evidence = f"scorer:{folder}"
     inputs = Inputs(CORPUS, embeddings=VECTORS)
-    scores = boundary_scores(checkpoint, inputs)
+    scores = checkpoint.boundary_scores(inputs)
     found = boundaries(CORPUS, embeddings=VECTORS, evidence=evidence)
     method = LeastExpectedPk(evidence=evidence)
     assert method.needs_embeddings
@@ -634,7 +631,7 @@ def test_options_out_of_range_are_refused(text, message):
 
 
 def test_selection_is_apart_from_scoring(checkpoint, folder):
-    scores = boundary_scores(checkpoint, FRESH)
+    scores = checkpoint.boundary_scores(FRESH)
     path = str(folder)
     for threshold in (0.1, 0.9):
         found = Scorer(path, threshold, min_gap=1)(FRESH)
@@ -684,7 +681,7 @@ def test_every_document_is_covered(checkpoint, folder):
     vectors = awkward()
     corpus = Corpus(tuple(Document.build(k, ["x"] * len(x)) for k, x in vectors.items()))
     inputs = Inputs(corpus, embeddings=list(vectors.values()))
-    for s, x in zip(boundary_scores(checkpoint, inputs), vectors.values(), strict=True):
+    for s, x in zip(checkpoint.boundary_scores(inputs), vectors.values(), strict=True):
         assert s.shape == (len(x) - 1,)
         assert ((s >= 0) & (s <= 1)).all()
     for more in ({}, {"threshold": "held_out"}, {"k": 3}, {"density": 0.3}, {"rate": 0.1}):
@@ -766,7 +763,7 @@ def test_fine_tuning_learns_round_trips_and_repeats(encoder, tmp_path):
     fresh = Inputs(Corpus((*worded(8, seed=1).documents, one)))
     assert f1_of(method(fresh), [d.gold.masses for d in fresh.corpus]) > 0.9
     loaded = load_checkpoint(tmp_path / "s")
-    pairs = zip(boundary_scores(made, fresh), boundary_scores(loaded, fresh), strict=True)
+    pairs = zip(made.boundary_scores(fresh), loaded.boundary_scores(fresh), strict=True)
     assert all((a == b).all() for a, b in pairs)
     tuned(encoder, corpus).save(tmp_path / "again")
     assert digest_tree(tmp_path / "again") == digest_tree(tmp_path / "s")

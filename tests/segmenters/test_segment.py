@@ -12,7 +12,7 @@ from reffree.cli import main
 from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, OptionError, UnknownNameError
 from reffree.naming import spelling_of
-from reffree.segmenters.registry import HOMES, SEGMENTERS, parse_segmenter
+from reffree.segmenters.segment import HOMES, SEGMENTERS, parse_segmenter
 
 SPELLINGS = {
     **{name: name for name in HOMES},

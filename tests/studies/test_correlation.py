@@ -17,10 +17,10 @@ from reffree.evaluate.score import score
 from reffree.progress import Timed, no_progress
 from reffree.report.study import render
 from reffree.studies import TABLES, compare_encoders, correlate
-from reffree.studies.encoder_choice.speed import measure_speed
-from reffree.studies.pool import COHESION, LEXICAL, PERTURBED, complete_pool
+from reffree.studies.correlation.cases import sentinel_scores
+from reffree.studies.correlation.pool import COHESION, LEXICAL, PERTURBED, complete_pool
+from reffree.studies.encoders import measure_speed
 from reffree.studies.result import StudyResult
-from reffree.studies.sentinels import sentinel_scores
 from tests.checkpoints import save_checkpoint
 from tests.properties import intervals_held
 

@@ -14,7 +14,7 @@ from reffree.errors import InputError, OptionError, UnknownNameError
 from reffree.report.study import render
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
-from reffree.segmenters.depth import Depth, boundary_scores
+from reffree.segmenters.depth import Depth, depths_of
 from reffree.segmenters.gap_scores import gap_scores, parse_scored_method
 from reffree.selection import select_above
 from reffree.studies.density_curves.density import THRESHOLDS, density
@@ -76,7 +76,7 @@ def test_every_value_lies_in_its_interval(small):
 
 def literal(corpus, vectors, tau):
     """Masses of every document that depth's scores give at a threshold."""
-    scores = [boundary_scores(x, 4).tolist() for x in vectors]
+    scores = [depths_of(x, 4).tolist() for x in vectors]
     lengths = [len(document.units) for document in corpus]
     return studies.selected(studies.ranks(scores, 3), lengths, tau)
 
@@ -176,7 +176,7 @@ def test_audit_compares_own_points_and_equal_densities(small):
     assert len(set(densities)) == 2
     # Matched points: as many of the highest ranks as the other side has boundaries.
     n = sum(len(each) - 1 for each in own["thirds"])
-    scores = [boundary_scores(x, 4).tolist() for x in vectors]
+    scores = [depths_of(x, 4).tolist() for x in vectors]
     shares = sorted((s for d in studies.ranks(scores, 3) for s in d.values()), reverse=True)
     made = literal(corpus, vectors, shares[n - 1])
     assert sum(len(each) - 1 for each in made) == n
@@ -210,7 +210,7 @@ def test_losses_name_where_they_are_lowest(small):
 def test_interval_of_a_difference_is_that_of_resampled_documents(small):
     """Percentiles of differences, both sides on the same resamples."""
     from reffree.seeds import rng_for
-    from reffree.statistics.intervals import resampled_documents
+    from reffree.statistics.resampling import resampled_documents
 
     corpus, _, result = small
     counts = resampled_documents(len(corpus), rng_for(3, "documents"))
@@ -308,8 +308,7 @@ def test_few_documents_have_no_intervals():
 
 def test_a_trained_scorer_is_swept_by_its_probabilities(tmp_path):
     from reffree.encoders.embed import from_arrays
-    from reffree.segmenters.scorer.method import boundary_scores as probabilities
-    from reffree.segmenters.scorer.settings import Training
+    from reffree.segmenters.scorer.description import Training
     from reffree.segmenters.scorer.train import train_head
 
     corpus, vectors = make(GOLDS)
@@ -324,7 +323,7 @@ def test_a_trained_scorer_is_swept_by_its_probabilities(tmp_path):
         metrics=[],
         embeddings={"a": vectors},
     )
-    scores = probabilities(checkpoint, Inputs(corpus, 0, vectors))
+    scores = checkpoint.boundary_scores(Inputs(corpus, 0, vectors))
     golds = [document.gold.masses for document in corpus]
     for tau in (0.1, 0.5):
         made = [select_above(each, tau, 3).masses for each in scores]

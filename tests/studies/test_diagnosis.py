@@ -20,8 +20,7 @@ from reffree.report.study import render
 from reffree.scoring.metrics import DEFAULT, parse_metrics, spelling
 from reffree.segmentation import Segmentation
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.studies.diagnosis import rules
-from reffree.studies.diagnosis.anisotropy import shape
+from reffree.studies.diagnosis.checks import RULES
 from reffree.studies.diagnosis.damage_test import (
     DAMAGES,
     KINDS,
@@ -29,17 +28,23 @@ from reffree.studies.diagnosis.damage_test import (
     NOTICES,
     PREFERS,
     TOO_FEW,
-    Share,
+    NoticedShare,
     damaged,
-    notice,
     risen,
-    turned,
+    rotation,
+    run_damage_tests,
 )
 from reffree.studies.diagnosis.diagnose import SEEDS, diagnose
-from reffree.studies.diagnosis.directions import directions
-from reffree.studies.diagnosis.flat_index import flat_index
-from reffree.studies.diagnosis.near_duplicates import THRESHOLD, exact_twins, near_twins
-from reffree.studies.diagnosis.returns import TIE, semantic_returns
+from reffree.studies.diagnosis.embedding_space import (
+    EQUAL_MARGIN,
+    THRESHOLD,
+    VectorShape,
+    directions,
+    exact_twins,
+    flat_index,
+    near_twins,
+    semantic_returns,
+)
 from reffree.studies.result import StudyResult
 from tests.oracles import diagnosis as oracle
 from tests.oracles import reference_free
@@ -106,7 +111,7 @@ def test_returns_are_those_of_all_pairs(document):
     margins, chances = oracle.margins(scaled, masses)
     np.testing.assert_allclose(found.margins, margins, atol=1e-6)
     np.testing.assert_allclose(found.chance, chances)
-    assert found.is_return.tolist() == [margin > TIE for margin in margins]
+    assert found.is_return.tolist() == [margin > EQUAL_MARGIN for margin in margins]
 
 
 def test_returns_among_many_segments_need_no_more_than_the_nearest():
@@ -126,7 +131,7 @@ def test_returns_among_many_segments_need_no_more_than_the_nearest():
 def test_shape_of_vectors_is_that_of_all_pairs(documents):
     width = documents[0][0].shape[1]
     vectors = [x / max(np.abs(x).max(), 1e-300) for x, _ in documents if x.shape[1] == width]
-    found = shape(map(directions, vectors))
+    found = VectorShape.of(map(directions, vectors))
     assert found.random_cosine == pytest.approx(oracle.random_cosine(vectors), abs=1e-12)
     gains = [np.nan if (g := oracle.consecutive_gain(x)) is None else g for x in vectors]
     np.testing.assert_allclose(found.consecutive_gain, gains, atol=1e-12)
@@ -187,7 +192,7 @@ def corpus_of(n_documents=8, *, noise=0.3, systems=(), gold=True, seed=0, mass=5
 def noticed_by(corpus, vectors, names=("arp_pair",), seeds=2, seed=0):
     metrics = {spelling(metric): metric for metric in parse_metrics(names)}
     bootstrap = DocumentBootstrap(len(corpus), np.random.default_rng(0))
-    return notice(
+    return run_damage_tests(
         corpus,
         vectors,
         "gold",
@@ -208,7 +213,9 @@ def test_shares_are_counted_as_defined(noise):
     found = noticed_by(corpus, vectors)["arp_pair"]
     columns = [corpus.hypotheses["gold"], *damaged(corpus, "gold", seeds=2, seed=0)]
     ids = [document.id for document in corpus]
-    rings = [[turned(x, id, i) for i in range(2)] for x, id in zip(vectors, ids, strict=True)]
+    rings = [
+        [x[rotation(len(x), id, i)] for i in range(2)] for x, id in zip(vectors, ids, strict=True)
+    ]
 
     def loss(x, segmentation):
         if len(segmentation) == 1:
@@ -232,9 +239,8 @@ def test_shares_are_counted_as_defined(noise):
 
 @given(st.integers(1, 30), st.integers(0, 5))
 @examples(40)
-def test_turned_documents_are_rings_begun_elsewhere(n, seed):
-    units = np.arange(n)[:, None]
-    ring = turned(units, "d", seed)[:, 0].tolist()
+def test_rotated_documents_are_rings_begun_elsewhere(n, seed):
+    ring = rotation(n, "d", seed).tolist()
     start = ring[0]
     assert ring == [(start + i) % n for i in range(n)]
     assert n == 1 or n // 4 <= start <= n - n // 4
@@ -275,21 +281,20 @@ def test_lengths_alone_are_not_noticed():
 
 def test_verdicts_claim_no_more_than_intervals():
     surely = {"turned": 0.5, "excess_ci": (0.01, 0.5)}
-    assert Share(0.9, (0.8, 1.0), 9, 0, **surely).verdict == NOTICES
-    assert Share(0.9, (0.5, 1.0), 9, 0, **surely).verdict == MISSES
-    assert Share(0.54, (0.51, 0.57), 9, 0, **surely).verdict == MISSES
-    assert Share(0.1, (0.0, 0.2), 9, 0, **surely).verdict == PREFERS
-    assert Share(0.46, (0.43, 0.49), 9, 0, **surely).verdict == MISSES
-    assert Share(0.9, None, 4, 0, **surely).verdict == TOO_FEW
-    assert Share(0.9, (0.8, 1.0), 9, 0, turned=0.85, excess_ci=(-0.1, 0.2)).verdict == MISSES
+    assert NoticedShare(0.9, (0.8, 1.0), 9, 0, **surely).verdict == NOTICES
+    assert NoticedShare(0.9, (0.5, 1.0), 9, 0, **surely).verdict == MISSES
+    assert NoticedShare(0.54, (0.51, 0.57), 9, 0, **surely).verdict == MISSES
+    assert NoticedShare(0.1, (0.0, 0.2), 9, 0, **surely).verdict == PREFERS
+    assert NoticedShare(0.46, (0.43, 0.49), 9, 0, **surely).verdict == MISSES
+    assert NoticedShare(0.9, None, 4, 0, **surely).verdict == TOO_FEW
+    assert NoticedShare(0.9, (0.8, 1.0), 9, 0, turned=0.85, excess_ci=(-0.1, 0.2)).verdict == MISSES
 
 
 def test_every_rule_is_strict_where_it_says_so():
-    every = [rule for rule in vars(rules).values() if isinstance(rule, rules.Rule)]
-    assert len(every) == 15
-    for rule in every:
+    assert len(RULES) == 15
+    for rule in RULES.values():
         better = rule.watch - 1e-6 if rule.watch < rule.problem else rule.watch + 1e-6
-        verdicts = [rule(value) for value in (better, rule.watch, rule.problem)]
+        verdicts = [rule.verdict(value) for value in (better, rule.watch, rule.problem)]
         assert verdicts == ["ok", "watch", "problem"]
 
 
@@ -432,8 +437,8 @@ def test_seeds_share_no_draw():
 
 def test_values_do_not_hang_on_the_order_of_documents():
     corpus, vectors = corpus_of(6)
-    turned = Corpus(corpus.documents[::-1])
-    one, other = diagnosed(corpus, vectors), diagnosed(turned, vectors[::-1])
+    reversed_ = Corpus(corpus.documents[::-1])
+    one, other = diagnosed(corpus, vectors), diagnosed(reversed_, vectors[::-1])
     for table, column in (("checks", "value"), ("metrics", "share"), ("noticed", "share")):
         if table == "checks":
             kept = [row["check"] != "resolution" for row in one.table("checks").records()]

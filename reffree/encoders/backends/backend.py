@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import shutil
 import tempfile
 import time
@@ -18,6 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from reffree.atomic import replacing
 from reffree.encoders.backends.onnx import (
     OUTPUT,
     Run,
@@ -36,21 +36,188 @@ from reffree.encoders.backends.probe import (
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.batching import batch_of, share_threads, side_by_side
 from reffree.encoders.cache.errors import cache_errors
-from reffree.encoders.cache.files import GRAPHS, MAKING, MEASURED, digest_of
+from reffree.encoders.cache.files import GRAPHS, MEASURED, digest_of
 from reffree.encoders.device import recall, remember
 from reffree.encoders.options import APPROXIMATE, BACKENDS
 from reffree.encoders.tokenising import Features, Tokeniser
-from reffree.errors import CacheError, EncoderError, OptionError
+from reffree.errors import CacheError, EncoderError, OptionError, first_line
+from reffree.optional import missing_packages
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+Matrix = NDArray[np.float32]
+"""A vector a text."""
+
+Compute = Callable[[Features], Matrix]
+Load = Callable[[], "tuple[SentenceTransformer, Tokeniser]"]
 
 PACKAGES = {
     "onnx": ("onnx", "onnxscript", "onnxruntime"),
     "onnx-int8": ("onnx", "onnxscript", "onnxruntime"),
     "openvino": ("onnx", "onnxscript", "openvino"),
 }
-EXTRAS = {"onnx": "onnx", "onnx-int8": "onnx", "openvino": "openvino"}
+LOADERS = {"onnx": load_onnx, "onnx-int8": load_onnx, "openvino": load_openvino}
+DEVIATIONS = {"vector_deviation": vector_deviation, "cosine_deviation": cosine_deviation}
+EXPORTING_ERRORS = (RuntimeError, ValueError, TypeError, KeyError, NotImplementedError, OSError)
+"""Of what the exporters raise, what `torch.onnx.OnnxExporterError` and the runtimes derive from."""
+
+TIMED_ROUNDS = 3
+TIMED_TEXTS = 32
+
+
+class ModelBackend:
+    """One backend for one model.
+
+    Graphs are kept in ``kept / "graphs"``, by the model's fingerprint and the versions of the
+    libraries; without ``kept`` in a folder that is gone with this object.
+    """
+
+    def __init__(self, name: str, spec: EncoderSpec, kept: Path | None, load: Load) -> None:
+        """Remember what to run; ``spec`` is torch's, ``load`` is called when it is needed."""
+        self.name = name
+        self.plain = spec
+        self._load = load
+        self._kept = kept
+        self._is_checked = False
+
+    @property
+    def label(self) -> str:
+        """How the spec names the backend; the deviation of an approximate one is part of it."""
+        if self.name == "torch":
+            return self.plain.backend
+        label = f"{self.plain.backend}+{self.name}"
+        if self.name in APPROXIMATE:
+            moved = rounded_up(self._measured["cosine_deviation"])
+            label += f"(cosine deviation<={moved} on {len(PROBE)} texts)"
+        return label
+
+    def compute(self, features: Features) -> Matrix:
+        """Return the vectors of a batch, held against torch's at first."""
+        if self.name == "torch":
+            return self._torch(features)
+        vectors = self._run(dict(features))
+        if not self._is_checked and self.name not in APPROXIMATE:
+            self._refuse_beyond(vector_deviation(vectors, self._torch(features)), "a first batch")
+            self._is_checked = True
+        return vectors
+
+    def _torch(self, features: Features) -> Matrix:
+        model, _ = self._load()
+        with torch.inference_mode():
+            return _vectors(model(_to_device(features, model.device)))
+
+    @cached_property
+    def _run(self) -> Compute:
+        if self.name == "compile":
+            return self._compiled()
+        assert self._measured is not None  # the graph is there
+        if recall(self._folder / MEASURED).get("digest") != digest_of(self._folder):
+            raise self._damaged("files that are not those it was measured with")
+        return self._opened(self._folder)
+
+    def _compiled(self) -> Compute:
+        from torch._dynamo.exc import TorchDynamoException
+
+        model, _ = self._load()
+        compiled: Callable[[Features], Features] = torch.compile(model[0], dynamic=True)
+
+        def run(features: Features) -> Matrix:
+            try:
+                with torch.inference_mode():
+                    made = compiled(_to_device(features, model.device))
+            except TorchDynamoException as error:
+                raise self._unable(error, "a C++ compiler, and code that it takes") from error
+            return _after_transformer(model, made)
+
+        return run
+
+    def _opened(self, folder: Path) -> Compute:
+        """Open a graph, and put the model's other modules after it."""
+        model, _ = self._load()
+        try:
+            transformer: Run = LOADERS[self.name](folder)
+        except EXPORTING_ERRORS as error:
+            raise self._unable(error, "an architecture that torch exports to ONNX") from error
+
+        def run(features: Features) -> Matrix:
+            arrays = {k: v.numpy() for k, v in features.items() if isinstance(v, torch.Tensor)}
+            made = torch.from_numpy(np.array(transformer(arrays)))
+            return _after_transformer(model, {**features, OUTPUT: made})
+
+        return run
+
+    @cached_property
+    def _folder(self) -> Path:
+        """Where the graph is, named by everything that shapes it."""
+        kept = self._kept
+        if kept is None:
+            kept = Path(tempfile.mkdtemp(prefix="reffree-graphs-"))
+            weakref.finalize(self, shutil.rmtree, kept, ignore_errors=True)
+        packages = ("torch", "transformers", *PACKAGES[self.name])
+        versions = [f"{package}={version(package)}" for package in packages]
+        key = "\n".join((self.plain.fingerprint, self.name, *versions))
+        digest = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
+        return kept / GRAPHS / f"{self.name}-{digest}"
+
+    @cached_property
+    def _measured(self) -> dict[str, float]:
+        """Read how far the graph is from torch, or make it and measure."""
+        if self._folder.exists():
+            found = recall(self._folder / MEASURED)
+            measured = {name: found[name] for name in DEVIATIONS if _is_deviation(found.get(name))}
+            if len(measured) < len(DEVIATIONS):
+                raise self._damaged("no measurement")
+            return measured
+        with cache_errors(self._folder):
+            self._folder.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with replacing(self._folder) as made:
+                    made.mkdir()
+                    measured = self._build(made)
+                    facts = {"encoder": self.plain.name, "digest": digest_of(made), **measured}
+                    remember(made / MEASURED, facts)
+            except OSError:
+                if not self._folder.is_dir():  # where another process was faster, its graph stays
+                    raise
+        return measured
+
+    def _build(self, folder: Path) -> dict[str, float]:
+        """Write the graph into a folder; returns its deviations from torch."""
+        model, tokeniser = self._load()
+        texts = PROBE[::24]  # of three lengths
+        example = batch_of(tokeniser.read(range(len(texts)), texts), tokeniser).features
+        try:
+            write_graph(model, example, folder)
+            if self.name in APPROXIMATE:
+                quantise_graph(folder)
+        except EXPORTING_ERRORS as error:
+            raise self._unable(error, "an architecture that torch exports to ONNX") from error
+        found = encode_probe(self._opened(folder), tokeniser, PROBE)
+        expected = encode_probe(self._torch, tokeniser, PROBE)
+        measured = {name: deviation(found, expected) for name, deviation in DEVIATIONS.items()}
+        if self.name not in APPROXIMATE:
+            self._refuse_beyond(measured["vector_deviation"], f"{len(PROBE)} texts")
+        return measured
+
+    def _unable(self, error: Exception, expected: str) -> EncoderError:
+        return EncoderError(
+            f"encoder {self.plain.name!r}: backend {self.name} cannot run it "
+            f"({first_line(error)}); expected {expected}; leave out --backend"
+        )
+
+    def _damaged(self, found: str) -> CacheError:
+        return CacheError(
+            f"{self._folder}: found {found}; expected a graph as reffree wrote it; remove it with "
+            "reffree cache rm --graphs, and it is made again"
+        )
+
+    def _refuse_beyond(self, deviation: float, where: str) -> None:
+        if not deviation <= TOLERANCE:
+            raise EncoderError(
+                f"encoder {self.plain.name!r}: backend {self.name} deviates from torch by "
+                f"{deviation:.1e} on {where}; expected at most {TOLERANCE:.0e}; leave out --backend"
+            )
 
 
 def check_backend(name: str, spec: EncoderSpec, device: torch.device, *, is_spread: bool) -> None:
@@ -75,269 +242,32 @@ def check_backend(name: str, spec: EncoderSpec, device: torch.device, *, is_spre
             expected="a transformer in float32 on the CPU (compile: on any device)",
             remedy="leave out --backend",
         )
-    missing = missing_packages(name)
-    if missing:
+    packages = PACKAGES.get(name, ())
+    if missing := missing_packages(packages):
+        extra = name.removesuffix("-int8")
         raise EncoderError(
             f"backend {name}: found no installed package {' and '.join(missing)}; expected all of "
-            f"{', '.join(PACKAGES[name])}; run python -m pip install 'reffree[{EXTRAS[name]}]', or "
-            "leave out --backend"
+            f"{', '.join(packages)}; run python -m pip install 'reffree[{extra}]', or leave out "
+            "--backend"
         )
 
 
-def missing_packages(name: str) -> list[str]:
-    """List what a backend needs and is not installed."""
-    return [one for one in PACKAGES.get(name, ()) if importlib.util.find_spec(one) is None]
-
-
-Vectors = NDArray[np.float32]
-Compute = Callable[[Features], Vectors]
-
-LOADERS = {"onnx": load_onnx, "onnx-int8": load_onnx, "openvino": load_openvino}
-DEVIATIONS = {"vector_deviation", "cosine_deviation"}
-EXPORTING_ERRORS = (RuntimeError, ValueError, TypeError, KeyError, NotImplementedError, OSError)
-"""Of what the exporters raise, what `torch.onnx.OnnxExporterError` and the runtimes derive from."""
-
-
-class Accelerated:
-    """One backend for one model.
-
-    Graphs are kept in ``kept / "graphs"``, by the model's fingerprint and the versions of the
-    libraries; without ``kept`` in a folder that is gone with this object.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        spec: EncoderSpec,
-        kept: Path | None,
-        load: Callable[[], tuple[SentenceTransformer, Tokeniser]],
-    ) -> None:
-        """Remember what to run; ``spec`` is torch's, ``load`` is called when it is needed."""
-        self.name = name
-        self.plain = spec
-        self._load = load
-        self._given_folder = kept
-        self._is_checked = False
-
-    @property
-    def label(self) -> str:
-        """How the spec names the backend; the deviation of an approximate one is part of it."""
-        if self.name == "torch":
-            return self.plain.backend
-        label = f"{self.plain.backend}+{self.name}"
-        if self.name in APPROXIMATE:
-            moved = rounded_up(self._measured["cosine_deviation"])
-            label += f"(cosine deviation<={moved} on {len(PROBE)} texts)"
-        return label
-
-    def compute(self, features: Features) -> Vectors:
-        """Return the vectors of a batch, held against torch's at first."""
-        if self.name == "torch":
-            return self._torch(features)
-        vectors = self._run(dict(features))
-        if not self._is_checked and self.name not in APPROXIMATE:
-            self._refuse_beyond(vector_deviation(vectors, self._torch(features)), "a first batch")
-            self._is_checked = True
-        return vectors
-
-    @cached_property
-    def _loaded(self) -> tuple[SentenceTransformer, Tokeniser]:
-        return self._load()
-
-    def _torch(self, features: Features) -> Vectors:
-        model, _ = self._loaded
-        return _finish(model, self._on_device(features), 0)
-
-    def _on_device(self, features: Features) -> Features:
-        device = self._loaded[0].device
-        return {
-            name: value.to(device, non_blocking=True) if isinstance(value, torch.Tensor) else value
-            for name, value in features.items()
-        }
-
-    @cached_property
-    def _run(self) -> Compute:
-        model, _ = self._loaded
-        if self.name == "compile":
-            return self._compiled()
-        assert self._measured is not None  # the graph is there
-        if recall(self._folder / MEASURED).get("digest") != digest_of(self._folder):
-            raise self._damaged("files that are not those it was measured with")
-        return _run_by(self._opened(self._folder), model)
-
-    def _opened(self, folder: Path) -> Run:
-        try:
-            return LOADERS[self.name](folder)
-        except EXPORTING_ERRORS as error:
-            raise self._unable(error, "an architecture that torch exports to ONNX") from error
-
-    def _compiled(self) -> Compute:
-        from torch._dynamo.exc import TorchDynamoException
-
-        model, _ = self._loaded
-        compiled: Callable[[Features], Features] = torch.compile(model[0], dynamic=True)
-
-        def run(features: Features) -> Vectors:
-            try:
-                with torch.inference_mode():
-                    made = compiled(self._on_device(features))
-            except TorchDynamoException as error:
-                raise self._unable(error, "a C++ compiler, and code that it takes") from error
-            return _finish(model, made, 1)
-
-        return run
-
-    @cached_property
-    def _kept(self) -> Path:
-        if self._given_folder is not None:
-            return self._given_folder
-        made = Path(tempfile.mkdtemp(prefix="reffree-graphs-"))
-        weakref.finalize(self, shutil.rmtree, made, ignore_errors=True)
-        return made
-
-    @cached_property
-    def _folder(self) -> Path:
-        """Where the graph is, named by everything that shapes it."""
-        versions = [
-            f"{one}={version(one)}" for one in ("torch", "transformers", *PACKAGES[self.name])
-        ]
-        key = "\n".join((self.plain.fingerprint, self.name, *versions))
-        digest = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
-        return self._kept / GRAPHS / f"{self.name}-{digest}"
-
-    @cached_property
-    def _measured(self) -> dict[str, float]:
-        """Read how far the graph is from torch, or make it and measure."""
-        if self._folder.exists():
-            found = recall(self._folder / MEASURED)
-            measured = {name: found[name] for name in DEVIATIONS if _is_deviation(found.get(name))}
-            if DEVIATIONS - measured.keys():
-                raise self._damaged("no measurement")
-            return measured
-        model, tokeniser = self._loaded
-        with cache_errors(self._folder.parent):
-            self._folder.parent.mkdir(parents=True, exist_ok=True)
-            made = Path(tempfile.mkdtemp(".tmp", MAKING, self._folder.parent))
-        try:
-            measured = self._build(model, tokeniser, made)
-            facts = {"encoder": self.plain.name, "digest": digest_of(made), **measured}
-            remember(made / MEASURED, facts)
-            with cache_errors(self._folder):
-                _settle(made, self._folder)
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
-        return measured
-
-    def _build(
-        self, model: SentenceTransformer, tokeniser: Tokeniser, folder: Path
-    ) -> dict[str, float]:
-        texts = PROBE[::24]  # of three lengths
-        example = batch_of(tokeniser.read(range(len(texts)), texts), tokeniser).features
-        try:
-            write_graph(model, example, folder)
-            if self.name in APPROXIMATE:
-                quantise_graph(folder)
-        except EXPORTING_ERRORS as error:
-            raise self._unable(error, "an architecture that torch exports to ONNX") from error
-        run = _run_by(self._opened(folder), model)
-        found = encode_probe(run, tokeniser, PROBE)
-        expected = encode_probe(self._torch, tokeniser, PROBE)
-        measured = {
-            "vector_deviation": vector_deviation(found, expected),
-            "cosine_deviation": cosine_deviation(found, expected),
-        }
-        if self.name not in APPROXIMATE:
-            self._refuse_beyond(measured["vector_deviation"], f"{len(PROBE)} texts")
-        return measured
-
-    def _unable(self, error: Exception, expected: str) -> EncoderError:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        return EncoderError(
-            f"encoder {self.plain.name!r}: backend {self.name} cannot run it ({reason}); "
-            f"expected {expected}; leave out --backend"
-        )
-
-    def _damaged(self, found: str) -> CacheError:
-        return CacheError(
-            f"{self._folder}: found {found}; expected a graph as reffree wrote it; remove it with "
-            "reffree cache rm --graphs, and it is made again"
-        )
-
-    def _refuse_beyond(self, deviation: float, where: str) -> None:
-        if not deviation <= TOLERANCE:
-            raise EncoderError(
-                f"encoder {self.plain.name!r}: backend {self.name} deviates from torch by "
-                f"{deviation:.1e} on {where}; expected at most {TOLERANCE:.0e}; leave out --backend"
-            )
-
-
-def _is_deviation(value: object) -> bool:
-    return isinstance(value, float) and 0 <= value < float("inf")
-
-
-def _settle(made: Path, folder: Path) -> None:
-    """Give a graph its name; where another process was faster, theirs stays."""
-    try:
-        made.replace(folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
-
-
-def _run_by(run: Run, model: SentenceTransformer) -> Compute:
-    """Put the model's other modules after another's transformer."""
-
-    def compute(features: Features) -> Vectors:
-        arrays = {k: v.numpy() for k, v in features.items() if isinstance(v, torch.Tensor)}
-        made = torch.from_numpy(np.array(run(arrays)))
-        return _finish(model, {**features, OUTPUT: made}, 1)
-
-    return compute
-
-
-def _finish(model: SentenceTransformer, features: Features, first: int) -> Vectors:
-    """Run the modules from ``first`` on; with 0 all of them."""
-    with torch.inference_mode():
-        if first == 0:
-            features = model(features)
-        else:
-            for module in list(model)[first:]:
-                features = module(features)
-        vectors: Vectors = features["sentence_embedding"].float().cpu().numpy()
-    return vectors
-
-
-def encode_probe(compute: Compute, tokeniser: Tokeniser, texts: Sequence[str]) -> Vectors:
-    """Encode in batches of eight, side by side, in order: short texts and long ones."""
-    reads = tokeniser.read(range(len(texts)), texts)
-    parts = (batch_of(reads[i : i + 8], tokeniser).features for i in range(0, len(reads), 8))
-    return np.concatenate([made() for _, made in side_by_side(parts, compute, share_threads())])
-
-
-TIMED_ROUNDS = 3
-TIMED_TEXTS = 32
-
-
-def chosen_backend(
-    spec: EncoderSpec,
-    kept: Path | None,
-    load: Callable[[], tuple[SentenceTransformer, Tokeniser]],
-) -> str:
+def chosen_backend(spec: EncoderSpec, kept: Path | None, load: Load) -> str:
     """Return the fastest of the exact backends that are installed, timed once and remembered.
 
     Interleaved, the best of three rounds each. ``compile`` is not among them: it takes a minute
     before the first vector.
     """
-    candidates = ["torch", *(n for n in ("onnx", "openvino") if not missing_packages(n))]
-    contestants = {name: Accelerated(name, spec, kept, load) for name in candidates}
-    key = "\n".join([spec.fingerprint, str(torch.get_num_threads()), *candidates])
+    exact = [name for name in ("onnx", "openvino") if not missing_packages(PACKAGES[name])]
+    contestants = {name: ModelBackend(name, spec, kept, load) for name in ("torch", *exact)}
+    key = "\n".join([spec.fingerprint, str(torch.get_num_threads()), *contestants])
     digest = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
     path = None if kept is None else kept / GRAPHS / f"fastest-{digest}.json"
     remembered = None if path is None else recall(path).get("backend")
-    if remembered in candidates:
+    if remembered in contestants:
         return str(remembered)
     _, tokeniser = load()
-    best = dict.fromkeys(candidates, float("inf"))
+    best = dict.fromkeys(contestants, float("inf"))
     for _ in range(TIMED_ROUNDS + 1):  # the first warms up and is beaten by the others
         for name, contestant in contestants.items():
             start = time.perf_counter()
@@ -347,3 +277,34 @@ def chosen_backend(
     if path is not None:
         remember(path, {"backend": fastest, "seconds": best})
     return fastest
+
+
+def encode_probe(compute: Compute, tokeniser: Tokeniser, texts: Sequence[str]) -> Matrix:
+    """Encode in batches of eight, side by side, in order: short texts and long ones."""
+    reads = tokeniser.read(range(len(texts)), texts)
+    parts = (batch_of(reads[i : i + 8], tokeniser).features for i in range(0, len(reads), 8))
+    return np.concatenate([made() for _, made in side_by_side(parts, compute, share_threads())])
+
+
+def _is_deviation(value: object) -> bool:
+    return isinstance(value, float) and 0 <= value < float("inf")
+
+
+def _to_device(features: Features, device: torch.device) -> Features:
+    return {
+        name: value.to(device, non_blocking=True) if isinstance(value, torch.Tensor) else value
+        for name, value in features.items()
+    }
+
+
+def _after_transformer(model: SentenceTransformer, features: Features) -> Matrix:
+    """Run a model's other modules on what its transformer, the first one, has made."""
+    with torch.inference_mode():
+        for module in list(model)[1:]:
+            features = module(features)
+        return _vectors(features)
+
+
+def _vectors(features: Features) -> Matrix:
+    vectors: Matrix = features["sentence_embedding"].float().cpu().numpy()
+    return vectors

@@ -5,7 +5,6 @@ from reffree.encoders.cache.files import (
     cache_files,
     cache_path,
     choose_files,
-    default_folder,
     old_files,
     remove,
 )
@@ -18,7 +17,6 @@ __all__ = [
     "cache_files",
     "cache_path",
     "choose_files",
-    "default_folder",
     "old_files",
     "remove",
 ]

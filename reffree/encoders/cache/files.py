@@ -14,17 +14,20 @@ from reffree.encoders.cache.errors import cache_errors, refuse_link
 from reffree.encoders.device import BUDGETS, recall
 from reffree.encoders.options import BACKENDS
 from reffree.errors import OptionError, UnknownNameError
-from reffree.folders import cache_folder
 
 SCHEMA_VERSION = 2
 """Names the folder, so that versions of reffree never read each other's files."""
 
 LOGS = ("", "-wal", "-shm", "-journal")
-
-
-def default_folder() -> Path:
-    """Return the user's cache folder for embeddings."""
-    return cache_folder()
+GRAPHS = "graphs"
+MEASURED = "measured.json"
+_GRAPH = re.compile(f"(?:{'|'.join(BACKENDS)})-[0-9a-f]+")
+_UNFINISHED = r"\.reffree-.*\.tmp"
+_OURS = {
+    GRAPHS: re.compile(rf"{_GRAPH.pattern}|{_UNFINISHED}|\.?fastest-[0-9a-f]+\.json.*"),
+    BUDGETS: re.compile(rf"{_UNFINISHED}|\.?[0-9a-f]+-.*\.json.*"),
+}
+"""What reffree writes; a folder of such a name may have been there before it was a cache."""
 
 
 def cache_files(folder: Path) -> list[Path]:
@@ -79,19 +82,6 @@ def remove(paths: Iterable[Path]) -> int:
                     freed += part.lstat().st_size
                     part.unlink()
     return freed
-
-
-GRAPHS = "graphs"
-MEASURED = "measured.json"
-MAKING = ".reffree-"
-"""So begins a graph's name while it is made."""
-
-_GRAPH = re.compile(f"(?:{'|'.join(BACKENDS)})-[0-9a-f]+")
-_OURS = {
-    GRAPHS: re.compile(rf"{_GRAPH.pattern}|\{MAKING}.*\.tmp|\.?fastest-[0-9a-f]+\.json.*"),
-    BUDGETS: re.compile(r"\.?[0-9a-f]+-.*\.json.*"),
-}
-"""What reffree writes; a folder of such a name may have been there before it was a cache."""
 
 
 @dataclass(frozen=True, slots=True)

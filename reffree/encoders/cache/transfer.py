@@ -7,7 +7,6 @@ whose text is already here with another vector is a conflict: refused and counte
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -18,12 +17,13 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from reffree.atomic import replacing
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.cache.eviction import environment_limit, keep_within
 from reffree.encoders.cache.files import SCHEMA_VERSION, cache_path
 from reffree.encoders.cache.rows import CHECKSUM_BYTES, KEY_BYTES, Row
 from reffree.encoders.cache.store import KEYS_PER_QUERY, EmbeddingCache
-from reffree.errors import CacheError, counted
+from reffree.errors import CacheError, counted, first_line
 
 LARGEST_DEVIATION = 1e-5
 """How far two vectors of one text may lie apart (see `deviation`): batches round differently."""
@@ -93,12 +93,16 @@ def export_file(cache: EmbeddingCache, path: Path) -> tuple[int, int]:
         "checksums": np.frombuffer(b"".join(row.checksum for row in rows), np.uint8),
     }
     header = {"version": SCHEMA_VERSION, "fingerprint": cache.fingerprint, "spec": asdict(spec)}
-    _write(
-        path,
-        {name: flat.reshape(len(rows), -1) for name, flat in tensors.items()}
-        | {"tokens": np.array([row.tokens for row in rows], np.int64)},
-        {HEADER: json.dumps(header, sort_keys=True)},
-    )
+    shaped = {name: flat.reshape(len(rows), -1) for name, flat in tensors.items()}
+    shaped["tokens"] = np.array([row.tokens for row in rows], np.int64)
+    try:
+        with replacing(path) as temporary:
+            save_file(shaped, temporary, {HEADER: json.dumps(header, sort_keys=True)})
+    except (SafetensorError, OSError) as error:
+        raise CacheError(
+            f"{path}: cannot be written ({first_line(error)}); expected a file in "
+            "a folder with room for it; choose another place"
+        ) from None
     return len(rows), damaged
 
 
@@ -116,7 +120,7 @@ def import_file(source: Path, folder: Path) -> Added:
             with EmbeddingCache(cache_path(folder, spec), spec) as cache:
                 return _add(cache, _exported(file), None)
     except (SafetensorError, OSError) as error:
-        reason = getattr(error, "strerror", None) or str(error).strip().splitlines()[0]
+        reason = getattr(error, "strerror", None) or first_line(error)
         raise _foreign(source, f"a file that cannot be read ({reason})") from None
 
 
@@ -199,18 +203,3 @@ def _foreign(source: Path, found: str) -> CacheError:
         f"{source}: found {found}; expected a file as reffree cache export writes it; export or "
         "copy it again"
     )
-
-
-def _write(path: Path, tensors: dict[str, Any], metadata: dict[str, str]) -> None:
-    """Write the whole file or none."""
-    temporary = path.with_name(f".reffree-{secrets.token_hex(8)}.tmp")
-    try:
-        save_file(tensors, temporary, metadata)
-        temporary.replace(path)
-    except (SafetensorError, OSError) as error:
-        raise CacheError(
-            f"{path}: cannot be written ({str(error).strip().splitlines()[0]}); expected a file in "
-            "a folder with room for it; choose another place"
-        ) from None
-    finally:
-        temporary.unlink(missing_ok=True)

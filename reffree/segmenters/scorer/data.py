@@ -12,13 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Floats, Integers
 from reffree.corpus import Corpus
 from reffree.errors import InputError, counted
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
-from reffree.segmenters.scorer.settings import Training
-
-Rows = NDArray[np.int64]
+from reffree.segmenters.scorer.description import Training
 
 ABSENT = -1
 """Row of a unit before the beginning or after the end."""
@@ -29,7 +28,7 @@ class Passage:
     """Units in order, and the boundaries to be found among them."""
 
     document: int  # where they come from; of a synthetic passage, its number
-    rows: Rows
+    rows: Integers
     segmentation: Segmentation
 
 
@@ -37,7 +36,7 @@ class Passage:
 class Gaps:
     """Every gap of some passages, one after the other."""
 
-    windows: Rows  # (g, 2 · window), in the order of the text
+    windows: Integers  # (g, 2 · window), in the order of the text
     labels: NDArray[np.float32]  # (g,), 1 for a boundary
     sizes: tuple[int, ...]  # gaps of every passage
 
@@ -45,7 +44,7 @@ class Gaps:
         """Return the number of gaps."""
         return len(self.labels)
 
-    def by_passage(self, values: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
+    def by_passage(self, values: Floats) -> Iterator[Floats]:
         """Cut one value per gap into those of each passage."""
         yield from np.split(values, np.cumsum(self.sizes)[:-1])
 
@@ -104,8 +103,8 @@ def gaps_of(passages: Sequence[Passage], window: int) -> Gaps:
     )
 
 
-def windows_of(rows: Rows, window: int) -> Rows:
-    """Rows of the ``window`` units before and after each gap, `ABSENT` outside the passage.
+def windows_of(rows: Integers, window: int) -> Integers:
+    """Integers of the ``window`` units before and after each gap, `ABSENT` outside the passage.
 
     >>> windows_of(np.array([5, 6, 7]), 2).tolist()
     [[-1, 5, 6, 7], [5, 6, 7, -1]]
@@ -174,7 +173,7 @@ def splice(passages: Sequence[Passage], n: int, rng: np.random.Generator) -> lis
     lengths = [max(2, len(p.segmentation)) for p in passages]
     made = []
     for number in range(n):
-        drawn: list[Rows] = []
+        drawn: list[Integers] = []
         first = last = 0  # pieces of the document drawn last
         for _ in range(lengths[rng.integers(len(lengths))]):
             at = int(rng.integers(len(owners) - (last - first)))
@@ -194,8 +193,8 @@ def single_segments(passages: Sequence[Passage]) -> list[Passage]:
     ]
 
 
-def _segments(passage: Passage, *, trimmed: bool) -> list[Rows]:
-    """Rows of each segment; trimmed, without the first and the last unit of the document."""
+def _segments(passage: Passage, *, trimmed: bool) -> list[Integers]:
+    """Integers of each segment; trimmed, without the first and the last unit of the document."""
     parts = np.split(passage.rows, passage.segmentation.boundaries)
     if trimmed:
         parts[0] = parts[0][1:]

@@ -1,19 +1,31 @@
-"""What scores a gap: a small network on the units' vectors, which stay as they are."""
+"""What scores a gap: a small network on the units' vectors, or the encoder itself, fine-tuned."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from reffree.segmenters.embedded import to_scale
-from reffree.segmenters.scorer.data import ABSENT, Gaps, Rows
+from reffree.arrays import Floats, Integers
+from reffree.encoders.models import ModelFolder
+from reffree.errors import EncoderError, first_line
+from reffree.segmenters.base import directions, to_scale
+from reffree.segmenters.scorer.data import ABSENT, Gaps
 
 LEAST_SPREAD = 1e-6
+FALLBACK_MAX_LENGTH = 256
+LOADING_ERRORS = (
+    *(OSError, ValueError, RuntimeError, KeyError, ImportError, TypeError, AttributeError),
+    SafetensorError,
+)
+SAFE = {"local_files_only": True, "trust_remote_code": False}
 
 
 class GapModel(Protocol):
@@ -26,7 +38,7 @@ class GapModel(Protocol):
         """What is trained."""
         ...
 
-    def logits(self, windows: Rows) -> Tensor:
+    def logits(self, windows: Integers) -> Tensor:
         """One logit for every gap."""
         ...
 
@@ -100,20 +112,113 @@ class HeadOnVectors:
     def __init__(self, network: Head, vectors: Sequence[NDArray[np.generic]]) -> None:
         """Bring every vector to length 1; zero stays."""
         self.network = network
-        stacked = [np.zeros((0, network.dimension)), *(directions(x) for x in vectors)]
+        stacked = [np.zeros((0, network.dimension)), *(directions(to_scale(x)[0]) for x in vectors)]
         # The last row, zero, is that of absent units.
         table = np.concatenate([*stacked, np.zeros((1, network.dimension))])
         self._table = torch.from_numpy(table.astype(np.float32))
 
-    def logits(self, windows: Rows) -> Tensor:
+    def logits(self, windows: Integers) -> Tensor:
         """One logit for every gap."""
         logits: Tensor = self.network(*self.gather(windows))
         return logits
 
-    def gather(self, windows: Rows) -> tuple[Tensor, Tensor]:
+    def gather(self, windows: Integers) -> tuple[Tensor, Tensor]:
         """Vectors of the units in the windows, and which of them are there."""
         is_present = torch.from_numpy((windows != ABSENT).astype(np.float32))
         return self._table[torch.from_numpy(windows)], is_present
+
+
+class PairClassifier(nn.Module):
+    """A transformer over ``[CLS] before [SEP] after [SEP]`` and a projection (Coen §5.2).
+
+    The projection reads the first token's last hidden state; the mean of all where the tokenizer
+    has no [CLS], as in decoders, whose first token sees no other (``reads_first``).
+    """
+
+    def __init__(self, transformer: Any, *, reads_first: bool) -> None:  # noqa: ANN401
+        """Put a projection with random weights on a transformer."""
+        super().__init__()
+        self.transformer = transformer
+        self.projection = nn.Linear(transformer.config.hidden_size, 1)
+        self.reads_first = reads_first
+
+    def forward(self, tokens: dict[str, Tensor]) -> Tensor:
+        """Logits of pairs of texts."""
+        hidden: Tensor = self.transformer(**tokens).last_hidden_state  # (g, t, d)
+        if self.reads_first:
+            state = hidden[:, 0]  # (g, d)
+        else:
+            mask = tokens["attention_mask"].unsqueeze(2).to(hidden.dtype)
+            state = (hidden * mask).sum(1) / mask.sum(1)  # (g, d)
+        logits: Tensor = self.projection(state).squeeze(1)  # (g,)
+        return logits
+
+
+class PairOnTexts:
+    """A classifier with the texts of all units."""
+
+    gaps_at_once = 32
+
+    def __init__(
+        self,
+        network: PairClassifier,
+        tokenizer: Any,  # noqa: ANN401  (transformers has no types)
+        texts: Sequence[str],
+        max_length: int | None,
+        device: torch.device,
+    ) -> None:
+        """Move the network to where it runs."""
+        self.network = network.to(device)
+        self.tokenizer = tokenizer
+        self.texts = texts
+        self.device = device
+        self.max_length = max_length or FALLBACK_MAX_LENGTH
+
+    def logits(self, windows: Integers) -> Tensor:
+        """One logit for every gap."""
+        window = windows.shape[1] // 2
+        tokens = self.tokenizer(
+            [" ".join(self._fitting(row[:window][::-1])[::-1]) for row in windows],
+            [" ".join(self._fitting(row[window:])) for row in windows],
+            padding=True,
+            truncation=True,
+            max_length=self.max_length,
+            return_tensors="pt",
+        )
+        logits: Tensor = self.network({k: v.to(self.device) for k, v in tokens.items()})
+        return logits
+
+    def _fitting(self, nearest_first: Integers) -> list[str]:
+        """Units that fit half of what the transformer reads, the far ones left out first."""
+        rows = nearest_first[nearest_first != ABSENT]
+        room = (self.max_length - self.tokenizer.num_special_tokens_to_add(pair=True)) // 2
+        n_kept = max(1, int(np.searchsorted(np.cumsum(self._lengths[rows]), room, side="right")))
+        return [self.texts[row] for row in rows[:n_kept]]
+
+    @cached_property
+    def _lengths(self) -> Integers:
+        ids = self.tokenizer(list(self.texts), add_special_tokens=False, verbose=False)["input_ids"]
+        return np.array([len(tokens) for tokens in ids], dtype=np.int64)
+
+
+def logits_of(model: GapModel, windows: Integers) -> Floats:
+    """Score gaps without training."""
+    model.network.eval()
+    with torch.inference_mode():
+        batches = _batches(windows, model.gaps_at_once)
+        parts = [model.logits(batch).double().cpu().numpy() for batch in batches]
+    return np.concatenate([np.empty(0), *parts])
+
+
+def probabilities(logits: ArrayLike, temperature: float = 1.0) -> Floats:
+    """Logistic function of ``logits / temperature``; never NaN, whatever the logits.
+
+    >>> probabilities([0.0, 1000.0, -1000.0]).tolist()
+    [0.5, 1.0, 0.0]
+    """
+    z = np.asarray(logits, dtype=np.float64) / temperature
+    small = np.exp(-np.abs(z))
+    return np.where(z >= 0, 1 / (1 + small), small / (1 + small))
 
 
 def widths(window: int) -> tuple[int, ...]:
@@ -125,21 +230,54 @@ def widths(window: int) -> tuple[int, ...]:
     return (*(2**i for i in range(window.bit_length()) if 2**i < window), window)
 
 
-def directions(vectors: NDArray[np.generic]) -> NDArray[np.float64]:
-    """Bring rows to length 1, but for zeros."""
-    x, _ = to_scale(vectors)
-    length = np.linalg.norm(x, axis=1, keepdims=True)
-    return x / np.where(length > 0, length, 1.0)
-
-
-def logits_of(model: GapModel, windows: Rows) -> NDArray[np.float64]:
-    """Score gaps without training."""
-    model.network.eval()
-    with torch.inference_mode():
-        batches = _batches(windows, model.gaps_at_once)
-        parts = [model.logits(batch).double().cpu().numpy() for batch in batches]
-    return np.concatenate([np.empty(0), *parts])
-
-
-def _batches(windows: Rows, size: int) -> list[Rows]:
+def _batches(windows: Integers, size: int) -> list[Integers]:
     return [windows[i : i + size] for i in range(0, len(windows), size)]
+
+
+def load_transformer(folder: ModelFolder) -> tuple[Any, Any]:
+    """Read a model's transformer and tokenizer from its files; runs no code of theirs."""
+    from transformers import AutoModel, AutoTokenizer
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    try:
+        transformer = AutoModel.from_pretrained(
+            str(folder.path), use_safetensors=True, dtype=torch.float32, **SAFE
+        )
+        tokenizer = AutoTokenizer.from_pretrained(str(folder.path), **SAFE)
+    except LOADING_ERRORS as error:
+        raise _failure(folder.spec.name, error) from error
+    return transformer, _padded(tokenizer)
+
+
+def read_layout(folder: Path) -> tuple[Any, Any]:
+    """Make a transformer without weights, and its tokenizer, from what `write_layout` wrote."""
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    try:
+        config = AutoConfig.from_pretrained(str(folder), **SAFE)
+        transformer = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), **SAFE)
+    except LOADING_ERRORS as error:
+        raise _failure(str(folder), error) from error
+    return transformer, _padded(tokenizer)
+
+
+def write_layout(network: PairClassifier, tokenizer: Any, folder: Path) -> None:  # noqa: ANN401
+    """Write everything but the weights."""
+    network.transformer.config.save_pretrained(str(folder))
+    tokenizer.save_pretrained(str(folder))
+
+
+def _padded(tokenizer: Any) -> Any:  # noqa: ANN401
+    if tokenizer.pad_token is None:
+        # Padding is masked, so any token serves.
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def _failure(name: str, error: Exception) -> EncoderError:
+    return EncoderError(
+        f"encoder {name!r}: {first_line(error)}; expected a transformer to fine-tune; try another "
+        "--encoder, or leave out --finetune"
+    )

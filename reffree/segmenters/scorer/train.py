@@ -10,47 +10,47 @@ from __future__ import annotations
 import importlib.metadata
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
+from reffree.arrays import Floats
 from reffree.corpus import Corpus
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.embed import Embeddings
 from reffree.encoders.models import ModelFolder
 from reffree.errors import InputError
-from reffree.segmenters.scorer.calibration import (
-    find_temperature,
-    find_threshold,
-    log_loss,
-    pooled_f1,
-    probabilities,
-    select,
-)
-from reffree.segmenters.scorer.checkpoint import Checkpoint
+from reffree.progress import Progress, no_progress
+from reffree.segmentation import Segmentation
 from reffree.segmenters.scorer.data import Examples, Gaps, examples_of
-from reffree.segmenters.scorer.description import Description, Epoch, Stage
-from reffree.segmenters.scorer.model import GapModel, Head, HeadOnVectors, logits_of
-from reffree.segmenters.scorer.pair import (
+from reffree.segmenters.scorer.description import Description, Epoch, Stage, Training
+from reffree.segmenters.scorer.model import (
+    GapModel,
+    Head,
+    HeadOnVectors,
     PairClassifier,
     PairOnTexts,
     load_transformer,
-    reads_first,
+    logits_of,
+    probabilities,
 )
-from reffree.segmenters.scorer.settings import Training
+from reffree.segmenters.scorer.scorer import Checkpoint
+from reffree.selection import select_above
 
 PAPER_THRESHOLD = 0.5
 WARM_UP = 0.1
 LARGEST_GRADIENT = 1.0
 
+TEMPERATURES = (0.1, 10.0)
+"""Bounds: logits that separate the held-out boundaries would ask for a temperature of 0."""
+
+THRESHOLDS = np.arange(1, 100) / 100
+TOLERANCE = 1e-12
+
 OnEpoch = Callable[[Epoch], None]
-Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
-
-
-def _silent(stage: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
-    return nullcontext(lambda done: None)
 
 
 def train_head(
@@ -59,7 +59,7 @@ def train_head(
     settings: Training,
     *,
     on_epoch: OnEpoch = lambda epoch: None,
-    progress: Progress = _silent,
+    progress: Progress = no_progress,
 ) -> Checkpoint:
     """Train a small network on the units' vectors; the encoder stays as it is.
 
@@ -84,7 +84,7 @@ def train_pair(
     settings: Training,
     *,
     on_epoch: OnEpoch = lambda epoch: None,
-    progress: Progress = _silent,
+    progress: Progress = no_progress,
 ) -> Checkpoint:
     """Fine-tune the encoder itself on pairs of windows, as the paper does.
 
@@ -95,7 +95,7 @@ def train_pair(
     transformer, tokenizer = load_transformer(folder)
     with torch.random.fork_rng():
         torch.manual_seed(settings.seed)
-        network = PairClassifier(transformer, reads_first=reads_first(tokenizer))
+        network = PairClassifier(transformer, reads_first=tokenizer.cls_token is not None)
         model = PairOnTexts(network, tokenizer, texts, folder.spec.max_length, device)
         run = _Run(model, examples, settings, on_epoch, progress)
         run.train()
@@ -235,3 +235,59 @@ def _schedule(n_steps: int) -> Callable[[int], float]:
         return max(0.0, (n_steps - step) / max(1, n_steps - warm_up))
 
     return share
+
+
+def log_loss(logits: ArrayLike, labels: ArrayLike, temperature: float = 1.0) -> float:
+    """Mean negative log likelihood of the labels; 0 without any."""
+    z = np.asarray(logits, dtype=np.float64) / temperature
+    y = np.asarray(labels, dtype=np.float64)
+    losses = np.maximum(z, 0) - z * y + np.log1p(np.exp(-np.abs(z)))
+    return float(losses.mean()) if len(losses) else 0.0
+
+
+def find_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
+    r"""Return the temperature of least log loss (Coen §5.3, stage 3).
+
+    The loss is convex in :math:`\beta = 1/T`; its slope :math:`\sum_i (\sigma(\beta z_i) - y_i)
+    z_i` never falls, so halving an interval finds where it is zero. 1 where held-out gaps are all
+    boundaries, or none: they say nothing of how sure to be.
+    """
+    z, y = np.asarray(logits, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+    if not 0 < y.sum() < len(y) or not z.any():
+        return 1.0
+    low, high = 1 / TEMPERATURES[1], 1 / TEMPERATURES[0]
+    while high - low > TOLERANCE * high:
+        beta = (low + high) / 2
+        if float((probabilities(beta * z) - y) @ z) < 0:
+            low = beta
+        else:
+            high = beta
+    return 2 / (low + high)
+
+
+def find_threshold(scores: Floats, gaps: Gaps, min_gap: int) -> float:
+    """Return the threshold of the highest held-out F1, nearest to 0.5 of several.
+
+    F1 of exact boundaries pooled over documents: with few held-out documents, their mean has more
+    noise. Coen has 0.5 everywhere (§5.1), as choosing one would hide differences in density.
+    """
+    best, at = -1.0, 0.5
+    for threshold in sorted(THRESHOLDS.tolist(), key=lambda t: (abs(t - 0.5), t)):
+        value, _ = pooled_f1(select(scores, gaps, threshold, min_gap), gaps)
+        if value > best + TOLERANCE:
+            best, at = value, threshold
+    return at
+
+
+def select(scores: Floats, gaps: Gaps, threshold: float, min_gap: int) -> list[Segmentation]:
+    """Segment every passage by the static rule."""
+    return [select_above(part, threshold, min_gap) for part in gaps.by_passage(scores)]
+
+
+def pooled_f1(found: list[Segmentation], gaps: Gaps) -> tuple[float, int]:
+    """F1 over the boundaries of all passages together, and the number of boundaries found."""
+    marked = np.concatenate([np.array(s.to_labels("gap"), dtype=np.float64) for s in found])
+    n_found, n_gold = int(marked.sum()), float(gaps.labels.sum())
+    if n_found + n_gold == 0:
+        return 1.0, 0
+    return float(2 * (marked @ gaps.labels) / (n_found + n_gold)), n_found

@@ -4,65 +4,86 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reffree.arrays import Floats
+from reffree.arrays import Floats, Integers
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
-from reffree.encoders.options import EncoderOptions
-from reffree.evaluate.columns import Average
-from reffree.evaluate.metric_set import check_metrics, choose_metrics
-from reffree.evaluate.scored import Scored, score_columns
+from reffree.evaluate.metric_set import MetricSet, check_metrics, choose_metrics
+from reffree.evaluate.score import scores_of
+from reffree.evaluate.scores import Average, ScoreSettings
 from reffree.evaluate.signature import Signature
-from reffree.progress import Progress
 from reffree.reference.metrics import GOLD_DEFAULT, GOLD_METRICS
 from reffree.scoring.engine import Unsegmented
 from reffree.scoring.metrics import DEFAULT
+from reffree.seeds import rng_for
 from reffree.statistics.coefficients import MIN_SYSTEMS
-from reffree.statistics.evaluation import MetaEvaluation
-from reffree.statistics.losses import Counts, SystemLosses
-from reffree.studies.pool import Choice, Member, complete_pool
-from reffree.studies.sentinels import sentinel_scores
+from reffree.statistics.losses import MeanOverDocuments, SystemLosses
+from reffree.statistics.meta_evaluation import MetaEvaluation
+from reffree.statistics.resampling import Counts
+from reffree.studies.correlation.pool import Choice, Member, complete_pool
+from reffree.studies.study import StudiedCorpus, StudySettings
 
 POOLS = ("independent", "blind", "cohesion", "all")
 
+SENTINELS = {
+    "n_segments": "number of segments of a document; reads no text",
+    "mean_length": "mean units per segment of a document; reads no text",
+    "random_score": "a random number for every system and document; knows nothing",
+}
+"""Metrics that read nothing of the text: what any metric must beat to say something.
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What all cases of a study share."""
+After the sentinel metrics of Perrella et al. (2024, arXiv 2408.13831). Perturbations and random
+baselines change how many segments there are, so that a count of segments alone correlates with
+every gold-based metric.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseSettings(StudySettings):
+    """What all cases of a study share, but for the encoder."""
 
     metrics: tuple[str, ...]
-    pool: Choice
-    cohesion: tuple[str, ...]
-    unsegmented: Unsegmented
-    average: Average
-    seed: int
+    pool: Choice = "auto"
+    cohesion: tuple[str, ...] = ()
+    unsegmented: Unsegmented = "neutral"
+    average: Average = "macro"
     resamples: int
-    memory: int | None
-    progress: Progress
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """A corpus under an encoder, scored."""
+class Case(StudiedCorpus):
+    """A corpus with all systems of the study under an encoder, scored."""
 
-    corpus: str
-    encoder: str
-    scored: Scored
     embedded: Embeddings
-    members: tuple[Member, ...]
+    encoder: str
+    members: tuple[Member, ...]  # in the order of the corpus's systems
+    chosen: MetricSet
     losses: dict[str, SystemLosses]  # sentinels included
-    free: tuple[str, ...]
-    gold: tuple[str, ...]
-    sentinels: tuple[str, ...]
     pools: dict[str, MetaEvaluation]  # those with enough systems
-    signature: Signature
 
-    def systems(self, pool: str) -> list[str]:
-        """Names of a pool's systems."""
-        return [member.system for member in self.members if member.is_in(pool)]
+    @property
+    def free(self) -> list[str]:
+        """Names of the reference-free metrics."""
+        return [name for name in self.chosen.names if name in self.chosen.reference_free]
+
+    @property
+    def judged(self) -> list[str]:
+        """Names of what is held against gold-based metrics: reference-free ones and sentinels."""
+        return [*self.free, *SENTINELS]
+
+    @property
+    def gold(self) -> list[str]:
+        """Names of the gold-based metrics."""
+        return [name for name in self.chosen.names if name in self.chosen.gold_based]
+
+    @property
+    def corpus_losses(self) -> dict[str, Floats]:
+        """Loss of every system over all documents, by metric."""
+        once = np.ones((1, len(self.corpus)))
+        return {metric: losses.over(once)[0] for metric, losses in self.losses.items()}
 
 
 def both_kinds(metrics: Sequence[str] | None) -> tuple[str, ...]:
@@ -75,26 +96,19 @@ def both_kinds(metrics: Sequence[str] | None) -> tuple[str, ...]:
     return (*free, *given, *gold)
 
 
-def make_case(
-    name: str,
-    corpus: Corpus,
-    vectors: Vectors | None,
-    options: EncoderOptions,
-    settings: Settings,
-) -> Case:
+def make_case(name: str, corpus: Corpus, vectors: Vectors | None, settings: CaseSettings) -> Case:
     """Encode, complete the pool, score all systems with all metrics."""
-    chosen, vectors = units_taking_part(corpus, vectors, options)
-    corpus = chosen.corpus
-    embedded = corpus_vectors(corpus, vectors, options, settings.progress)
+    part, vectors = units_taking_part(corpus, vectors, settings)
+    embedded = corpus_vectors(part.corpus, vectors, settings, settings.progress)
     pooled, members = complete_pool(
-        corpus,
+        part.corpus,
         embedded,
         settings.pool,
-        cohesion=[each for each in settings.cohesion if each in corpus.hypotheses],
+        cohesion=[each for each in settings.cohesion if each in part.corpus.hypotheses],
         seed=settings.seed,
         progress=settings.progress,
     )
-    return score_case(name, pooled, members, embedded, options, settings)
+    return score_case(name, pooled, members, embedded, settings)
 
 
 def score_case(
@@ -102,75 +116,77 @@ def score_case(
     corpus: Corpus,
     members: Sequence[Member],
     embedded: Embeddings,
-    options: EncoderOptions,
-    settings: Settings,
+    settings: CaseSettings,
 ) -> Case:
     """Score the systems of a corpus that is complete; vectors may be another encoder's."""
-    chosen = choose_metrics(settings.metrics, corpus, seed=settings.seed, offline=options.offline)
-    scored = score_columns(
-        corpus,
-        chosen,
-        options,
-        embeddings=embedded,
+    chosen = choose_metrics(settings.metrics, corpus, seed=settings.seed, offline=settings.offline)
+    how = ScoreSettings(
+        settings,
         unsegmented=settings.unsegmented,
         average=settings.average,
         seed=settings.seed,
         memory=settings.memory,
-        progress=settings.progress,
     )
+    scores = scores_of(corpus, chosen, how, embedded, settings.progress)
     # Members come in the order in which they were made; losses in that of the corpus.
-    place = {system: i for i, system in enumerate(scored.systems)}
+    place = {system: i for i, system in enumerate(corpus.hypotheses)}
     ordered = tuple(sorted(members, key=lambda member: place[member.system]))
     sentinels = sentinel_scores(corpus, settings.seed)
-    losses = {metric: scored.losses(metric) for metric in chosen.names} | sentinels
+    losses = {metric: scores.losses(metric) for metric in chosen.names} | sentinels
     pools = {}
     for pool in POOLS:
-        rows = np.array([place[m.system] for m in ordered if m.is_in(pool)], dtype=np.intp)
+        rows = np.array([i for i, m in enumerate(ordered) if m.is_in(pool)], dtype=np.int64)
         if len(rows) >= MIN_SYSTEMS:
-            part = {metric: OfSystems(scores, rows) for metric, scores in losses.items()}
-            # Sentinels have no better and worse: tests turn them as it suits them.
-            part |= {turned_name(s): OfSystems(sentinels[s], rows, sign=-1) for s in sentinels}
-            pools[pool] = MetaEvaluation(part, seed=settings.seed, resamples=settings.resamples)
+            part = {metric: SystemSubset(each, rows) for metric, each in losses.items()}
+            # Tests take a sentinel the way round in which it correlates positively.
+            part |= {negated(s): SystemSubset(sentinels[s], rows, sign=-1) for s in sentinels}
+            pools[pool] = MetaEvaluation(
+                part, rng=partial(rng_for, settings.seed), resamples=settings.resamples
+            )
     signature = Signature.of(
         chosen,
         corpus,
         embedded,
+        seed=settings.seed,
         unsegmented=settings.unsegmented,
         average=settings.average,
-        seed=settings.seed,
-        null=0,
     )
-    return Case(
-        corpus=name,
-        encoder=embedded.spec.name,
-        scored=scored,
-        embedded=embedded,
-        members=ordered,
-        losses=losses,
-        free=tuple(n for n in chosen.names if n in chosen.reference_free),
-        gold=tuple(n for n in chosen.names if n in chosen.gold_based),
-        sentinels=tuple(sentinels),
-        pools=pools,
-        signature=signature,
-    )
+    encoder = embedded.spec.name
+    return Case(name, corpus, embedded, signature, encoder, ordered, chosen, losses, pools)
 
 
-def turned_name(sentinel: str) -> str:
-    """Return how a sentinel is called where more is better."""
+def sentinel_scores(corpus: Corpus, seed: int) -> dict[str, SystemLosses]:
+    """All sentinels over the systems and documents of a corpus, as if lower were better."""
+    systems = corpus.hypotheses
+    counts = np.array([[len(s) for s in each] for each in systems.values()], dtype=np.float64)
+    n_units = np.array([len(document.units) for document in corpus.documents])
+    chance = [
+        [rng_for(seed, "random_score", name, document.id).random() for document in corpus]
+        for name in systems
+    ]
+    return {
+        "n_segments": MeanOverDocuments(counts),
+        "mean_length": MeanOverDocuments(n_units / counts),
+        "random_score": MeanOverDocuments(np.array(chance)),
+    }
+
+
+def negated(sentinel: str) -> str:
+    """Return the name of a sentinel whose losses are multiplied by -1."""
     return f"-{sentinel}"
 
 
-class OfSystems:
-    """A metric's losses of some of the systems, turned where the sign is -1."""
+class SystemSubset:
+    """A metric's losses of some of the systems, multiplied by ``sign``."""
 
-    def __init__(self, scores: SystemLosses, rows: NDArray[np.intp], sign: int = 1) -> None:
+    def __init__(self, losses: SystemLosses, rows: Integers, sign: int = 1) -> None:
         """Keep the systems with these numbers."""
-        self._scores = scores
+        self._losses = losses
         self._rows = rows
         self._sign = sign
-        self.values: Floats = sign * scores.values[rows]
-        self.contributions: Floats = sign * scores.contributions[rows]
+        self.values: Floats = sign * losses.values[rows]
+        self.contributions: Floats = sign * losses.contributions[rows]
 
     def over(self, counts: Counts) -> Floats:
         """System scores over resampled documents."""
-        return self._sign * self._scores.over(counts)[:, self._rows]
+        return self._sign * self._losses.over(counts)[:, self._rows]

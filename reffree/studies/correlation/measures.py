@@ -2,71 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
 from reffree.progress import Progress
-from reffree.statistics.estimate import Estimate
-from reffree.statistics.evaluation import (
+from reffree.statistics.meta_evaluation import (
     CORPUS_MEASURES,
     DOCUMENT_MEASURES,
+    Estimate,
     MetaEvaluation,
 )
-from reffree.statistics.multiplicity import benjamini_hochberg
-from reffree.studies.correlation.cases import Case, turned_name
+from reffree.statistics.significance import benjamini_hochberg
+from reffree.studies.correlation.cases import SENTINELS, Case, negated
+
+Row = Mapping[str, Any]
 
 
-def correlation_rows(cases: list[Case], progress: Progress) -> list[dict[str, Any]]:
+class Correlations:
     """Every pair of metrics, pool, level and coefficient of every case."""
-    total = sum(
-        len(case.pools) * (len(case.free) + len(case.sentinels)) * len(case.gold) for case in cases
-    )
-    rows = []
-    with progress("Statistics", total) as advance:
-        for case in cases:
-            for pool, evaluation in case.pools.items():
-                for metric, gold in product((*case.free, *case.sentinels), case.gold):
-                    common = {
-                        "corpus": case.corpus,
-                        "encoder": case.encoder,
-                        "pool": pool,
-                        "free": metric,
-                        "gold": gold,
-                        "is_sentinel": "yes" if metric in case.sentinels else "no",
-                    }
-                    rows += [common | row for row in _estimates(evaluation, metric, gold)]
-                    advance(1)
-    return rows
+
+    def __init__(self, cases: Sequence[Case], progress: Progress) -> None:
+        """Estimate all of them."""
+        self.rows: list[dict[str, Any]] = []
+        total = sum(len(case.pools) * len(case.judged) * len(case.gold) for case in cases)
+        with progress("Statistics", total) as advance:
+            for case in cases:
+                for pool, evaluation in case.pools.items():
+                    for metric, gold in product(case.judged, case.gold):
+                        common = {
+                            "corpus": case.name,
+                            "encoder": case.encoder,
+                            "pool": pool,
+                            "free": metric,
+                            "gold": gold,
+                            "is_sentinel": "yes" if metric in SENTINELS else "no",
+                        }
+                        self.rows += [common | row for row in _estimates(evaluation, metric, gold)]
+                        advance(1)
+        names = ("corpus", "encoder", "free", "pool", "gold", "level", "coefficient")
+        self._by_key = {tuple(row[name] for name in names): row for row in self.rows}
+
+    def get(
+        self,
+        case: Case,
+        metric: str,
+        pool: str,
+        gold: str,
+        level: str = "corpus",
+        coefficient: str = "pearson",
+    ) -> Row:
+        """Return one correlation; nothing where the pool has too few systems."""
+        key = (case.name, case.encoder, metric, pool, gold, level, coefficient)
+        return self._by_key.get(key, {"value": None, "ci": None, "n_systems": None})
+
+    def values(self, cases: Sequence[Case], metric: str, pool: str, gold: str) -> list[float]:
+        """Return the Pearson correlations over systems of all cases that have one."""
+        cells = [self.get(case, metric, pool, gold)["value"] for case in cases]
+        return [value for value in cells if value is not None]
 
 
 def _estimates(evaluation: MetaEvaluation, metric: str, gold: str) -> Iterator[dict[str, Any]]:
-    for measure in CORPUS_MEASURES:
-        found = evaluation.corpus(metric, gold, measure)
-        yield {"level": "corpus", "coefficient": measure, **_plain(found)}
-    for inside in DOCUMENT_MEASURES:
-        found = evaluation.documents(metric, gold, inside)
-        yield {"level": "document", "coefficient": inside, **_plain(found)}
+    found: list[tuple[str, str, Estimate]] = [
+        *(("corpus", m, evaluation.corpus(metric, gold, m)) for m in CORPUS_MEASURES),
+        *(("document", m, evaluation.documents(metric, gold, m)) for m in DOCUMENT_MEASURES),
+    ]
+    for level, coefficient, estimate in found:
+        yield {
+            "level": level,
+            "coefficient": coefficient,
+            "value": estimate.value,
+            "ci": estimate.ci,
+            "noiseless": estimate.noiseless,
+            "noiseless_ci": estimate.noiseless_ci,
+            "n_systems": estimate.systems,
+            "documents": estimate.documents,
+            "undefined": estimate.undefined,
+            "reason": estimate.reason,
+        }
 
 
-def _plain(found: Estimate) -> dict[str, Any]:
-    return {
-        "value": found.value,
-        "ci": found.ci,
-        "noiseless": found.noiseless,
-        "noiseless_ci": found.noiseless_ci,
-        "n_systems": found.systems,
-        "documents": found.documents,
-        "undefined": found.undefined,
-        "reason": found.reason,
-    }
-
-
-def sentinel_tests(cases: list[Case], progress: Progress) -> list[dict[str, Any]]:
+def sentinel_tests(cases: Sequence[Case], progress: Progress) -> list[dict[str, Any]]:
     """Whether each metric correlates better with the first gold-based one than sentinels do.
 
     Over independent systems, against the sentinel with the largest correlation in either
-    direction, turned so that it is positive: PERM-SYSTEMS, one-sided, Benjamini–Hochberg over all
+    direction, negated where it is negative: PERM-SYSTEMS, one-sided, Benjamini–Hochberg over all
     metrics and cases. PERM-BOTH and Williams stand beside it: by simulation PERM-BOTH rejects too
     often where metrics favour systems of their own, as these do.
     """
@@ -77,19 +97,19 @@ def sentinel_tests(cases: list[Case], progress: Progress) -> list[dict[str, Any]
             if evaluation is None:
                 continue
             gold = case.gold[0]
-            found = {s: evaluation.corpus(s, gold, "pearson").value for s in case.sentinels}
+            found = {s: evaluation.corpus(s, gold, "pearson").value for s in SENTINELS}
             defined = {s: value for s, value in found.items() if value is not None}
             if not defined:
                 continue
             best = max(defined, key=lambda s: abs(defined[s]))
-            turned = turned_name(best) if defined[best] < 0 else best
+            rival = negated(best) if defined[best] < 0 else best
             for metric in case.free:
-                test = evaluation.permutation_test(metric, turned, gold, "pearson")
-                both = evaluation.permutation_test(metric, turned, gold, "pearson", swap="both")
-                beside = evaluation.williams_test(metric, turned, gold, "pearson")
+                test = evaluation.permutation_test(metric, rival, gold, "pearson")
+                both = evaluation.permutation_test(metric, rival, gold, "pearson", swap="both")
+                williams = evaluation.williams_test(metric, rival, gold, "pearson")
                 rows.append(
                     {
-                        "corpus": case.corpus,
+                        "corpus": case.name,
                         "encoder": case.encoder,
                         "metric": metric,
                         "value": evaluation.corpus(metric, gold, "pearson").value,
@@ -98,7 +118,7 @@ def sentinel_tests(cases: list[Case], progress: Progress) -> list[dict[str, Any]
                         "difference": test.difference,
                         "p": test.p_greater,
                         "p_both": both.p_greater,
-                        "p_williams": beside.p_greater,
+                        "p_williams": williams.p_greater,
                         "n_systems": test.systems,
                     }
                 )

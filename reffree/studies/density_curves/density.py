@@ -19,16 +19,23 @@ from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_ta
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError, OptionError
 from reffree.evaluate.metric_set import choose_metrics
-from reffree.evaluate.scored import score_columns
+from reffree.evaluate.score import scores_of
+from reffree.evaluate.scores import ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.naming import spelling_of
 from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
 from reffree.seeds import rng_for
-from reffree.segmenters.base import Inputs, Segmenter
-from reffree.segmenters.gap_scores import CHANCE, GapScores, gap_scores, parse_scored_method
+from reffree.segmenters.base import Inputs
+from reffree.segmenters.gap_scores import (
+    CHANCE,
+    GapScores,
+    Scored,
+    gap_scores,
+    parse_scored_method,
+)
 from reffree.selection import MIN_GAP
-from reffree.statistics.intervals import resampled_documents
+from reffree.statistics.resampling import resampled_documents
 from reffree.studies.density_curves.points import (
     LIMITS,
     MATCHINGS,
@@ -200,7 +207,7 @@ class _Studied:
 class _Sweep:
     """What is done to every corpus."""
 
-    methods: Mapping[str, Segmenter | None]
+    methods: Mapping[str, Scored | None]
     thresholds: tuple[float, ...]
     min_gap: int
     metrics: Sequence[str]
@@ -224,17 +231,10 @@ class _Sweep:
         ):
             embedded = corpus_vectors(corpus, given, self.options, self.progress)
         plane = build_plane(corpus, self._gap_scores(corpus, embedded), self.thresholds)
-        scored = score_columns(
-            plane.corpus,
-            chosen,
-            self.options,
-            embeddings=embedded,
-            unsegmented=self.unsegmented,
-            average="macro",
-            seed=self.seed,
-            memory=self.memory,
-            progress=self.progress,
+        how = ScoreSettings(
+            self.options, unsegmented=self.unsegmented, seed=self.seed, memory=self.memory
         )
+        scored = scores_of(plane.corpus, chosen, how, embedded, self.progress)
         counts = resampled_documents(len(corpus), rng_for(self.seed, "documents"))
         signature = Signature.of(
             chosen,
@@ -259,7 +259,7 @@ class _Sweep:
         return made
 
 
-def _checked_methods(methods: Sequence[str]) -> dict[str, Segmenter | None]:
+def _checked_methods(methods: Sequence[str]) -> dict[str, Scored | None]:
     """Every method once, by its shortest spelling."""
     parsed = [parse_scored_method(text) for text in methods]
     if not parsed:

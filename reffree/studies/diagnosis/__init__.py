@@ -1,5 +1,1 @@
-"""What in a corpus makes reference-free metrics mislead, each cause in a module of its own.
-
-`checks` turns what `near_duplicates`, `returns` and `anisotropy` measure into verdicts, `noticing`
-asks which metrics notice damage, and `advice` says it in sentences.
-"""
+"""What in a corpus makes reference-free metrics mislead, and which of them notice damage."""

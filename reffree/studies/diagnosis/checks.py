@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +17,20 @@ from reffree.encoders.unit_filter import is_backchannel
 from reffree.errors import shorten
 from reffree.progress import Progress
 from reffree.scoring.evidence import Reading
-from reffree.scoring.expected import ExpectedPk
+from reffree.scoring.expected import INFORMED, ExpectedPk
 from reffree.segmentation import Segmentation
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.studies.diagnosis import rules
-from reffree.studies.diagnosis.anisotropy import Shape, shape
-from reffree.studies.diagnosis.damage_test import Noticing
-from reffree.studies.diagnosis.directions import directions
-from reffree.studies.diagnosis.near_duplicates import exact_twins, near_twins
-from reffree.studies.diagnosis.returns import Returns, semantic_returns
+from reffree.studies.diagnosis.damage_test import DamageTest
+from reffree.studies.diagnosis.embedding_space import (
+    Returns,
+    VectorShape,
+    directions,
+    exact_twins,
+    near_twins,
+    semantic_returns,
+)
+
+Verdict = Literal["ok", "watch", "problem"]
 
 SHOWN_TEXTS = 5
 """Repeated texts named for each corpus, the most frequent first."""
@@ -37,22 +43,142 @@ class Check:
     check: str
     value: float | None
     unit: str
-    verdict: rules.Verdict | None
+    verdict: Verdict | None = None
     advice: str | None = None  # only where there is something to do
     ci: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Rule:
+    """Two limits of a check; where ``watch`` is above ``problem``, low values are the bad ones."""
+
+    check: str
+    watch: float
+    problem: float
+    advice: str  # where the value is not ok
+
+    def verdict(self, value: float) -> Verdict:
+        """Judge a value.
+
+        >>> Rule("high", 0.05, 0.2, "").verdict(0.1), Rule("low", 30, 10, "").verdict(9)
+        ('watch', 'problem')
+        """
+        sign = 1 if self.watch <= self.problem else -1
+        if sign * value >= sign * self.problem:
+            return "problem"
+        return "watch" if sign * value >= sign * self.watch else "ok"
+
+    def judge(
+        self,
+        unit: str,
+        value: float | None,
+        ci: tuple[float, float] | None = None,
+        *,
+        by: float | None = None,
+    ) -> Check:
+        """Make a check of a value, judged ``by`` another one where that is given."""
+        if value is None:
+            return Check(self.check, None, unit)
+        verdict = self.verdict(value if by is None else by)
+        advice = None if verdict == "ok" else self.advice
+        return Check(self.check, value, unit, verdict, advice, ci)
+
+
+RULES = {
+    # A segment of ten units then has two that are as much another segment's as its own.
+    "exact_twins": Rule("exact twins", 0.05, 0.20, "compare with scores under --drop-repeats"),
+    # As for exact ones: the embedding space makes no difference between the two.
+    "near_twins": Rule(
+        "near twins",
+        0.05,
+        0.20,
+        "segments share what they say: trust only metrics that notice damage",
+    ),
+    # As for twins, which backchannels are of each other.
+    "backchannels": Rule(
+        "backchannels", 0.05, 0.20, "compare with scores under --drop-backchannels"
+    ),
+    # Share of returns beyond chance: one segment in twenty, or in seven, is turned back to.
+    "returns": Rule(
+        "semantic returns",
+        0.05,
+        0.15,
+        "topics come back: no metric here looks beyond neighbouring segments",
+    ),
+    # One-unit segments have no cohesion: every metric gives them a made-up value (a mean, or 0).
+    "singletons": Rule(
+        "singletons", 0.10, 0.33, "their scores are made up: prefer expected_pk, which needs none"
+    ),
+    # Such documents have the same loss whatever their text says; in a quarter, they set the score.
+    "unsegmented": Rule("unsegmented", 0.05, 0.25, "compare --unsegmented neutral with skip"),
+    # The model saw only the beginning of these units; one in ten shows in any mean over units.
+    "truncated": Rule(
+        "truncated", 0.01, 0.10, "use an encoder that reads longer texts, or split long units"
+    ),
+    # Beyond, most of a cosine is what all units share (Ethayarajh 2019: words in GPT-2, up to .99).
+    "random_cosine": Rule(
+        "random cosine",
+        0.30,
+        0.60,
+        "all vectors point one way: try another encoder, and raise --threshold",
+    ),
+    # At 0, the order of units says nothing about their vectors, so no boundary can show in them.
+    "consecutive_gain": Rule(
+        "consecutive gain",
+        0.03,
+        0.0,
+        "units beside each other are hardly closer than others: try another encoder",
+    ),
+    # Fewer directions than topics in a document cannot keep its topics apart.
+    "effective_dimension": Rule(
+        "effective dimension", 10, 3, "too few directions to keep topics apart: try another encoder"
+    ),
+    # Below, the text says no more about where boundaries are than its units in random order would.
+    "information": Rule(
+        "information",
+        1.5,
+        INFORMED,
+        "expected errors rest on the prior, not on this text: try another encoder, or compare "
+        "systems with gold",
+    ),
+    # Bootstrap intervals over fewer than ten documents are too narrow, below thirty still rough.
+    "documents": Rule("documents", 29, 9, "intervals over so few documents are rough: add some"),
+    # With fewer than five units a document has fewer than four places for a boundary.
+    "median_units": Rule(
+        "units", 9, 4, "scores of so short documents are unstable: read the corpus's only"
+    ),
+    # At 1, even the source cannot be told from random boundaries; systems differ by less than that.
+    "resolution": Rule(
+        "resolution", 0.33, 1.0, "smaller differences between systems are noise: add documents"
+    ),
+    # Losses move with the number of segments alone: raw Silhouette on drift, .25 at 3, .08 at 21.
+    "density": Rule(
+        "density",
+        1.5,
+        2.0,
+        "use expected_pk, with a length if you know it, or --null: losses move with density",
+    ),
+}
+"""From which value on each check is to be watched, or is a problem, and what to do then."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusMeasurements:
     """What was counted in every document, for shares over the corpus."""
 
-    exact: list[int]
-    near: list[int]
-    backchannels: list[int]
-    returns: list[Returns]
-    vectors: Shape
-    information: list[tuple[float, float]]  # of the text, and by chance; none of short documents
+    shape: VectorShape
+    exact: list[int] = field(default_factory=list)
+    near: list[int] = field(default_factory=list)
+    backchannels: list[int] = field(default_factory=list)
+    returns: list[Returns] = field(default_factory=list)
+    information: list[tuple[float, float]] = field(default_factory=list)  # see `_information`
     repeated: Counter[str] = field(default_factory=Counter)  # units with an exact twin, by text
+
+    @property
+    def repeated_texts(self) -> list[tuple[str, int]]:
+        """The most frequent texts with exact twins in other segments, on one line each."""
+        ordered = sorted(self.repeated.items(), key=lambda item: (-item[1], item[0]))
+        return [(shorten(" ".join(text.split())), n) for text, n in ordered[:SHOWN_TEXTS]]
 
 
 def measure(
@@ -62,9 +188,9 @@ def measure(
     threshold: float,
     seed: int,
     progress: Progress,
-) -> Measured:
+) -> CorpusMeasurements:
     """Go through the documents once."""
-    measured = Measured([], [], [], [], shape(map(directions, embedded.vectors)), [])
+    measured = CorpusMeasurements(VectorShape.of(map(directions, embedded.vectors)))
     expected = ExpectedPk(seed=seed)
     with progress("Diagnosing", len(corpus)) as advance:
         for document, x, segmentation in zip(corpus, embedded.vectors, source, strict=True):
@@ -83,18 +209,24 @@ def measure(
     return measured
 
 
-def repeated_texts(measured: Measured) -> list[tuple[str, int]]:
-    """Return the most frequent texts with exact twins in other segments, on one line each."""
-    ordered = sorted(measured.repeated.items(), key=lambda item: (-item[1], item[0]))
-    return [(shorten(" ".join(text.split())), n) for text, n in ordered[:SHOWN_TEXTS]]
+def _information(
+    metric: ExpectedPk, vectors: NDArray[np.generic], units: Sequence[str]
+) -> tuple[float, float]:
+    """Nats a boundary that the text adds to the prior, and that its units in random order add.
+
+    Both are 0 in documents too short for a posterior.
+    """
+    reading = Reading(units)
+    facts = metric.facts(metric.posterior(vectors, reading), vectors, reading)
+    return (0.0, 0.0) if facts is None else (facts.information, facts.chance_information)
 
 
 def run_checks(
     corpus: Corpus,
     embedded: Embeddings,
     source: str,
-    measured: Measured,
-    noticed: Mapping[str, Noticing],
+    measured: CorpusMeasurements,
+    damage_tests: Mapping[str, DamageTest],
     bootstrap: DocumentBootstrap,
     threshold: float,
 ) -> list[Check]:
@@ -102,9 +234,8 @@ def run_checks(
     return [
         *_unit_checks(corpus, embedded, measured, bootstrap, threshold),
         *_segment_checks(corpus.hypotheses[source], measured.returns, bootstrap),
-        *_vector_checks(measured.vectors, bootstrap),
-        _information_check(measured.information, bootstrap),
-        *_size_checks(corpus, noticed),
+        *_vector_checks(measured, bootstrap),
+        *_size_checks(corpus, damage_tests),
         *_density_checks(corpus, source),
     ]
 
@@ -118,202 +249,103 @@ def densities(corpus: Corpus, source: str) -> dict[str, float]:
 def _unit_checks(
     corpus: Corpus,
     embedded: Embeddings,
-    measured: Measured,
+    measured: CorpusMeasurements,
     bootstrap: DocumentBootstrap,
     threshold: float,
 ) -> Iterator[Check]:
     units = [len(document.units) for document in corpus]
-    yield _share(
-        ("exact twins", "of units, in another segment"),
-        (measured.exact, units),
-        rules.EXACT_TWINS,
-        bootstrap,
-        "compare with scores under --drop-repeats",
-    )
-    yield _share(
-        ("near twins", f"of units, cosine {threshold:g} or more in another segment"),
-        (measured.near, units),
-        rules.NEAR_TWINS,
-        bootstrap,
-        "segments share what they say: trust only metrics that notice damage",
-    )
-    yield _share(
-        ("backchannels", "of units"),
-        (measured.backchannels, units),
-        rules.BACKCHANNELS,
-        bootstrap,
-        "compare with scores under --drop-backchannels",
-    )
+    for name, counts, unit in (
+        ("exact_twins", measured.exact, "of units, in another segment"),
+        ("near_twins", measured.near, f"of units, cosine {threshold:g} or more in another segment"),
+        ("backchannels", measured.backchannels, "of units"),
+    ):
+        yield _share(RULES[name], unit, counts, units, bootstrap)
     if embedded.spec.max_length is None:
-        yield Check("truncated", None, "of units: not known of vectors as given", None)
-        return
-    value = embedded.n_truncated / corpus.n_units
-    verdict = rules.TRUNCATED(value)
-    advice = "use an encoder that reads longer texts, or split long units"
-    yield Check("truncated", value, "of units", verdict, _if_bad(verdict, advice))
+        yield RULES["truncated"].judge("of units: not known of vectors as given", None)
+    else:
+        yield RULES["truncated"].judge("of units", embedded.n_truncated / corpus.n_units)
 
 
 def _segment_checks(
     source: Sequence[Segmentation], returns: Sequence[Returns], bootstrap: DocumentBootstrap
 ) -> Iterator[Check]:
     found = [int(each.is_return.sum()) for each in returns]
-    expected = [float(each.chance.sum()) for each in returns]
     possible = [len(each.margins) for each in returns]
     n = sum(possible)
     if n:
-        chance = sum(expected) / n
-        judged = rules.RETURNS(sum(found) / n - chance)
-        yield _share(
-            ("semantic returns", f"of {n:,} segments; {chance:.1%} by chance"),
-            (found, possible),
-            judged,
-            bootstrap,
-            "topics come back: no metric here looks beyond neighbouring segments",
-        )
+        chance = sum(float(each.chance.sum()) for each in returns) / n
+        unit = f"of {n:,} segments; {chance:.1%} by chance"
+        excess = sum(found) / n - chance
+        yield _share(RULES["returns"], unit, found, possible, bootstrap, by=excess)
         margins = np.concatenate([each.margins for each in returns])
-        yield Check("margin of returns", float(margins.mean()), "cosine, mean over segments", None)
+        yield Check("margin of returns", float(margins.mean()), "cosine, mean over segments")
     else:
-        yield Check("semantic returns", None, "needs documents of 3 segments or more", None)
-    yield _share(
-        ("singletons", "of segments have one unit"),
-        ([sum(m == 1 for m in each.masses) for each in source], [len(each) for each in source]),
-        rules.SINGLETONS,
-        bootstrap,
-        "their scores are made up: prefer expected_pk, which needs none",
-    )
-    yield _share(
-        ("unsegmented", "of documents have no boundary"),
-        ([int(len(each) == 1) for each in source], [1] * len(source)),
-        rules.UNSEGMENTED,
-        bootstrap,
-        "compare --unsegmented neutral with skip",
-    )
+        yield RULES["returns"].judge("needs documents of 3 segments or more", None)
+    singletons = [sum(m == 1 for m in each.masses) for each in source]
+    sizes = [len(each) for each in source]
+    yield _share(RULES["singletons"], "of segments have one unit", singletons, sizes, bootstrap)
+    bare = [int(size == 1) for size in sizes]
+    unit = "of documents have no boundary"
+    yield _share(RULES["unsegmented"], unit, bare, [1] * len(source), bootstrap)
 
 
-def _vector_checks(vectors: Shape, bootstrap: DocumentBootstrap) -> Iterator[Check]:
-    yield _plain(
-        ("random cosine", "mean over all pairs of units"),
-        vectors.random_cosine,
-        rules.RANDOM_COSINE,
-        "all vectors point one way: try another encoder, and raise --threshold",
-    )
-    gains = vectors.consecutive_gain
+def _vector_checks(measured: CorpusMeasurements, bootstrap: DocumentBootstrap) -> Iterator[Check]:
+    shape = measured.shape
+    yield RULES["random_cosine"].judge("mean over all pairs of units", shape.random_cosine)
+    gains = shape.consecutive_gain
     defined = ~np.isnan(gains)
     gain = float(gains[defined].mean()) if defined.any() else None
-    yield _plain(
-        ("consecutive gain", "cosine of consecutive units over that of any two of a document"),
-        gain,
-        rules.CONSECUTIVE_GAIN,
-        "units beside each other are hardly closer than others: try another encoder",
-        bootstrap.interval(gain, gains),
-    )
-    yield _plain(
-        ("effective dimension", "participation ratio of the vectors' covariance"),
-        vectors.effective_dimension,
-        rules.EFFECTIVE_DIMENSION,
-        "too few directions to keep topics apart: try another encoder",
-    )
+    unit = "cosine of consecutive units over that of any two of a document"
+    yield RULES["consecutive_gain"].judge(unit, gain, bootstrap.interval(gain, gains))
+    unit = "participation ratio of the vectors' covariance"
+    yield RULES["effective_dimension"].judge(unit, shape.effective_dimension)
+    rule = RULES["information"]
+    unit = "times what the units in random order would add to the prior"
+    of_text, by_chance = zip(*measured.information, strict=True)
+    if any(by_chance):
+        yield _share(rule, unit, of_text, by_chance, bootstrap)
+    else:
+        yield Check(rule.check, None, unit, "problem", rule.advice)
 
 
-def _information(
-    metric: ExpectedPk, vectors: NDArray[np.generic], units: Sequence[str]
-) -> tuple[float, float]:
-    """Nats a boundary that the text adds to the prior, and that its units in random order add."""
-    reading = Reading(units)
-    facts = metric.facts(metric.posterior(vectors, reading), vectors, reading)
-    return (0.0, 0.0) if facts is None else (facts.information, facts.chance_information)
-
-
-def _information_check(
-    information: Sequence[tuple[float, float]], bootstrap: DocumentBootstrap
-) -> Check:
-    names = ("information", "times what the units in random order would add to the prior")
-    advice = (
-        "expected errors rest on the prior, not on this text: try another encoder, or compare "
-        "systems with gold"
-    )
-    pairs = np.array(information)  # (d, 2)
-    if not pairs[:, 1].any():
-        return Check(names[0], None, names[1], "problem", advice)
-    value = float(_ratio(pairs.sum(0)))
-    interval = bootstrap.pooled_interval(value, pairs, pairs[:, 1] > 0, _ratio)
-    return _plain(names, value, rules.INFORMATION, advice, interval)
-
-
-def _size_checks(corpus: Corpus, noticed: Mapping[str, Noticing]) -> Iterator[Check]:
-    yield _plain(
-        ("documents", "in the corpus"),
-        len(corpus),
-        rules.DOCUMENTS,
-        "intervals over so few documents are rough: add some",
-    )
-    yield _plain(
-        ("units", "in the median document"),
-        float(np.median([len(document.units) for document in corpus])),
-        rules.MEDIAN_UNITS,
-        "scores of so short documents are unstable: read the corpus's only",
-    )
-    known = {name: each.resolution for name, each in noticed.items()}
+def _size_checks(corpus: Corpus, damage_tests: Mapping[str, DamageTest]) -> Iterator[Check]:
+    yield RULES["documents"].judge("in the corpus", len(corpus))
+    median = float(np.median([len(document.units) for document in corpus]))
+    yield RULES["median_units"].judge("in the median document", median)
+    known = {name: each.resolution for name, each in damage_tests.items()}
     resolved = {name: value for name, value in known.items() if value is not None}
-    if not resolved:
+    unit = "of the way from source to random"
+    if resolved:
+        best = min(resolved, key=lambda name: (resolved[name], name))
+        yield RULES["resolution"].judge(f"{unit}, by {best}", resolved[best])
+    else:
         advice = "no metric tells the source from random boundaries: do not rank systems"
-        unit = "of the way from source to random"
         yield Check("resolution", None, unit, "problem", advice)
-        return
-    best = min(resolved, key=lambda name: (resolved[name], name))
-    yield _plain(
-        ("resolution", f"of the way from source to random, by {best}"),
-        resolved[best],
-        rules.RESOLUTION,
-        "smaller differences between systems are noise: add documents",
-    )
 
 
 def _density_checks(corpus: Corpus, source: str) -> Iterator[Check]:
     ratios = densities(corpus, source)
-    if not ratios:
-        return
-    worst = max(ratios, key=lambda name: abs(np.log(ratios[name])))
-    factor = max(ratios[worst], 1 / ratios[worst])
-    yield Check(
-        "density",
-        ratios[worst],
-        f"segments of {worst!r} for each of {source!r}, the farthest of {len(ratios)}",
-        rules.DENSITY(factor),
-        _if_bad(
-            rules.DENSITY(factor),
-            "use expected_pk, with a length if you know it, or --null: losses move with density",
-        ),
-    )
+    if ratios:
+        worst = max(ratios, key=lambda name: abs(np.log(ratios[name])))
+        unit = f"segments of {worst!r} for each of {source!r}, the farthest of {len(ratios)}"
+        factor = max(ratios[worst], 1 / ratios[worst])
+        yield RULES["density"].judge(unit, ratios[worst], by=factor)
 
 
 def _share(
-    names: tuple[str, str],
-    counts: tuple[Sequence[int], Sequence[int]],
-    rule: rules.Rule | rules.Verdict,
+    rule: Rule,
+    unit: str,
+    parts: Sequence[float],
+    wholes: Sequence[float],
     bootstrap: DocumentBootstrap,
-    advice: str,
+    *,
+    by: float | None = None,
 ) -> Check:
-    """Share over the corpus, with an interval over documents."""
-    check, unit = names
-    pairs = np.array(counts, dtype=np.float64).T  # (d, 2)
+    """Judge the documents' parts together in their wholes, with an interval over documents."""
+    pairs = np.array(list(zip(parts, wholes, strict=True)), dtype=np.float64)  # (d, 2)
     value = float(_ratio(pairs.sum(0)))
-    verdict = rule(value) if isinstance(rule, rules.Rule) else rule
     interval = bootstrap.pooled_interval(value, pairs, pairs[:, 1] > 0, _ratio)
-    return Check(check, value, unit, verdict, _if_bad(verdict, advice), interval)
-
-
-def _plain(
-    names: tuple[str, str],
-    value: float | None,
-    rule: rules.Rule,
-    advice: str,
-    ci: tuple[float, float] | None = None,
-) -> Check:
-    check, unit = names
-    if value is None:
-        return Check(check, None, unit, None)
-    return Check(check, value, unit, rule(value), _if_bad(rule(value), advice), ci)
+    return rule.judge(unit, value, interval, by=by)
 
 
 def _ratio(counts: Floats) -> Floats:
@@ -321,7 +353,3 @@ def _ratio(counts: Floats) -> Floats:
     shares: Floats = np.full(whole.shape, np.nan)
     np.divide(part, whole, out=shares, where=whole > 0)
     return shares
-
-
-def _if_bad(verdict: rules.Verdict, advice: str) -> str | None:
-    return None if verdict == "ok" else advice

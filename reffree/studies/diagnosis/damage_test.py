@@ -7,9 +7,10 @@ equal it counts half.
 
 Half is not all that chance can do: losses move with the number of segments and with their lengths,
 whatever the text says, and damage changes both. So the same segmentations are also scored on the
-document turned: its units in the same order, but begun elsewhere and closed to a ring. Lengths,
+document rotated: its units in the same order, but begun elsewhere, as a ring. Lengths,
 damage and text are then the same, and only the boundaries stand in other places. What is noticed
-there as often is not noticed because of where the boundaries are. Every draw has a turn of its own.
+there as often is not noticed because of where the boundaries are. Every draw has a rotation of its
+own.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from reffree.arrays import Booleans, Floats
+from reffree.arrays import Booleans, Floats, Integers
 from reffree.corpus import Corpus
-from reffree.evaluate.weights import corpus_mean, filled_weights
-from reffree.perturbation.corpus import perturb
-from reffree.perturbation.kinds import parse_perturbation
-from reffree.scoring.engine import RawScores, Unsegmented, score_documents
+from reffree.evaluate.scores import corpus_mean, filled_weights
+from reffree.perturbation import parse_perturbation, perturb
+from reffree.scoring.engine import Unsegmented, score_documents
 from reffree.scoring.evidence import Reading
 from reffree.scoring.metrics import Metric, spelling
 from reffree.scoring.sag import Sag
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
+from reffree.statistics.curves import mean_defined
 from reffree.statistics.resampling import DocumentBootstrap
 
 STRENGTHS: dict[str, tuple[str, ...]] = {
@@ -66,14 +67,14 @@ TOO_FEW = "too few documents"
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class NoticedShare:
     """In which share of documents a metric's loss rises with the damage."""
 
     share: float | None  # None where no document tells
     ci: tuple[float, float] | None
     documents: int  # that tell
     undefined: int  # damaged, but without a loss before or after
-    turned: float | None  # the same share of turned documents: what is due to lengths alone
+    turned: float | None  # the same share of rotated documents: what is due to lengths alone
     excess_ci: tuple[float, float] | None  # of the difference, over documents
 
     @property
@@ -90,12 +91,12 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Noticing:
-    """One metric on one corpus."""
+class DamageTest:
+    """How often one metric notices damage to the source of one corpus."""
 
-    damages: dict[tuple[str, str], Share]  # by kind and strength
-    kinds: dict[str, Share]  # all strengths of a kind together
-    overall: Share  # the mean of the kinds
+    damages: dict[tuple[str, str], NoticedShare]  # by kind and strength
+    kinds: dict[str, NoticedShare]  # all strengths of a kind together
+    overall: NoticedShare  # the mean of the kinds
     gap: float | None  # mean loss of random boundaries minus that of the source
     gap_ci: tuple[float, float] | None
 
@@ -138,15 +139,14 @@ def damaged(
     return made
 
 
-def turned(vectors: NDArray[np.generic], id: str, seed: int) -> NDArray[np.generic]:
-    """Begin a document elsewhere, at least a quarter of it away, and close it to a ring."""
-    n = len(vectors)
+def rotation(n: int, id: str, seed: int) -> Integers:
+    """Order of a document's units begun elsewhere, at least a quarter of it away, as a ring."""
     least = max(1, n // 4)
     start = int(rng_for(seed, "turned", id).integers(least, n - least + 1)) if n > 1 else 0
-    return np.roll(vectors, -start, axis=0)
+    return np.roll(np.arange(n), -start)
 
 
-def notice(
+def run_damage_tests(
     corpus: Corpus,
     vectors: Sequence[NDArray[np.generic]],
     source: str,
@@ -158,47 +158,55 @@ def notice(
     device: torch.device,
     memory: int | None,
     progress: Callable[[int], None],
-) -> dict[str, Noticing]:
-    """Damage the source in every way, with ``seeds`` draws each, and score it."""
+) -> dict[str, DamageTest]:
+    """Damage the source in every way, with ``seeds`` draws each, and score it by every metric."""
     columns = [corpus.hypotheses[source], *damaged(corpus, source, seeds=seeds, seed=seed)]
     hypotheses = list(zip(*columns, strict=True))
-    ids = [document.id for document in corpus.documents]
 
     def losses(
+        metrics: Mapping[str, Metric],
         documents: Sequence[NDArray[np.generic]],
-        rows: Sequence[tuple[Segmentation, ...]],
-        scored: Mapping[str, Metric],
         texts: Sequence[Sequence[str]],
+        rows: Sequence[tuple[Segmentation, ...]],
     ) -> dict[str, tuple[Floats, Floats]]:
+        """Losses (d, hypotheses), and what each document counts for under the first hypothesis."""
         scores = score_documents(
             documents,
             rows,
-            list(scored.values()),
+            list(metrics.values()),
             unsegmented=UNSEGMENTED,
             device=device,
-            names=ids,
+            names=[document.id for document in corpus],
             readings=[Reading(units) for units in texts],
             memory=memory,
             progress=progress,
         )
-        return {name: _losses(scores[spelling(m)], m) for name, m in scored.items()}
+        made = {}
+        for name, metric in metrics.items():
+            found = scores[spelling(metric)]
+            raw = np.stack([each.documents.cpu().numpy() for each in found])
+            weights = filled_weights(np.array([float(each.weights[0]) for each in found]))
+            made[name] = metric.orientation.offset + metric.orientation.slope * raw, weights
+        return made
 
-    texts = [document.units for document in corpus]
-    found = losses(vectors, hypotheses, metrics, texts)
-    on_rings = []
+    as_it_is = losses(metrics, vectors, [document.units for document in corpus], hypotheses)
+    # The shuffles of sag are shared out over the rotations: their mean needs no more in all.
+    on_rings = {
+        name: replace(m, shuffles=max(1, m.shuffles // seeds)) if isinstance(m, Sag) else m
+        for name, m in metrics.items()
+    }
+    rotated = []
     for i in range(seeds):
-        rings = [turned(x, id, seed * seeds + i) for x, id in zip(vectors, ids, strict=True)]
+        orders = [rotation(len(each.units), each.id, seed * seeds + i) for each in corpus]
+        rings = [x[order] for x, order in zip(vectors, orders, strict=True)]
+        texts = [[d.units[at] for at in order] for d, order in zip(corpus, orders, strict=True)]
         rows = [(row[0], *row[1 + i :: seeds]) for row in hypotheses]
-        turned_texts = [
-            [units[at] for at in turned(np.arange(len(units)), id, seed * seeds + i)]
-            for units, id in zip(texts, ids, strict=True)
-        ]
-        on_rings.append(losses(rings, rows, _for_rings(metrics, seeds), turned_texts))
+        rotated.append(losses(on_rings, rings, texts, rows))
     is_changed = np.array([[h != row[0] for h in row[1:]] for row in hypotheses])
     return {
-        name: _noticing(
-            *found[name],
-            np.stack([each[name][0] for each in on_rings], 2),
+        name: _damage_test(
+            *as_it_is[name],
+            np.stack([each[name][0] for each in rotated], 2),
             is_changed,
             bootstrap,
         )
@@ -207,7 +215,7 @@ def notice(
 
 
 def n_scored(seeds: int) -> int:
-    """Hypotheses of each document that `notice` scores."""
+    """Hypotheses of each document that `run_damage_tests` scores."""
     return 1 + len(DAMAGES) * seeds + (1 + len(DAMAGES)) * seeds
 
 
@@ -220,43 +228,28 @@ def risen(before: Floats, after: Floats) -> Floats:
     )
 
 
-def _for_rings(metrics: Mapping[str, Metric], seeds: int) -> dict[str, Metric]:
-    """Share out the shuffles of ``sag`` over the turns: their mean needs no more in all."""
-    return {
-        name: replace(m, shuffles=max(1, m.shuffles // seeds)) if isinstance(m, Sag) else m
-        for name, m in metrics.items()
-    }
-
-
-def _losses(scores: RawScores, metric: Metric) -> tuple[Floats, Floats]:
-    """Losses (d, hypotheses), and what each document counts for under the first hypothesis."""
-    raw = np.stack([row.cpu().numpy() for row in scores.documents])
-    losses: Floats = metric.orientation.offset + metric.orientation.slope * raw
-    return losses, filled_weights(np.array([float(row[0]) for row in scores.weights]))
-
-
-def _noticing(
+def _damage_test(
     losses: Floats,
     weights: Floats,
     on_rings: Floats,
     is_changed: Booleans,
     bootstrap: DocumentBootstrap,
-) -> Noticing:
+) -> DamageTest:
     """Count; losses are (d, 1 + damages * seeds), those on rings (d, 1 + damages, seeds)."""
     seeds = on_rings.shape[2]
     shape = (len(losses), len(DAMAGES), seeds)
     changed = is_changed.reshape(shape)
     rises = risen(losses[:, :1], losses[:, 1:]).reshape(shape)
     told, by_chance = (
-        _mean(np.where(changed, each, np.nan), 2)
+        mean_defined(np.where(changed, each, np.nan), 2)
         for each in (rises, risen(on_rings[:, :1], on_rings[:, 1:]))
     )  # (d, damages)
     was_damaged: Booleans = np.any(changed, axis=2)
 
-    def share(chosen: Sequence[Sequence[int]]) -> Share:
+    def share(chosen: Sequence[Sequence[int]]) -> NoticedShare:
         """Mean over kinds of the mean over a kind's damages."""
         values, chance = (
-            _mean(np.stack([_mean(x[:, kind], 1) for kind in chosen], 1), 1)
+            mean_defined(np.stack([mean_defined(x[:, kind], 1) for kind in chosen], 1), 1)
             for x in (told, by_chance)
         )
         touched = np.any(was_damaged[:, [j for kind in chosen for j in kind]], axis=1)
@@ -264,7 +257,7 @@ def _noticing(
         noticed, turned, excess = (
             corpus_mean(x, np.ones_like(x)) for x in (values, chance, values - chance)
         )
-        return Share(
+        return NoticedShare(
             share=noticed,
             ci=bootstrap.interval(noticed, values),
             documents=int(defined.sum()),
@@ -275,24 +268,15 @@ def _noticing(
 
     at = {kind: [j for j, damage in enumerate(DAMAGES) if damage[0] == kind] for kind in KINDS}
     first = 1 + at[RANDOM][0] * seeds
-    gaps = _mean(losses[:, first : first + seeds], 1) - losses[:, 0]
+    gaps = mean_defined(losses[:, first : first + seeds], 1) - losses[:, 0]
     gap = corpus_mean(gaps, weights)
-    return Noticing(
+    return DamageTest(
         damages={damage: share([[j]]) for j, damage in enumerate(DAMAGES)},
         kinds={kind: share([at[kind]]) for kind in KINDS},
         overall=share(list(at.values())),
         gap=gap,
         gap_ci=bootstrap.interval(gap, gaps, weights),
     )
-
-
-def _mean(values: Floats, axis: int) -> Floats:
-    """Mean over the defined values, NaN without any."""
-    defined = ~np.isnan(values)
-    total, number = np.where(defined, values, 0.0).sum(axis), defined.sum(axis)
-    means: Floats = np.full(total.shape, np.nan)
-    np.divide(total, number, out=means, where=number > 0)
-    return means
 
 
 def _random(corpus: Corpus, source: str, seed: int) -> tuple[Segmentation, ...]:

@@ -4,37 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Unpack
+from typing import Unpack
 
-from reffree.bounds import Repetitions, Seed, within_bounds
-from reffree.corpus import Corpus
+import numpy as np
+
+from reffree.bounds import Repetitions, within_bounds
+from reffree.corpus import GOLD, Corpus
 from reffree.encoders.device import choose_device, scoring_device
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
-from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import OptionError, counted
-from reffree.evaluate.metric_set import Chosen, choose_metrics
+from reffree.errors import InputError, OptionError, UnknownNameError, counted
+from reffree.evaluate.metric_set import MetricSet, choose_metrics
+from reffree.evaluate.score import scores_of
+from reffree.evaluate.scores import ScoreSettings, corpus_mean
 from reffree.evaluate.signature import Signature
-from reffree.progress import Progress, no_progress
 from reffree.reference.metrics import GOLD_METRICS
+from reffree.scoring.expected import ExpectedPk
 from reffree.scoring.metrics import DEFAULT
 from reffree.seeds import rng_for
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.studies.diagnosis import rules
-from reffree.studies.diagnosis.advice import answer, check_advice, metric_advice, source_note
-from reffree.studies.diagnosis.checks import Check, Measured, measure, run_checks
+from reffree.studies.diagnosis.checks import (
+    RULES,
+    Check,
+    CorpusMeasurements,
+    measure,
+    run_checks,
+)
 from reffree.studies.diagnosis.damage_test import (
     DAMAGES,
     STRENGTHS,
     UNSEGMENTED,
-    Noticing,
+    DamageTest,
     n_scored,
-    notice,
+    run_damage_tests,
 )
-from reffree.studies.diagnosis.near_duplicates import THRESHOLD
-from reffree.studies.diagnosis.source import Source, check_source, choose_source
-from reffree.studies.diagnosis.tables import READING, diagnosis_tables
+from reffree.studies.diagnosis.embedding_space import THRESHOLD
+from reffree.studies.diagnosis.tables import (
+    READING,
+    answer,
+    check_advice,
+    diagnosis_tables,
+    metric_advice,
+)
 from reffree.studies.result import StudyResult
-from reffree.studies.study import check_study, described, joint_signature, reading_notes
+from reffree.studies.study import (
+    StudiedCorpus,
+    StudyKeywords,
+    StudySettings,
+    check_study,
+    study_result,
+)
 
 SEEDS = 5
 """Draws of every damage: enough that its chance weighs less than that of the documents."""
@@ -49,11 +67,7 @@ def diagnose(
     threshold: float = THRESHOLD,
     seeds: Repetitions = SEEDS,
     embeddings: Mapping[str, Vectors] | None = None,
-    seed: Seed = 0,
-    short_signature: bool = False,
-    memory: int | None = None,
-    progress: Progress = no_progress,
-    **encoding: Unpack[Encoding],
+    **keywords: Unpack[StudyKeywords],
 ) -> StudyResult:
     """Check what misleads reference-free metrics, and which of them notice damage.
 
@@ -67,147 +81,191 @@ def diagnose(
         threshold: cosine from which two units are near twins.
         seeds: draws of every damage.
         embeddings: arrays of every document by corpus, instead of an encoder.
-        seed: of damages, resamples and shuffles.
-        short_signature: abbreviate the signature.
-        memory: bytes that scoring lays out at most, beside vectors; a quarter of those free.
-        progress: called as stages start.
-        **encoding: which encoder, and how: see `EncoderOptions`.
+        **keywords: how to encode and run: see `StudySettings`.
     """
-    options = EncoderOptions(**encoding)
+    settings = StudySettings(**keywords)
     check_study(corpora, embeddings)
-    _check(metrics, threshold)
+    _check_options(metrics, threshold)
     for corpus in corpora.values():
-        check_source(corpus, source)
-    diagnosed = {}
-    for name, corpus in corpora.items():
-        names = DEFAULT if metrics is None else metrics
-        chosen = choose_metrics(names, corpus, seed=seed, offline=options.offline)
-        part, given = units_taking_part(corpus, (embeddings or {}).get(name), options)
-        embedded = corpus_vectors(part.corpus, given, options, progress)
-        work = _Work(
-            part.corpus, embedded, chosen, options, threshold, seeds, seed, memory, progress
+        _check_source(corpus, source)
+    diagnosed = [
+        _diagnose(
+            name,
+            corpus,
+            (embeddings or {}).get(name),
+            source,
+            DEFAULT if metrics is None else metrics,
+            threshold,
+            seeds,
+            settings,
         )
-        diagnosed[name] = work.run(source)
-    on_metrics = {name: metric_advice(each.noticed) for name, each in diagnosed.items()}
-    checks = {name: each.checks for name, each in diagnosed.items()}
-    advised = {name: [*on_metrics[name], *check_advice(checks[name])] for name in diagnosed}
-    return StudyResult(
-        study="diagnose",
+        for name, corpus in corpora.items()
+    ]
+    on_metrics = {each.name: metric_advice(each.damage_tests) for each in diagnosed}
+    checks = {each.name: each.checks for each in diagnosed}
+    advised = {name: [*on_metrics[name], *check_advice(checks[name])] for name in checks}
+    return study_result(
+        "diagnose",
+        diagnosed,
         question="What makes metrics mislead on this corpus, and which of them can be trusted?",
         answer=answer(on_metrics, checks),
         tables=diagnosis_tables(diagnosed, advised),
-        signature=joint_signature(
-            [each.signature for each in diagnosed.values()],
-            {
-                "source": "+".join(dict.fromkeys(each.source.name for each in diagnosed.values())),
-                "threshold": f"{threshold:g}",
-                "damage": "+".join(f"{k}({','.join(s)})" for k, s in STRENGTHS.items()) + "+random",
-                "seeds": f"{seeds}",
-            },
-            short=short_signature,
-        ),
+        signature={
+            "source": "+".join(dict.fromkeys(each.source.name for each in diagnosed)),
+            "threshold": f"{threshold:g}",
+            "damage": "+".join(f"{k}({','.join(s)})" for k, s in STRENGTHS.items()) + "+random",
+            "seeds": f"{seeds}",
+        },
+        short_signature=settings.short_signature,
         settings={
-            "sources": {name: asdict(each.source) for name, each in diagnosed.items()},
-            "metrics": list(next(iter(diagnosed.values())).noticed),
+            "sources": {each.name: asdict(each.source) for each in diagnosed},
+            "metrics": list(diagnosed[0].damage_tests),
             "threshold": threshold,
             "damages": [list(damage) for damage in DAMAGES],
             "seeds": seeds,
-            "seed": seed,
+            "seed": settings.seed,
             "unsegmented": UNSEGMENTED,
             "rules": {
-                name.lower(): asdict(rule)
-                for name, rule in vars(rules).items()
-                if isinstance(rule, rules.Rule)
+                name: {"watch": rule.watch, "problem": rule.problem} for name, rule in RULES.items()
             },
         },
-        corpora=tuple(
-            described(name, each.corpus, each.embedded) for name, each in diagnosed.items()
-        ),
-        notes=tuple(note for name, each in diagnosed.items() for note in each.notes(name)),
+        notes=(),
         reading=READING,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosed:
+class SourceSystem:
+    """The best segmentation at hand, which is what is damaged, and why it was taken."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class CorpusDiagnosis(StudiedCorpus):
     """One corpus, looked at from every side."""
 
-    corpus: Corpus
-    embedded: Embeddings
-    source: Source
-    measured: Measured
+    source: SourceSystem
+    measured: CorpusMeasurements
     checks: list[Check]
-    noticed: dict[str, Noticing]
-    signature: Signature
+    damage_tests: dict[str, DamageTest]  # by metric
 
-    def notes(self, name: str) -> list[str]:
+    @property
+    def notes(self) -> list[str]:
         """What a reader must know before trusting the verdicts."""
-        notes = [*reading_notes(name, self.corpus, self.embedded), source_note(name, self.source)]
+        told = (
+            f"{self.name}: checked with and damaged was {self.source.name}, {self.source.reason}."
+        )
+        if self.source.name != GOLD:
+            told += (
+                " Metrics that resemble what this system looks for notice any damage to it: that "
+                "they do says less than with gold."
+            )
+        notes = [*super().notes, told]
         undamaged = sum(len(each) == 1 for each in self.corpus.hypotheses[self.source.name])
         if undamaged:
             were = "was" if undamaged == 1 else "were"
             documents = counted(undamaged, "document")
-            notes.append(f"{name}: {documents} without a boundary {were} not damaged.")
+            notes.append(f"{self.name}: {documents} without a boundary {were} not damaged.")
         return notes
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """One corpus, and how to look at it."""
-
-    corpus: Corpus
-    embedded: Embeddings
-    chosen: Chosen
-    options: EncoderOptions
-    threshold: float
-    seeds: int
-    seed: int
-    memory: int | None
-    progress: Progress
-
-    def run(self, source_name: str | None) -> Diagnosed:
-        """Choose the source, measure, damage, judge."""
-        device = scoring_device(choose_device(self.options.device))
-        vectors = self.embedded.vectors
-        how: dict[str, Any] = {"seed": self.seed, "device": device, "memory": self.memory}
-        source = choose_source(self.corpus, vectors, source_name, **how)
-        bootstrap = DocumentBootstrap(len(self.corpus), rng_for(self.seed, "documents"))
-        measured = measure(
-            self.corpus,
-            self.embedded,
-            self.corpus.hypotheses[source.name],
-            self.threshold,
-            self.seed,
-            self.progress,
+def _diagnose(
+    name: str,
+    whole: Corpus,
+    vectors: Vectors | None,
+    source_name: str | None,
+    metrics: Sequence[str],
+    threshold: float,
+    seeds: int,
+    settings: StudySettings,
+) -> CorpusDiagnosis:
+    """Choose the source of a corpus, measure, damage, judge."""
+    chosen = choose_metrics(metrics, whole, seed=settings.seed, offline=settings.offline)
+    part, given = units_taking_part(whole, vectors, settings)
+    corpus = part.corpus
+    embedded = corpus_vectors(corpus, given, settings, settings.progress)
+    source = _choose_source(corpus, embedded, source_name, settings)
+    bootstrap = DocumentBootstrap(len(corpus), rng_for(settings.seed, "documents"))
+    hypotheses = corpus.hypotheses[source.name]
+    measured = measure(corpus, embedded, hypotheses, threshold, settings.seed, settings.progress)
+    with settings.progress("Scoring", len(corpus) * n_scored(seeds)) as advance:
+        damage_tests = run_damage_tests(
+            corpus,
+            embedded.vectors,
+            source.name,
+            chosen.reference_free,
+            seeds=seeds,
+            seed=settings.seed,
+            bootstrap=bootstrap,
+            device=scoring_device(choose_device(settings.device)),
+            memory=settings.memory,
+            progress=advance,
         )
-        size = len(self.corpus) * n_scored(self.seeds)
-        with self.progress("Scoring", size) as advance:
-            noticed = notice(
-                self.corpus,
-                vectors,
-                source.name,
-                self.chosen.reference_free,
-                seeds=self.seeds,
-                bootstrap=bootstrap,
-                progress=advance,
-                **how,
-            )
-        checks = run_checks(
-            self.corpus, self.embedded, source.name, measured, noticed, bootstrap, self.threshold
-        )
-        signature = Signature.of(
-            self.chosen,
-            self.corpus,
-            self.embedded,
-            unsegmented=UNSEGMENTED,
-            average="macro",
-            seed=self.seed,
-            null=0,
-        )
-        return Diagnosed(self.corpus, self.embedded, source, measured, checks, noticed, signature)
+    checks = run_checks(corpus, embedded, source.name, measured, damage_tests, bootstrap, threshold)
+    signature = Signature.of(
+        chosen,
+        corpus,
+        embedded,
+        unsegmented=UNSEGMENTED,
+        average="macro",
+        seed=settings.seed,
+        null=0,
+    )
+    return CorpusDiagnosis(
+        name, corpus, embedded, signature, source, measured, checks, damage_tests
+    )
 
 
-def _check(metrics: Sequence[str] | None, threshold: float) -> None:
+def _choose_source(
+    corpus: Corpus, embedded: Embeddings, name: str | None, settings: StudySettings
+) -> SourceSystem:
+    """Take the named one, else gold, else the system with the lowest ``expected_pk``.
+
+    It is the one metric here that punishes too many boundaries and too few: others would pick the
+    system that searched hardest, or cut most. Of equal systems the first is taken.
+    """
+    systems = list(corpus.hypotheses)
+    if name is not None:
+        return SourceSystem(name, "as asked for")
+    if GOLD in systems:
+        return SourceSystem(GOLD, "complete in every document")
+    if len(systems) == 1:
+        return SourceSystem(systems[0], "the only system")
+    metric = ExpectedPk(seed=settings.seed)
+    metrics = MetricSet((metric.name,), {metric.name: metric}, {})
+    how = ScoreSettings(settings, seed=settings.seed, memory=settings.memory)
+    scores = scores_of(corpus, metrics, how, embedded)
+    means = [corpus_mean(raw, np.ones(len(corpus))) for raw in scores.raw[0].T]
+    losses = [np.inf if mean is None else metric.orientation.loss(mean) for mean in means]
+    best = int(np.argmin(losses))
+    if np.isinf(losses[best]):
+        raise InputError(
+            "no system with an expected_pk to choose the source by",
+            expected="a document of three units or more",
+            remedy="name the system to trust most with --source",
+            place=corpus.documents[0].place,
+        )
+    return SourceSystem(
+        systems[best], f"the lowest expected_pk of {len(systems)} systems ({losses[best]:.3f})"
+    )
+
+
+def _check_source(corpus: Corpus, name: str | None) -> None:
+    """Refuse a corpus without any segmentation, and a name that it does not have."""
+    if not corpus.hypotheses:
+        raise InputError(
+            "no segmentation to diagnose with: no systems, and no gold in every document",
+            expected="at least one system or a complete gold",
+            remedy='add "systems" to the corpus, or make some with reffree segment',
+            place=corpus.documents[0].place,
+        )
+    if name is not None and name not in corpus.hypotheses:
+        raise UnknownNameError("system", name, corpus.hypotheses)
+
+
+def _check_options(metrics: Sequence[str] | None, threshold: float) -> None:
     """Refuse gold-based metrics and values out of range."""
     given = [metrics] if isinstance(metrics, str) else metrics or []
     for name in given:

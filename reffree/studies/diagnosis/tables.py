@@ -1,66 +1,55 @@
-"""The tables of a diagnosis."""
+"""A diagnosis in tables and sentences, which claim no more than the intervals support."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from reffree.studies.diagnosis.checks import densities, repeated_texts
-from reffree.studies.diagnosis.damage_test import KINDS, PREFERS, Noticing, Share
-from reffree.studies.result import Field, Table
+from reffree.errors import listed
+from reffree.statistics.resampling import MIN_DOCUMENTS
+from reffree.studies.diagnosis.checks import Check, densities
+from reffree.studies.diagnosis.damage_test import (
+    KINDS,
+    MISSES,
+    NOTICES,
+    PREFERS,
+    RANDOM,
+    TOO_FEW,
+    DamageTest,
+    NoticedShare,
+)
+from reffree.studies.result import Table, columns, estimate
 
 if TYPE_CHECKING:
-    from reffree.studies.diagnosis.diagnose import Diagnosed
+    from reffree.studies.diagnosis.diagnose import CorpusDiagnosis
 
-CORPUS = Field("corpus", "corpus", "text")
-METRIC = Field("metric", "metric", "text")
 SHARE = (
-    Field("share", "noticed", "share", interval="ci"),
-    Field("ci", "95 %", "interval"),
-    Field("documents", "documents", "count"),
-    Field("undefined", "undefined", "count"),
-    Field("turned", "by chance", "share"),
-    Field("excess_ci", "beyond chance, 95 %", "interval"),
-    Field("verdict", "verdict", "text"),
+    *estimate("share", "noticed", "share", ci="ci"),
+    *columns("count", "documents", "undefined"),
+    *columns("share", turned="by chance"),
+    *columns("interval", excess_ci="beyond chance, 95 %"),
+    *columns("text", "verdict"),
 )
 CHECKS = (
-    CORPUS,
-    Field("check", "check", "text"),
-    Field("verdict", "verdict", "text"),
-    Field("advice", "advice", "text"),
-    Field("unit", "what", "text"),
-    Field("value", "value", "number", interval="ci"),
-    Field("ci", "95 %", "interval"),
+    *columns("text", "corpus", "check", "verdict", "advice", unit="what"),
+    *estimate("value", "value", ci="ci"),
 )
 METRICS = (
-    CORPUS,
-    METRIC,
-    Field("verdict", "verdict", "text"),
-    Field("prefers", "prefers", "text"),
-    Field("misses", "may miss", "text"),
-    Field("share", "noticed", "share", interval="ci"),
-    Field("ci", "95 %", "interval"),
-    Field("turned", "by chance", "share"),
-    *(Field(kind, kind, "share") for kind in KINDS),
-    Field("gap", "gap", "number", interval="gap_ci"),
-    Field("gap_ci", "95 %", "interval"),
+    *columns("text", "corpus", "metric", "verdict", "prefers", misses="may miss"),
+    *estimate("share", "noticed", "share", ci="ci"),
+    *columns("share", turned="by chance"),
+    *columns("share", *KINDS),
+    *estimate("gap", "gap"),
 )
-ADVICE = (CORPUS, Field("about", "about", "text"), Field("advice", "advice", "text"))
-REPEATED = (CORPUS, Field("text", "text", "text"), Field("units", "units", "count"))
-NOTICED = (
-    CORPUS,
-    METRIC,
-    Field("kind", "kind", "text"),
-    Field("strength", "strength", "number"),
-    *SHARE,
-)
-KIND_SHARES = (CORPUS, METRIC, Field("kind", "kind", "text"), *SHARE)
+ADVICE = columns("text", "corpus", "about", "advice")
+REPEATED = (*columns("text", "corpus", "text"), *columns("count", "units"))
+NOTICED = (*columns("text", "corpus", "metric", "kind"), *columns("number", "strength"), *SHARE)
+KIND_SHARES = (*columns("text", "corpus", "metric", "kind"), *SHARE)
 DENSITY = (
-    CORPUS,
-    Field("system", "system", "text"),
-    Field("segments", "segments", "count"),
-    Field("per_unit", "per unit", "number"),
-    Field("ratio", "of the source's", "number"),
+    *columns("text", "corpus", "system"),
+    *columns("count", "segments"),
+    *columns("number", per_unit="per unit", ratio="of the source's"),
 )
 
 READING = {
@@ -91,99 +80,161 @@ READING = {
 
 
 def diagnosis_tables(
-    diagnosed: Mapping[str, Diagnosed], advised: Mapping[str, Sequence[tuple[str, str]]]
-) -> tuple[Table, ...]:
+    diagnosed: Sequence[CorpusDiagnosis], advised: Mapping[str, Sequence[tuple[str, str]]]
+) -> Iterator[Table]:
     """Verdicts and advice to be read, then what charts are made from."""
-    checks = [
-        {
-            "corpus": name,
-            "check": check.check,
-            "value": check.value,
-            "ci": check.ci,
-            "unit": check.unit,
-            "verdict": check.verdict,
-            "advice": check.advice,
-        }
-        for name, each in diagnosed.items()
-        for check in each.checks
-    ]
-    texts = [
-        {"corpus": name, "text": text, "units": n}
-        for name, each in diagnosed.items()
-        for text, n in repeated_texts(each.measured)
-    ]
-    advice = [
-        {"corpus": name, "about": about, "advice": text}
-        for name, each in advised.items()
-        for about, text in each
-    ]
     metrics = [
-        (name, metric, noticed)
-        for name, each in diagnosed.items()
-        for metric, noticed in each.noticed.items()
+        ({"corpus": each.name, "metric": metric}, test)
+        for each in diagnosed
+        for metric, test in each.damage_tests.items()
     ]
-    noticed_rows = [
-        {"corpus": name, "metric": metric, "kind": kind, "strength": float(strength), **_cells(s)}
-        for name, metric, noticed in metrics
-        for (kind, strength), s in noticed.damages.items()
+    rows: list[dict[str, Any]] = [
+        {"corpus": each.name, **asdict(check)} for each in diagnosed for check in each.checks
     ]
-    kind_rows = [
-        {"corpus": name, "metric": metric, "kind": kind, **_cells(share)}
-        for name, metric, noticed in metrics
-        for kind, share in noticed.kinds.items()
+    yield Table.of("checks", "What may mislead metrics", CHECKS, rows)
+    rows = [
+        {"corpus": each.name, "text": text, "units": n}
+        for each in diagnosed
+        for text, n in each.measured.repeated_texts
     ]
-    repeated = Table.of("repeated", "Most frequent exact twins", REPEATED, texts)
-    return (
-        Table.of("checks", "What may mislead metrics", CHECKS, checks),
-        *([repeated] if texts else []),
-        Table.of(
-            "metrics",
-            "Share of documents in which damage raises the loss",
-            METRICS,
-            [_metric_row(*each) for each in metrics],
-        ),
-        Table.of("advice", "Advice", ADVICE, advice),
-        Table.of("noticed", "By kind and strength", NOTICED, noticed_rows, shown=False),
-        Table.of("kinds", "By kind", KIND_SHARES, kind_rows, shown=False),
-        Table.of("density", "Segments of systems", DENSITY, _densities(diagnosed), shown=False),
+    if rows:
+        yield Table.of("repeated", "Most frequent exact twins", REPEATED, rows)
+    title = "Share of documents in which damage raises the loss"
+    rows = [
+        {
+            **place,
+            **_cells(test.overall),
+            **{kind: share.share for kind, share in test.kinds.items()},
+            "verdict": test.verdict,
+            "prefers": ", ".join(test.kinds_with(PREFERS)) or None,
+            "misses": ", ".join(test.unnoticed) or None,
+            "gap": test.gap,
+            "gap_ci": test.gap_ci,
+        }
+        for place, test in metrics
+    ]
+    yield Table.of("metrics", title, METRICS, rows)
+    rows = [
+        {"corpus": name, "about": about, "advice": text}
+        for name, advice in advised.items()
+        for about, text in advice
+    ]
+    yield Table.of("advice", "Advice", ADVICE, rows)
+    rows = [
+        {**place, "kind": kind, "strength": float(strength), **_cells(share)}
+        for place, test in metrics
+        for (kind, strength), share in test.damages.items()
+    ]
+    yield Table.of("noticed", "By kind and strength", NOTICED, rows, shown=False)
+    rows = [
+        {**place, "kind": kind, **_cells(share)}
+        for place, test in metrics
+        for kind, share in test.kinds.items()
+    ]
+    yield Table.of("kinds", "By kind", KIND_SHARES, rows, shown=False)
+    rows = [row for each in diagnosed for row in _densities(each)]
+    yield Table.of("density", "Segments of systems", DENSITY, rows, shown=False)
+
+
+def _cells(share: NoticedShare) -> dict[str, Any]:
+    return {**asdict(share), "verdict": share.verdict}
+
+
+def _densities(each: CorpusDiagnosis) -> Iterator[dict[str, Any]]:
+    ratios = {each.source.name: 1.0, **densities(each.corpus, each.source.name)}
+    for system, segmentations in each.corpus.hypotheses.items():
+        segments = sum(map(len, segmentations))
+        yield {
+            "corpus": each.name,
+            "system": system,
+            "segments": segments,
+            "per_unit": segments / each.corpus.n_units,
+            "ratio": ratios[system],
+        }
+
+
+def metric_advice(tests: Mapping[str, DamageTest]) -> list[tuple[str, str]]:
+    """Which metrics to use and which not: what each sentence is about, and the sentence."""
+    by_verdict: dict[str, list[str]] = {NOTICES: [], PREFERS: [], MISSES: [], TOO_FEW: []}
+    for name in sorted(tests, key=lambda name: (-(tests[name].overall.share or 0.0), name)):
+        by_verdict[tests[name].verdict].append(name)
+    whole = [name for name in by_verdict[NOTICES] if not tests[name].unnoticed]
+    partly = [name for name in by_verdict[NOTICES] if tests[name].unnoticed]
+    blind, unknown = by_verdict[MISSES], by_verdict[TOO_FEW]
+    advice = []
+    if not (whole or partly or unknown):
+        advice.append(("all", "Rank no systems here without gold: no metric notices damage."))
+    if whole:
+        its = "its" if len(whole) == 1 else "their"
+        sentence = (
+            f"Use {_told(whole, tests)}: every kind of damage raises {its} loss in more documents "
+            "than by chance."
+        )
+        advice.append((", ".join(whole), sentence))
+    if partly:
+        weak = [f"{_told([n], tests)} may miss {_kinds(tests[n].unnoticed)}" for n in partly]
+        advice.append((", ".join(partly), f"Use with care: {'; '.join(weak)}."))
+    for name in by_verdict[PREFERS]:
+        preferred = {kind: tests[name].kinds[kind] for kind in tests[name].kinds_with(PREFERS)}
+        shares = [f"{_kinds([k])} ({1 - (each.share or 0):.0%})" for k, each in preferred.items()]
+        lower = "lowers" if len(shares) == 1 else "lower"
+        sentence = (
+            f"Do not use {name}: {listed(shares)} {lower} its loss in that share of documents."
+        )
+        advice.append((name, sentence))
+    if blind:
+        notice = "it notices" if len(blind) == 1 else "they notice"
+        sentence = (
+            f"Do not rely on {_told(blind, tests)}: whether {notice} damage here cannot be told "
+            "from chance."
+        )
+        advice.append((", ".join(blind), sentence))
+    if unknown:
+        sentence = (
+            f"Whether {listed(unknown)} can be trusted is not known: fewer than {MIN_DOCUMENTS} "
+            "documents could be damaged and scored."
+        )
+        advice.append((", ".join(unknown), sentence))
+    return advice
+
+
+def check_advice(checks: Sequence[Check]) -> list[tuple[str, str]]:
+    """What to do about the checks that are not ok, problems first."""
+    bad = sorted(
+        (check for check in checks if check.advice), key=lambda check: check.verdict != "problem"
     )
+    return [(check.check, f"{_described(check).capitalize()}: {check.advice}.") for check in bad]
 
 
-def _metric_row(corpus: str, metric: str, noticed: Noticing) -> dict[str, Any]:
-    return {
-        "corpus": corpus,
-        "metric": metric,
-        "verdict": noticed.verdict,
-        "prefers": ", ".join(noticed.kinds_with(PREFERS)) or None,
-        "misses": ", ".join(noticed.unnoticed) or None,
-        "share": noticed.overall.share,
-        "ci": noticed.overall.ci,
-        "turned": noticed.overall.turned,
-        **{kind: share.share for kind, share in noticed.kinds.items()},
-        "gap": noticed.gap,
-        "gap_ci": noticed.gap_ci,
-    }
+def answer(
+    advised: Mapping[str, Sequence[tuple[str, str]]], checks: Mapping[str, Sequence[Check]]
+) -> tuple[str, ...]:
+    """Which metrics to use on each corpus (`metric_advice`), and what stands in their way."""
+    sentences = []
+    for corpus, advice in advised.items():
+        where = f"{corpus}: " if len(advised) > 1 else ""
+        sentences.append(where + " ".join(text for _, text in advice))
+        problems = [_described(check) for check in checks[corpus] if check.verdict == "problem"]
+        if problems:
+            sentences.append(f"{where}What misleads metrics here: {listed(problems)}.")
+        else:
+            sentences.append(f"{where}None of the {len(checks[corpus])} checks is a problem.")
+    return tuple(sentences)
 
 
-def _cells(share: Share) -> dict[str, Any]:
-    return {
-        "share": share.share,
-        "ci": share.ci,
-        "documents": share.documents,
-        "undefined": share.undefined,
-        "turned": share.turned,
-        "excess_ci": share.excess_ci,
-        "verdict": share.verdict,
-    }
+def _told(names: Sequence[str], tests: Mapping[str, DamageTest]) -> str:
+    shares = {name: tests[name].overall for name in names}
+    return listed(f"{name} ({s.share:.0%}, by chance {s.turned:.0%})" for name, s in shares.items())
 
 
-def _densities(diagnosed: Mapping[str, Diagnosed]) -> list[dict[str, Any]]:
-    rows = []
-    for name, each in diagnosed.items():
-        ratios = {each.source.name: 1.0, **densities(each.corpus, each.source.name)}
-        for system, segmentations in each.corpus.hypotheses.items():
-            segments = sum(map(len, segmentations))
-            per_unit = segments / each.corpus.n_units
-            cells = {"segments": segments, "per_unit": per_unit, "ratio": ratios[system]}
-            rows.append({"corpus": name, "system": system, **cells})
-    return rows
+def _kinds(kinds: Sequence[str]) -> str:
+    return listed("random boundaries" if kind == RANDOM else kind for kind in kinds)
+
+
+def _described(check: Check) -> str:
+    """Name a check with its value."""
+    if check.value is None:
+        return check.check
+    is_share = check.unit.startswith("of ")
+    value = f"{check.value:.1%}" if is_share else f"{check.value:.3g}"
+    return f"{check.check} ({value} {check.unit})"

@@ -1,0 +1,1 @@
+"""The compiled loops that score documents on CPUs, beside the torch path for any device."""

@@ -1,0 +1,163 @@
+"""``greedy``: a segmenter that looks for nothing but a good score under any reference-free metric.
+
+Like `reffree.segmenters.optimal` it reads no topics, only the metric it is judged by: a metric that
+ranks it above gold can be gamed. Under ARP with one-unit segments, which ARP invites, it often
+gains more than ``optimal``, which has none.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+
+from reffree.arrays import Booleans, Floats, Integers
+from reffree.errors import InputError
+from reffree.masses import Masses, masses_from_gaps
+from reffree.scoring.engine import score_documents
+from reffree.scoring.expected import Expected
+from reffree.scoring.fast.document import CompiledDocument
+from reffree.scoring.inputs import check_embeddings
+from reffree.scoring.metrics import COMPILED, Metric, parse_metric, parse_metrics, spelling
+from reffree.scoring.sag import Sag
+from reffree.segmentation import Segmentation
+from reffree.segmenters.base import Inputs, check_wanted
+from reffree.segmenters.optimal import TIE
+
+
+@dataclass(frozen=True, slots=True)
+class Greedy:
+    """Step by step to a low loss under any reference-free ``metric``.
+
+    Boundaries are added one at a time, each where the loss is lowest then: ``k`` of them or,
+    without ``k``, until none would lower it. With ``climb`` the best of all small changes follows,
+    for as long as one lowers the loss: a boundary moved to another gap between its neighbours and,
+    without ``k``, one more or one less. Of equal losses the first in this order and from left to
+    right wins. An undefined loss is higher than any other, and so is that of no boundary where the
+    metric has no neutral value. Fewer boundaries than ``k`` only where there are fewer gaps.
+    """
+
+    metric: str = "arp_pair"
+    k: Literal["gold"] | int | None = None
+    climb: bool = True
+    name: ClassVar[str] = "greedy"
+    needs_embeddings: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Refuse unknown metrics and numbers of boundaries that are none."""
+        check_wanted(self.k, self.name)
+        if isinstance(parse_metric(self.metric), Expected):
+            raise InputError(
+                f"metric = {self.metric}",
+                expected="a metric without a posterior",
+                remedy="take the method posterior, whose segmentations have the least expected Pk",
+            )
+
+    def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
+        """Segment every document on its own."""
+        wanted = inputs.n_boundaries(self.k, self.name)
+        (metric,) = parse_metrics([self.metric], inputs.seed)
+        found = []
+        for vectors, k in zip(inputs.vectors(self.name), wanted, strict=True):
+            losses = _Losses(vectors, metric)
+            gaps = _grow(losses, len(vectors) - 1, k)
+            if self.climb:
+                gaps = _climb(losses, gaps, is_free=k is None)
+            boundaries = (np.flatnonzero(gaps) + 1).tolist()
+            found.append(Segmentation.from_boundaries(boundaries, len(vectors)))
+        return tuple(found)
+
+
+class _Losses:
+    """Losses of many segmentations of one document; its tables are made once."""
+
+    def __init__(self, vectors: NDArray[np.generic], metric: Metric) -> None:
+        self._metric = metric
+        self._vectors = check_embeddings(vectors, "0")
+        self._document = CompiledDocument(self._vectors)
+        self._memory = psutil.virtual_memory().available // 8
+
+    def __call__(self, gaps: Booleans) -> Floats:
+        """Losses of rows of boundaries, infinite where undefined."""
+        masses = masses_from_gaps(gaps)
+        orientation = self._metric.orientation
+        neutral = math.nan if orientation.neutral is None else orientation.neutral
+        raw = np.where(gaps.any(1), self._raw(masses), neutral)
+        losses = orientation.offset + orientation.slope * raw
+        return np.where(np.isnan(losses), np.inf, losses)
+
+    def _raw(self, masses: Masses) -> Floats:
+        name = spelling(self._metric)
+        if not isinstance(self._metric, Sag) and name not in COMPILED:
+            (scored,) = score_documents([self._vectors], [masses], [self._metric]).values()
+            return scored[0].documents.numpy()
+        scores = self._document.score_all([lambda: masses], lambda: self._memory)
+        if isinstance(self._metric, Sag):
+            return self._metric.scores(self._document, scores)[0]
+        return scores.raw[:, COMPILED.index(name)]
+
+
+def _grow(losses: _Losses, n_gaps: int, k: int | None) -> Booleans:
+    """Add the best boundary, ``k`` times or while that lowers the loss."""
+    gaps = np.zeros(n_gaps, dtype=bool)
+    loss = losses(gaps[None])[0]
+    for _ in range(n_gaps if k is None else min(k, n_gaps)):
+        trials = _flipped(gaps, np.flatnonzero(~gaps)[:, None])
+        found = losses(trials)
+        best = _first_lowest(found)
+        if k is None and not _is_lower(found[best], loss):
+            break
+        gaps, loss = trials[best], found[best]
+    return gaps
+
+
+def _climb(losses: _Losses, gaps: Booleans, *, is_free: bool) -> Booleans:
+    """Make the best small change for as long as one lowers the loss."""
+    loss = losses(gaps[None])[0]
+    while True:
+        trials = _changes(gaps, is_free=is_free)
+        if not len(trials):
+            return gaps
+        found = losses(trials)
+        best = _first_lowest(found)
+        if not _is_lower(found[best], loss):
+            return gaps
+        gaps, loss = trials[best], found[best]
+
+
+def _changes(gaps: Booleans, *, is_free: bool) -> Booleans:
+    """Every boundary moved within its neighbours; if free, also one more and one less."""
+    taken = np.flatnonzero(gaps)
+    edges = [-1, *taken.tolist(), len(gaps)]
+    moves = [
+        (edges[b], place)
+        for b in range(1, len(edges) - 1)
+        for place in range(edges[b - 1] + 1, edges[b + 1])
+        if place != edges[b]
+    ]
+    parts = [_flipped(gaps, np.array(moves, dtype=np.int64).reshape(-1, 2))]
+    if is_free:
+        parts.append(_flipped(gaps, np.flatnonzero(~gaps)[:, None]))
+        parts.append(_flipped(gaps, taken[:, None]))
+    return np.concatenate(parts)
+
+
+def _flipped(gaps: Booleans, places: Integers) -> Booleans:
+    """One row of boundaries for every row of places, these turned over."""
+    trials = np.tile(gaps, (len(places), 1))
+    trials[np.arange(len(places))[:, None], places] ^= True
+    return trials
+
+
+def _first_lowest(losses: Floats) -> int:
+    lowest = losses.min()
+    margin = TIE * max(1.0, abs(lowest)) if np.isfinite(lowest) else 0.0
+    return int(np.argmax(losses <= lowest + margin))
+
+
+def _is_lower(loss: float, than: float) -> bool:
+    return loss < than and (math.isinf(than) or than - loss > TIE * max(1.0, abs(than)))

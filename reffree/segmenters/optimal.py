@@ -1,0 +1,358 @@
+"""``optimal``: the best segmentation there is under a metric that can be searched exactly.
+
+It reads no topics, only the metric it is judged by, and is the most there is to gain under ``sag``,
+and under ARP without one-unit segments. A metric that ranks it above gold can be gamed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+
+from reffree.arrays import Floats
+from reffree.compiling import njit
+from reffree.errors import InputError, Place, counted
+from reffree.masses import masses_from_gaps
+from reffree.scoring.arp import Arp
+from reffree.scoring.engine import score_documents
+from reffree.scoring.fast.document import CompiledDocument
+from reffree.scoring.fast.tables import Band, build_tables, table_bytes
+from reffree.scoring.inputs import check_embeddings
+from reffree.scoring.metrics import Metric, parse_metric, parse_metrics, spelling
+from reffree.scoring.sag import Sag
+from reffree.segmentation import Segmentation
+from reffree.segmenters.base import Inputs, check_wanted
+
+Integers = NDArray[np.int32]
+
+TIE = 1e-9
+"""Scores that differ by less, relative to the larger of them and 1, are equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Optimal:
+    r"""The lowest loss there is under ``sag`` or an ARP, with ``k`` boundaries or any number.
+
+    ``sag``: of all segmentations. With ``k`` boundaries the lowest loss has the least sum of
+    squares within segments, a sum over segments, found by dynamic programming, which is what
+    ``changepoint:kernel=linear,min_size=1`` finds; without ``k`` the best of these for all ``k``.
+
+    ``arp_std``, ``arp_cos``, ``arp_pair``: of all segmentations without one-unit segments, but for
+    the last, which may have one: the score of others depends on the whole document (eq. 16). The
+    score at a boundary depends on the lengths of the segments before and after it through
+    :math:`min(2 m_{i+1}, m_i)` alone, so pairs of neighbours are searched in :math:`n^2` steps per
+    boundary. Without ``k`` the mean is maximised by fractional programming (Dinkelbach 1967).
+
+    Fewer boundaries than ``k`` where no more fit. Without ``k``, none if any would score below
+    neutral. Silhouette and SegReFree are left out: the score of a segment depends on both its
+    neighbours, four edges at a time, and that takes of the order of :math:`n^4` steps.
+    """
+
+    metric: str = "sag"
+    k: Literal["gold"] | int | None = None
+    name: ClassVar[str] = "optimal"
+    needs_embeddings: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Refuse metrics that cannot be searched, and numbers of boundaries that are none."""
+        check_wanted(self.k, self.name)
+        if not isinstance(parse_metric(self.metric), (Sag, Arp)):
+            raise InputError(
+                f"metric = {self.metric}",
+                expected="sag, arp_std, arp_cos or arp_pair",
+                remedy=f"write greedy:metric={self.metric} for a good one, if not the best",
+            )
+
+    def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
+        """Segment every document on its own."""
+        wanted = inputs.n_boundaries(self.k, self.name)
+        (metric,) = parse_metrics([self.metric], inputs.seed)
+        found = []
+        for i, (vectors, k) in enumerate(zip(inputs.vectors(self.name), wanted, strict=True)):
+            n, place = len(vectors), inputs.corpus[i].place
+            if n < 2 or k == 0:
+                boundaries: list[int] = []
+            elif isinstance(metric, Arp):
+                boundaries = _highest_proximity(vectors, metric, k, place)
+            else:
+                boundaries = _least_squares(vectors, metric, k, place)
+            found.append(Segmentation.from_boundaries(boundaries, n))
+        return tuple(found)
+
+
+def _highest_proximity(
+    vectors: NDArray[np.generic], metric: Arp, k: int | None, place: Place
+) -> list[int]:
+    """Boundaries with the highest ARP of all segmentations without a one-unit segment but the last.
+
+    ``k`` of them or as many as fit; without ``k`` any number, and none if that is best.
+    """
+    dispersion = _spread(vectors, ("arp_std", "arp_cos", "arp_pair").index(metric.name), place)
+    if spelling(metric) == "arp_std:p=1":
+        dispersion = np.sqrt(dispersion)  # the table has the variance
+    table = proximities(dispersion)
+    return _best_mean(table) if k is None else _best_mean_of(table, k)
+
+
+def _least_squares(
+    vectors: NDArray[np.generic], metric: Metric, k: int | None, place: Place
+) -> list[int]:
+    """Boundaries with the least sum of squares within segments; their best number, if not known."""
+    n = len(vectors)
+    size = np.arange(n) - np.arange(n)[:, None] + 1
+    variance = _spread(vectors, 0, place)
+    starts = least_costs(variance * size, n - 1 if k is None else min(k, n - 1))
+    if k is not None:
+        return _traced(starts, min(k, n - 1))
+    gaps = np.zeros((n - 1, n - 1), dtype=bool)  # [k] the best k boundaries
+    for row in range(1, n - 1):
+        gaps[row, np.array(_traced(starts, row)) - 1] = True
+    scores = score_documents([vectors], [masses_from_gaps(gaps)], [metric])
+    raw = scores[spelling(metric)][0].documents.numpy()
+    best: list[int] = (np.flatnonzero(gaps[int(np.nanargmax(raw))]) + 1).tolist()
+    return best
+
+
+def _best_mean(proximity: Floats) -> list[int]:
+    """Boundaries with the highest mean proximity of all; none if it is not above 0."""
+    n = len(proximity)
+    total = np.empty((n + 1, n + 1))
+    via = np.zeros((n + 1, n + 1), dtype=np.int32)
+    mean, boundaries = 0.0, []
+    while n > 2:
+        # Whoever beats the mean so far in sum has a higher mean.
+        best_sums(proximity, mean, total, via)
+        size, end = int(np.argmax(total[n, 1:n])) + 1, n
+        gain, found = float(total[n, size]), []
+        while size < end:
+            end, size = end - size, int(via[end, size])
+            found.append(end)
+        if not gain > TIE:
+            break
+        mean, boundaries = mean + gain / len(found), found
+    return boundaries[::-1]
+
+
+def _best_mean_of(proximity: Floats, k: int) -> list[int]:
+    """``k`` boundaries with the highest mean proximity, or as many as fit."""
+    n = len(proximity)
+    work = np.empty((n + 1, n + 1)), np.zeros((n + 1, n + 1), dtype=np.int32)
+    most = (n - 1) // 2
+    return [start for start, _ in _path(proximity, work, None, None, min(k, most))]
+
+
+def _path(
+    proximity: Floats,
+    work: tuple[Floats, Integers],
+    first: tuple[int, int] | None,
+    last: tuple[int, int] | None,
+    k: int,
+) -> Iterator[tuple[int, int]]:
+    """Segments after each of ``k`` boundaries between two segments, known or not.
+
+    One search finds the segment in the middle, and each half is searched again (Hirschberg 1975):
+    some twice the time, but no table for every boundary.
+    """
+    n = len(proximity)
+    if k == 0 or (k == 1 and last is not None):
+        yield from [last] if k and last is not None else []
+        return
+    middle = max(1, k // 2)
+    total, place = work
+    stop = n if last is None else last[1]
+    best_sums_of(proximity, first or (0, 0), stop, k, middle, total, place)
+    size = int(np.argmax(total[n, 1:n])) + 1 if last is None else last[1] - last[0]
+    end, length = divmod(int(place[stop, size]), n + 1)
+    found = (end - length, end)
+    yield from _path(proximity, work, first, found, middle)
+    yield from _path(proximity, work, found, (stop - size, stop), k - middle)
+
+
+def _traced(starts: Integers, k: int) -> list[int]:
+    """Boundaries of the cheapest segmentation with ``k``, from its last segment's start on."""
+    boundaries, j = [], starts.shape[1] - 1
+    for row in range(k, 0, -1):
+        boundaries.append(int(starts[row, j]))
+        j = boundaries[-1] - 1
+    return boundaries[::-1]
+
+
+def _spread(vectors: NDArray[np.generic], column: int, place: Place) -> Floats:
+    """``[i, j]``: variance, cosine or pairwise dispersion of the units ``i … j``, 0 for j < i."""
+    n = len(vectors)
+    edges = np.arange(n + 1)
+    everything = Band(np.zeros_like(edges), np.full_like(edges, n), edges * n, n * (n + 1))
+    needed = table_bytes(everything) + 8 * vectors.size
+    if needed > psutil.virtual_memory().available // 2:
+        raise InputError(
+            f"{counted(n, 'unit')}, for which a search needs {needed / 1e9:.0f} GB",
+            expected="a document whose tables take half of the free memory at most",
+            remedy="write --method greedy, or split the document",
+            place=place,
+        )
+    document = CompiledDocument(check_embeddings(vectors, "0"))
+    tables = build_tables(document.vectors, everything)
+    return np.triu(tables.spread.reshape(n + 1, n, 3)[:n, :, column])
+
+
+# The dynamic programmes. n counts units; a segment is known by its end c (units before that) and
+# its length l.
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def least_costs(cost: Floats, k_max: int) -> Integers:
+    """``[k, j]``: where the last segment starts in the cheapest cut of the units up to ``j``.
+
+    Args:
+        cost: (n, n) ``[i, j]`` of the segment of the units ``i … j``.
+        k_max: largest number of boundaries, less than ``n``; there is a row for each.
+    """
+    n = len(cost)
+    least = np.full((k_max + 1, n), np.inf)
+    start = np.zeros((k_max + 1, n), dtype=np.int32)
+    least[0] = cost[0]
+    for i in range(1, n):
+        for k in range(1, min(k_max, i) + 1):
+            _lower(least[k, i:], start[k, i:], least[k - 1, i - 1], cost[i, i:], i)
+    return start
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _lower(least: Floats, start: Integers, before: float, cost: Floats, i: int) -> None:
+    for j in range(len(least)):
+        value = before + cost[j]
+        start[j] = i if value < least[j] else start[j]
+        least[j] = value if value < least[j] else least[j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def proximities(dispersion: Floats) -> Floats:
+    """``[b, cut]``: ARP's relative proximity at the boundary ``b``, ``cut`` units compared.
+
+    Args:
+        dispersion: (n, n) ``[i, j]`` of the units ``i … j``, to the power that is compared.
+    """
+    n = len(dispersion)
+    found = np.zeros((n, n + 1))
+    for b in range(2, n):
+        for cut in range(2, min(b, 2 * (n - b)) + 1):
+            intra = dispersion[b - cut, b - 1]
+            inter = dispersion[b - (cut + 1) // 2, b + cut // 2 - 1]
+            if inter + intra > 0.0:
+                found[b, cut] = (inter - intra) / (inter + intra)
+    return found
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def best_sums(proximity: Floats, penalty: float, total: Floats, via: Integers) -> None:
+    """Best sum of proximities, less ``penalty`` for each, of any number of boundaries.
+
+    Args:
+        proximity: (n, n + 1) of `proximities`.
+        penalty: what every boundary costs.
+        total: (n + 1, n + 1) ``[c, l]`` of the units before ``c`` if the last segment has ``l`` of
+            them; to be filled.
+        via: ``[c, l]`` length of the segment before it; to be filled.
+    """
+    n = len(proximity)
+    ends, farther, came = np.empty(n + 1), np.empty(n + 1), np.empty((2, n + 1), dtype=np.int32)
+    total[:] = -np.inf
+    for c in range(1, n + 1):
+        total[c, c] = 0.0
+    for b in range(1, n):
+        _extend(total[b], proximity[b], b, n - b, farther, came[1], ends, came[0])
+        for size in range(1, n - b + 1):
+            total[b + size, size] = ends[size] - penalty
+            via[b + size, size] = came[0, size]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def best_sums_of(
+    proximity: Floats,
+    first: tuple[int, int],
+    stop: int,
+    k: int,
+    marked: int,
+    total: Floats,
+    place: Integers,
+) -> None:
+    """Best sum of the proximities of ``k`` boundaries, and what stands at the ``marked`` one.
+
+    Args:
+        proximity: (n, n + 1) of `proximities`.
+        first: start and end of the first segment; an end of 0 leaves it free.
+        stop: end of the last segment.
+        k: number of boundaries.
+        marked: one of them, from 1.
+        total: (n + 1, n + 1) ``[c, l]`` of the units before ``c`` if the last segment has ``l`` of
+            them; to be filled.
+        place: ``[c, l]`` the segment after the marked boundary, as ``c (n + 1) + l``; to be filled.
+    """
+    n = len(proximity)
+    ends, farther, came = np.empty(n + 1), np.empty(n + 1), np.empty((2, n + 1), dtype=np.int32)
+    start, end = first
+    for c in range(start + 1, stop + 1):
+        total[c, : c - start + 1] = -np.inf
+        if end in (0, c):
+            total[c, c - start] = 0.0
+    for boundary in range(1, k + 1):
+        # From right to left: a row is read before any of its entries is written.
+        for b in range(stop - 1, start, -1):
+            _extend(total[b], proximity[b], b - start, stop - b, farther, came[1], ends, came[0])
+            for size in range(1, stop - b + 1):
+                total[b + size, size] = ends[size]
+                if boundary == marked:
+                    place[b + size, size] = (b + size) * (n + 1) + size
+                else:
+                    place[b + size, size] = place[b, came[0, size]]
+        for c in range(start + 1, stop + 1):
+            total[c, c - start] = -np.inf  # the first segment is over
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _extend(
+    before: Floats,
+    proximity: Floats,
+    longest: int,
+    room: int,
+    farther: Floats,
+    farther_from: Integers,
+    ends: Floats,
+    via: Integers,
+) -> None:
+    """Best sums of all segmentations with a boundary here, by the length of the segment after it.
+
+    A segment of ``m`` units before the boundary and one of ``l`` after it score
+    ``proximity[min(2l, m)]``. So for every ``l`` the best is among the ``m`` up to ``2l``, each
+    with a score of its own, and those above, all with the score of ``2l``: two running maxima.
+
+    Args:
+        before: ``[m]`` best sum so far if the segment before has ``m`` units.
+        proximity: ``[cut]`` at the boundary.
+        longest: largest ``m``; the least is 2.
+        room: largest ``l``.
+        farther: workspace.
+        farther_from: workspace.
+        ends: ``[l]`` best sum; to be filled.
+        via: ``[l]`` the ``m`` it comes from; to be filled.
+    """
+    top, top_from = -math.inf, 0
+    for m in range(longest, 2, -1):
+        if before[m] > top:
+            top, top_from = before[m], m
+        farther[m], farther_from[m] = top, top_from
+    near, near_from, m = -math.inf, 0, 2
+    for size in range(1, room + 1):
+        while m <= min(2 * size, longest):
+            if before[m] + proximity[m] > near:
+                near, near_from = before[m] + proximity[m], m
+            m += 1
+        ends[size], via[size] = near, near_from
+        if m <= longest and farther[m] + proximity[2 * size] > near:
+            ends[size], via[size] = farther[m] + proximity[2 * size], farther_from[m]

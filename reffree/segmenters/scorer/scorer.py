@@ -1,0 +1,264 @@
+"""``scorer``: segment with a trained boundary scorer (Coen, "When F1 Fails", §5), kept in a folder.
+
+Its weights are safetensors, everything else is JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+
+from reffree.arrays import Floats
+from reffree.atomic import replacing
+from reffree.bounds import check_whole
+from reffree.encoders.base import EncoderSpec
+from reffree.encoders.device import choose_device
+from reffree.errors import EncoderError, InputError, Place
+from reffree.segmentation import Segmentation
+from reffree.segmenters.base import Inputs, check_wanted
+from reffree.segmenters.scorer.data import windows_of
+from reffree.segmenters.scorer.description import DESCRIPTION, Description, read_description
+from reffree.segmenters.scorer.model import (
+    GapModel,
+    Head,
+    HeadOnVectors,
+    PairClassifier,
+    PairOnTexts,
+    logits_of,
+    probabilities,
+    read_layout,
+    write_layout,
+)
+from reffree.selection import (
+    MIN_GAP,
+    AdaptiveThreshold,
+    select_above,
+    select_adaptive,
+    select_share,
+    select_top,
+)
+
+WEIGHTS = "scorer.safetensors"
+LAYOUT = "transformer"
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """Boundaries where a trained scorer is sure enough of them.
+
+    ``path`` is a folder that ``reffree train-scorer`` wrote. Scores are calibrated probabilities;
+    the defaults of ``threshold`` and ``min_gap`` are the paper's (§5.1), and
+    ``threshold=held_out`` is the one that did best on the documents held out in training. Instead
+    of a threshold: ``k`` boundaries, a ``density`` (boundaries per gap), or a ``rate`` that the
+    adaptive threshold of Appendix F steers to over the corpus, document after document.
+    """
+
+    path: str = ""
+    threshold: float | Literal["held_out"] = 0.5
+    min_gap: int = MIN_GAP
+    k: Literal["gold"] | int | None = None
+    density: float | None = None
+    rate: float | None = None
+    name: ClassVar[str] = "scorer"
+
+    def __post_init__(self) -> None:
+        """Refuse no path, and two targets at a time."""
+        if not self.path:
+            raise InputError(
+                "no path",
+                expected="the folder of a trained scorer",
+                remedy="write scorer:path=FOLDER, and make one with reffree train-scorer",
+            )
+        check_whole("min_gap", self.min_gap, 1, remedy="write scorer:path=FOLDER,min_gap=3")
+        check_wanted(self.k, self.name)
+        if self.threshold != "held_out" and not 0 <= self.threshold <= 1:
+            raise InputError(
+                f"threshold = {self.threshold}",
+                expected="a probability, from 0 to 1, or held_out",
+                remedy="leave it out for 0.5",
+            )
+        targets = [self.k, self.density, self.rate]
+        if sum(target is not None for target in targets) > 1:
+            raise InputError(
+                "more than one of k, density and rate",
+                expected="one of them, or none for a threshold",
+                remedy="write scorer:path=FOLDER,k=gold",
+            )
+        if self.density is not None and not 0 <= self.density <= 1:
+            raise InputError(
+                f"density = {self.density}",
+                expected="boundaries per gap, from 0 to 1",
+                remedy="write density=0.1 for every tenth",
+            )
+        if self.rate is not None:
+            AdaptiveThreshold(self.rate, self.min_gap)
+
+    @property
+    def needs_embeddings(self) -> bool:
+        """Whether vectors must be there: not for a scorer whose encoder was fine-tuned."""
+        return not read_description(Path(self.path)).settings.finetune
+
+    def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
+        """Score every gap, then select."""
+        wanted = inputs.n_boundaries(self.k, self.name)
+        checkpoint = load_checkpoint(Path(self.path))
+        scores = checkpoint.boundary_scores(inputs)
+        if self.rate is not None:
+            controller = AdaptiveThreshold(self.rate, self.min_gap)
+            return tuple(select_adaptive(part, controller) for part in scores)
+        threshold = (
+            checkpoint.description.threshold if self.threshold == "held_out" else self.threshold
+        )
+        return tuple(
+            self._select(part, threshold, k) for part, k in zip(scores, wanted, strict=True)
+        )
+
+    def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
+        """Probability of a boundary at each of the ``n - 1`` gaps of every document."""
+        return load_checkpoint(Path(self.path)).boundary_scores(inputs)
+
+    def _select(self, scores: Floats, threshold: float, k: int | None) -> Segmentation:
+        if k is not None:
+            return select_top(scores, k, self.min_gap)
+        if self.density is not None:
+            return select_share(scores, self.density, self.min_gap)
+        return select_above(scores, threshold, self.min_gap)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A network and what is known of it; ``tokenizer`` only where the encoder is fine-tuned."""
+
+    network: Head | PairClassifier
+    description: Description
+    tokenizer: Any = None
+
+    def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
+        """Calibrated probability of a boundary at each of the ``n - 1`` gaps of every document.
+
+        Refuses vectors of another encoder than the one the scorer was trained on, as far as
+        ``inputs`` says whose they are, and vectors of another size in any case.
+        """
+        found = []
+        for document, model in zip(inputs.corpus, self._models(inputs), strict=True):
+            rows = np.arange(len(document.units))
+            logits = logits_of(model, windows_of(rows, self.description.settings.window))
+            found.append(probabilities(logits, self.description.temperature))
+        return tuple(found)
+
+    def _models(self, inputs: Inputs) -> Iterator[GapModel]:
+        """Let the network look at every document."""
+        network, description = self.network, self.description
+        if isinstance(network, PairClassifier):
+            length, device = description.encoder.max_length, choose_device()
+            for document in inputs.corpus:
+                yield PairOnTexts(network, self.tokenizer, document.units, length, device)
+            return
+        if inputs.encoder is not None:
+            self._check_encoder(inputs.encoder)
+        for x in inputs.vectors("scorer"):
+            if x.shape[1] != description.dimension:
+                raise EncoderError(
+                    f"scorer: found vectors of {x.shape[1]} dimensions; expected "
+                    f"{description.dimension}, those of {description.encoder.name!r}, "
+                    "which it was trained on; use that encoder, or train a scorer for this one"
+                )
+            yield HeadOnVectors(network, [x])
+
+    def _check_encoder(self, spec: EncoderSpec) -> None:
+        """Refuse vectors of another encoder than the one the scorer was trained on."""
+        trained = self.description.encoder
+        if spec.fingerprint != trained.fingerprint:
+            changed = [
+                f"{field} {getattr(spec, field)} instead of {getattr(trained, field)}"
+                for field in EncoderSpec.__dataclass_fields__
+                if getattr(spec, field) != getattr(trained, field)
+            ]
+            raise EncoderError(
+                f"scorer: found vectors of another encoder ({', '.join(changed)}); expected those "
+                f"it was trained on, of {trained.name!r}; use --encoder {trained.name}, or train "
+                "a scorer for this one"
+            )
+
+    def save(self, folder: Path) -> None:
+        """Write a new folder, whole or not at all."""
+        check_target(folder)
+        state = {k: v.detach().cpu().contiguous() for k, v in self.network.state_dict().items()}
+        weights = save(state)
+        description = replace(self.description, weights=hashlib.sha256(weights).hexdigest())
+        try:
+            with replacing(folder) as temporary:
+                temporary.mkdir()
+                (temporary / WEIGHTS).write_bytes(weights)
+                (temporary / DESCRIPTION).write_text(description.to_json(), encoding="utf-8")
+                if isinstance(self.network, PairClassifier):
+                    write_layout(self.network, self.tokenizer, temporary / LAYOUT)
+                if folder.is_dir():
+                    folder.rmdir()
+        except OSError as error:
+            raise InputError(
+                f"a folder that cannot be written ({error.strerror or error})",
+                expected="a place with room for the scorer",
+                remedy="choose another, or create the folder it is to be in",
+                place=Place(file=str(folder)),
+            ) from None
+
+
+def check_target(folder: Path) -> None:
+    """Refuse to write over anything, and where nothing can be written."""
+    place = Place(file=str(folder))
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise InputError(
+            "a folder that is not empty" if folder.is_dir() else "a file",
+            expected="a new or an empty folder",
+            remedy="choose another, or remove it first",
+            place=place,
+        )
+    if not folder.absolute().parent.is_dir():
+        raise InputError(
+            f"no folder {str(folder.parent)!r}",
+            expected="a folder that exists",
+            remedy="create it first",
+            place=place,
+        )
+
+
+def load_checkpoint(folder: Path) -> Checkpoint:
+    """Read a scorer back; nothing in the folder is run."""
+    description = read_description(folder)
+    settings = description.settings
+    path = folder / WEIGHTS
+    try:
+        weights = path.read_bytes()
+    except OSError as error:
+        raise _damaged(path, f"no weights ({error.strerror})") from None
+    if hashlib.sha256(weights).hexdigest() != description.weights:
+        raise _damaged(path, "weights that do not belong to the description beside them")
+    tokenizer = None
+    network: Head | PairClassifier
+    if settings.finetune:
+        transformer, tokenizer = read_layout(folder / LAYOUT)
+        network = PairClassifier(transformer, reads_first=tokenizer.cls_token is not None)
+    else:
+        network = Head(description.dimension, settings.window, settings.hidden, settings.dropout)
+    try:
+        network.load_state_dict(load(weights))
+    except (SafetensorError, RuntimeError):
+        raise _damaged(path, "weights of another shape than described") from None
+    return Checkpoint(network.eval(), description, tokenizer)
+
+
+def _damaged(path: Path, found: str) -> InputError:
+    return InputError(
+        found,
+        expected="the weights of a scorer that reffree train-scorer wrote",
+        remedy="copy the whole folder again, or train the scorer again",
+        place=Place(file=str(path)),
+    )

@@ -1,0 +1,142 @@
+"""The systems of a correlation study: what the corpus brings, and a default pool where it is few.
+
+Two pools are kept apart. *Independent* systems do not look at the vectors that judge them: gold,
+random and lexical segmentations, perturbed gold. *Cohesion-seeking* ones optimise similarity in the
+embedding space, which is what reference-free metrics measure, so on them a low loss says little.
+Among the independent ones, the *blind* do not read the text at all; lexical segmenters do, and look
+for cohesion in its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from reffree.corpus import GOLD, Corpus
+from reffree.encoders.embed import Embeddings
+from reffree.errors import InputError, OptionError, UnknownNameError
+from reffree.perturbation import parse_perturbation, perturb
+from reffree.progress import Progress
+from reffree.segmenters.segment import ARP_BASELINES, segment
+
+Pool = Literal["independent", "cohesion"]
+Kind = Literal["gold", "random", "perturbed", "lexical", "cohesion", "given"]
+Choice = Literal["auto", "given", "default", "both"]
+
+CHOICES: tuple[Choice, ...] = ("auto", "given", "default", "both")
+ENOUGH_SYSTEMS = 8
+"""With as many systems of its own, a corpus needs no default pool."""
+
+PERTURBED = (
+    *("removal:0.25", "removal:0.5", "removal:0.75"),
+    *("insertion:0.5", "insertion:1.0", "insertion:2.0"),
+    *("transposition:1", "transposition:2", "transposition:3"),
+    *("replacement:0.25", "replacement:0.5", "replacement:0.75"),
+    *("mixture:0.3", "mixture:0.6"),
+)
+LEXICAL = ("texttiling", "c99", "textseg")
+COHESION = (
+    *("depth", "depth:threshold=1", "depth:k=gold"),
+    *("changepoint", "changepoint:k=gold", "changepoint:kernel=linear,k=gold"),
+    *("greedy:metric=arp_pair,climb=false", "greedy:metric=arp_pair,k=gold,climb=false"),
+    *("greedy:metric=silhouette,climb=false", "greedy:metric=silhouette,k=gold,climb=false"),
+    *("optimal:metric=arp_std", "optimal:metric=arp_std,k=gold"),
+    "posterior",
+)
+BLIND = ("gold", "random", "perturbed")
+SEEKERS = ("depth", "changepoint", "greedy", "optimal", "posterior", "scorer")
+"""Methods of ``reffree segment`` that look at vectors: a system so called is cohesion-seeking."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A system and where it belongs."""
+
+    system: str
+    kind: Kind
+    pool: Pool
+
+    def is_in(self, pool: str) -> bool:
+        """Whether the system counts in a pool: its own, ``all``, or ``blind``."""
+        return pool in (self.pool, "all") or (pool == "blind" and self.kind in BLIND)
+
+
+def complete_pool(
+    corpus: Corpus,
+    embedded: Embeddings,
+    choice: Choice = "auto",
+    *,
+    cohesion: Sequence[str] = (),
+    seed: int,
+    progress: Progress,
+) -> tuple[Corpus, tuple[Member, ...]]:
+    """Return the corpus with all systems of the study, and what each of them is.
+
+    ``auto`` adds the default pool to a corpus with fewer than `ENOUGH_SYSTEMS` systems of its own;
+    ``given`` never, ``both`` always; ``default`` leaves the corpus's own systems out. ``cohesion``
+    names systems of the corpus that optimise embedding similarity, beside those whose names say so.
+    A default system whose name the corpus has already is not made again.
+    """
+    _check(corpus, choice, cohesion)
+    given = [name for name in corpus.hypotheses if name != GOLD]
+    if choice == "default":
+        corpus, given = _without_systems(corpus), []
+    members = [Member(GOLD, "gold", "independent")]
+    for name in given:
+        seeks = name in cohesion or name.partition(":")[0] in SEEKERS
+        members.append(Member(name, "given", "cohesion" if seeks else "independent"))
+    if choice == "given" or (choice == "auto" and len(given) >= ENOUGH_SYSTEMS):
+        return corpus, tuple(members)
+    made, added = _with_default(corpus, embedded, seed, progress)
+    return made, (*members, *added)
+
+
+def _with_default(
+    corpus: Corpus, embedded: Embeddings, seed: int, progress: Progress
+) -> tuple[Corpus, list[Member]]:
+    made, members = corpus, []
+    ids = [document.id for document in corpus.documents]
+    steps: list[tuple[Kind, Pool, tuple[str, ...]]] = [
+        ("random", "independent", (ARP_BASELINES,)),
+        ("lexical", "independent", LEXICAL),
+        ("cohesion", "cohesion", COHESION),
+    ]
+    for kind, pool, methods in steps:
+        wanted = [method for method in methods if method not in corpus.hypotheses]
+        if wanted:
+            produced = segment(
+                _without_systems(corpus), wanted, seed=seed, embeddings=embedded, progress=progress
+            )
+            for name, segmentations in produced.hypotheses.items():
+                if name not in made.hypotheses:
+                    made = made.with_system(name, dict(zip(ids, segmentations, strict=True)))
+                    members.append(Member(name, kind, pool))
+    for text in PERTURBED:
+        system = perturb(corpus, parse_perturbation(text), seed)
+        if system.name not in made.hypotheses:
+            made = made.with_system(system.name, dict(zip(ids, system.segmentations, strict=True)))
+            members.append(Member(system.name, "perturbed", "independent"))
+    return made, members
+
+
+def _without_systems(corpus: Corpus) -> Corpus:
+    return corpus.only_systems(())
+
+
+def _check(corpus: Corpus, choice: str, cohesion: Sequence[str]) -> None:
+    if choice not in CHOICES:
+        raise OptionError(
+            f"the pool {choice!r}", expected=" or ".join(CHOICES), remedy="leave it out for auto"
+        )
+    if GOLD not in corpus.hypotheses:
+        place = next(d.place for d in corpus.documents if d.gold is None)
+        raise InputError(
+            "a document without gold",
+            expected="gold in every document, to correlate with",
+            remedy="add it, or ask reffree diagnose, which needs none",
+            place=place,
+        )
+    for name in cohesion:
+        if name not in corpus.hypotheses:
+            raise UnknownNameError("system", name, corpus.hypotheses)

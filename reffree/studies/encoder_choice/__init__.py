@@ -1,1 +1,0 @@
-"""The correlation study under several encoders, with their speed and agreement."""
