@@ -16,10 +16,9 @@ from typing import Unpack
 import click
 
 from reffree.chunkers.base import Chunker
-from reffree.chunkers.chonkie import ChonkieSemantic, Embed
-from reffree.chunkers.chunked import Text, chunked
+from reffree.chunkers.chunked import SENTENCES, PlainText, chunked
+from reffree.chunkers.libraries import ChonkieSemantic, Embed
 from reffree.chunkers.registry import CHUNKERS, FLAG, find_chunker, is_function
-from reffree.chunkers.sentences import PACKAGE as SENTENCES
 from reffree.cli.encoder_options import encoding_options
 from reffree.cli.inputs import (
     CommandOptions,
@@ -201,7 +200,7 @@ def _embedder(given: CommandOptions) -> Embed:
     return embed
 
 
-def _read(paths: Sequence[str]) -> tuple[list[Text], list[str]]:
+def _read(paths: Sequence[str]) -> tuple[list[PlainText], list[str]]:
     """Read one document per file, and what there is to note about the files.
 
     Documents are called by their files without folder and extension, where that keeps them apart.
@@ -213,7 +212,7 @@ def _read(paths: Sequence[str]) -> tuple[list[Text], list[str]]:
     if len(set(ids)) < len(ids):
         ids = [checked_name(source.name, source.place()) for source in sources]
     texts = [
-        Text(id, "\n".join(line for _, line in source.lines()), source.place())
+        PlainText(id, "\n".join(line for _, line in source.lines()), source.place())
         for id, source in zip(ids, sources, strict=True)
     ]
     return texts, [note for source in sources for note in source.notes]

@@ -21,7 +21,7 @@ from reffree.report.charts.chart import Chart, Row
 from reffree.report.charts.drawing import vega_for_page
 from reffree.report.grid import Grid
 from reffree.report.study import grid_of, shown_fields
-from reffree.studies.result import StudyResult, Table, Text
+from reffree.studies.result import DocumentText, StudyResult, Table
 
 DIGITS = 5
 """Of numbers in charts: more than a screen can show."""
@@ -179,9 +179,9 @@ def _plain(value: object) -> str:
 # Documents
 
 
-def page_texts(texts: Sequence[Text]) -> tuple[list[dict[str, Any]], list[str]]:
+def page_texts(texts: Sequence[DocumentText]) -> tuple[list[dict[str, Any]], list[str]]:
     """Take documents from each corpus in turn while there is room; say what is not shown."""
-    by_corpus: dict[str, list[Text]] = {}
+    by_corpus: dict[str, list[DocumentText]] = {}
     for text in texts:
         _check(text)
         by_corpus.setdefault(text.corpus, []).append(text)
@@ -204,7 +204,7 @@ def page_texts(texts: Sequence[Text]) -> tuple[list[dict[str, Any]], list[str]]:
     return [_packed(text) for text in shown], notes
 
 
-def _packed(text: Text) -> dict[str, Any]:
+def _packed(text: DocumentText) -> dict[str, Any]:
     return {
         "corpus": text.corpus,
         "id": text.id,
@@ -214,7 +214,7 @@ def _packed(text: Text) -> dict[str, Any]:
     }
 
 
-def _check(text: Text) -> None:
+def _check(text: DocumentText) -> None:
     for system, masses in text.systems.items():
         if sum(masses) != len(text.units) or min(masses, default=1) < 1:
             raise InputError(
