@@ -31,10 +31,12 @@ from reffree.parallel import available_threads, together
 from reffree.scoring.arp import ZERO_CENTROID
 from reffree.scoring.fast.distances import U, kept_apart, measure_pairs
 from reffree.scoring.fast.vectors import VECTORISED, Vectors, take
-from reffree.scoring.pairs import NEAR
 
 THREADED = 1 << 15
 """Entries of a table from which threads are worth starting."""
+
+NEAR = 1e-6
+"""Angles (1 - cos) below this are measured directly: differences cancel."""
 
 UNLIKE = 1e-3
 """Vectors whose lengths differ by more than this factor have their angle measured directly."""
@@ -180,7 +182,7 @@ def sum_to_edges(pairs, band, squared, distance):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sum_spans(pairs, x, length, rounding, band, sums):
-    """Sums over the pairs of every span: see `reffree.scoring.tables.Tables`."""
+    """Sums over the pairs of every span: see `Tables`."""
     _, high, _, top = band
     n = len(x)
     running = np.zeros((4, n))  # from each unit to the span's start
