@@ -42,7 +42,7 @@ UNLIKE = 1e-3
 """Vectors whose lengths differ by more than this factor have their angle measured directly."""
 
 
-class Band(NamedTuple):
+class TableBand(NamedTuple):
     """Which units every edge's row holds, and where."""
 
     low: Integers  # (n + 1,) first unit
@@ -78,7 +78,7 @@ class Tables(NamedTuple):
         return spread
 
 
-def band_of(masses: Masses, n_units: int, known: Band | None = None) -> Band:
+def band_of(masses: Masses, n_units: int, known: TableBand | None = None) -> TableBand:
     """Find the units that share a segment or neighbouring ones with each edge.
 
     Never narrower than the ``known`` band.
@@ -89,17 +89,17 @@ def band_of(masses: Masses, n_units: int, known: Band | None = None) -> Band:
         low, high = known.low.copy(), known.high.copy()
     widen(masses, low, high)
     base, size = places(low, high)
-    return Band(low, high, base, size)
+    return TableBand(low, high, base, size)
 
 
-def table_bytes(band: Band) -> int:
+def table_bytes(band: TableBand) -> int:
     """Return what the tables take, with what they are made from but the vectors."""
     n_units = len(band.low) - 1
     n_spans = int((band.high - np.arange(n_units + 1)).sum())
     return 8 * (2 * band.size + 5 * n_spans)
 
 
-def build_tables(vectors: Vectors, band: Band, threads: int | None = None) -> Tables:
+def build_tables(vectors: Vectors, band: TableBand, threads: int | None = None) -> Tables:
     """Make the look-ups that the band says.
 
     On ``threads``, as many as there are processors by default.
