@@ -61,7 +61,7 @@ def test_both_paths_agree_on_a_real_size():
     for name, ours in many.items():
         theirs = torch_path[name]
         for field in ("documents", "weights", "left_out", "segments"):
-            ours_, theirs_ = getattr(ours, field)[0], getattr(theirs, field)[0]
+            ours_, theirs_ = getattr(ours[0], field), getattr(theirs[0], field)
             assert_allclose(ours_, theirs_, rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
 
 

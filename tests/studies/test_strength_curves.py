@@ -136,7 +136,7 @@ def test_monotonicity_is_that_of_the_definition(small, kind, metric):
 def test_interval_is_that_of_resampled_documents(small, metric):
     """The curve over seeds, of every resample of documents."""
     from reffree.seeds import rng_for
-    from reffree.statistics.intervals import resampled_documents
+    from reffree.statistics.resampling import resampled_documents
 
     corpus, vectors, result = small
     losses = np.array(literal(corpus, vectors, "transposition", metric))
