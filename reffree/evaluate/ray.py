@@ -28,7 +28,6 @@ from reffree.encoders.ray_actors import (
     TextWork,
     for_actors,
     same_encoder,
-    write,
 )
 from reffree.encoders.sentence_transformer import open_encoder
 from reffree.encoders.unit_filter import filter_units
@@ -243,7 +242,7 @@ def _scored_by(
         items = [pair for pair in zip(plan.blocks, plan.missing, strict=True) if len(pair[1])]
         with progress("Encoding", sum(len(positions) for _, positions in items)) as advance:
             for rows in actors.map(BlockTextWork, (options, encoder.spec), items):
-                write(encoder, rows)
+                encoder.add(rows)
                 advance(len(rows))
         reader = actors.beside_driver(CacheReader, encoder.cache.path.resolve(), encoder.spec)
     there = replace(settings, options=options)
