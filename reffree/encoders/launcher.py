@@ -22,6 +22,16 @@ from typing import Any, TypeVar
 
 from reffree.errors import EncoderError, ReffreeError, first_line, shorten
 
+T = TypeVar("T")
+
+SIZES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
+"""Where torchrun, accelerate and MPI say how many processes they started."""
+
+PATIENCE = timedelta(days=1)
+"""How long a rank waits for slower ones; one that ends early is noticed at once."""
+
+LONGEST_MESSAGE = 500
+
 PARTING_SECONDS = 5
 """What the others get to save what they have, once one has failed."""
 
@@ -114,34 +124,23 @@ def _wait(processes: Sequence[SpawnProcess], seconds: float) -> None:
         process.join(max(0.0, deadline - time.monotonic()))
 
 
-def _interrupt(process: SpawnProcess) -> None:
-    if process.pid is not None:
-        os.kill(process.pid, signal.SIGINT)
-
-
 def _end(processes: Sequence[SpawnProcess]) -> None:
     """Let those still running save what they have, then stop them.
 
     A terminal interrupts all at once; other senders of signals only the parent.
     """
+
+    def interrupt(process: SpawnProcess) -> None:
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGINT)
+
     started = [process for process in processes if process.pid is not None]
     _wait(started, INTERRUPTED_SECONDS)
-    for stop in (_interrupt, SpawnProcess.terminate, SpawnProcess.kill):
+    for stop in (interrupt, SpawnProcess.terminate, SpawnProcess.kill):
         alive = [process for process in started if process.is_alive()]
         for process in alive:
             stop(process)
         _wait(alive, PARTING_SECONDS)
-
-
-T = TypeVar("T")
-
-SIZES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
-"""Where torchrun, accelerate and MPI say how many processes they started."""
-
-PATIENCE = timedelta(days=1)
-"""How long a rank waits for slower ones; one that ends early is noticed at once."""
-
-LONGEST_MESSAGE = 500
 
 
 def is_launched() -> bool:
