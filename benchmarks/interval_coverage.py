@@ -21,6 +21,7 @@ import json
 import platform
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,10 @@ from numpy.typing import NDArray
 from reffree.arrays import Floats
 from reffree.seeds import rng_for
 from reffree.statistics.coefficients import COEFFICIENTS, Coefficient, correlation
-from reffree.statistics.estimate import Estimate
-from reffree.statistics.evaluation import MetaEvaluation
-from reffree.statistics.intervals import resampled_documents
 from reffree.statistics.losses import MeanOverDocuments
-from reffree.statistics.multiplicity import benjamini_hochberg
+from reffree.statistics.meta_evaluation import Estimate, MetaEvaluation
+from reffree.statistics.resampling import resampled_documents
+from reffree.statistics.significance import benjamini_hochberg
 
 RESULTS = Path(__file__).parent / "results" / "interval_coverage.json"
 RESAMPLES = 300
@@ -86,7 +86,7 @@ def losses(
 def evaluation(made: Floats, run: int) -> MetaEvaluation:
     """Metrics named by their numbers."""
     metrics = {str(i): MeanOverDocuments(values) for i, values in enumerate(made)}
-    return MetaEvaluation(metrics, seed=run, resamples=RESAMPLES)
+    return MetaEvaluation(metrics, rng=partial(rng_for, run), resamples=RESAMPLES)
 
 
 def width(interval: Span | None) -> float:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.naive import Even, Random
-from reffree.statistics.evaluation import MetaEvaluation
+from reffree.statistics.meta_evaluation import MetaEvaluation
 from reffree.studies.correlation.cases import (
     SENTINELS,
     Case,
@@ -87,7 +88,7 @@ def pools(case: Case) -> dict[str, MetaEvaluation]:
     for pool, systems in members.items():
         rows = np.array([place[member.system] for member in systems], dtype=np.intp)
         part = {metric: SystemSubset(scores, rows) for metric, scores in case.losses.items()}
-        found[pool] = MetaEvaluation(part, seed=0)
+        found[pool] = MetaEvaluation(part, rng=partial(rng_for, 0))
     return found
 
 

@@ -56,7 +56,7 @@ ROOMS = {
         *("compiling", "parallel", "seeds", "naming", "segmentation", "masses", "words"),
         *("corpus", "encoders", "scoring", "selection", "progress"),
     },
-    "statistics": {"seeds", "evaluate"},
+    "statistics": set(),
     "evaluate": {
         *("atomic", "seeds", "naming", "segmentation", "masses", "corpus", "formats", "progress"),
         *("encoders", "scoring", "reference", "segmenters", "statistics"),

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from reffree.chunkers.base import Chunker
-from reffree.chunkers.chonkie import ChonkieSemantic, Embed
-from reffree.chunkers.chunked import Text, chunked
+from reffree.chunkers.chunked import SENTENCES, PlainText, chunked
+from reffree.chunkers.libraries import ChonkieSemantic, Embed
 from reffree.chunkers.registry import CHUNKERS, FLAG, find_chunker, is_function
-from reffree.chunkers.sentences import PACKAGE as SENTENCES
 from reffree.cli.encoding_options import check_encoding, encoding_of, encoding_options
 from reffree.cli.file_options import output_options
 from reffree.cli.inputs import (
@@ -35,7 +34,7 @@ from reffree.cli.scoring_options import result_options, system_options, vector_o
 from reffree.naming import settings_of, spelling_of
 
 if TYPE_CHECKING:
-    from reffree.evaluate.columns import Average
+    from reffree.evaluate.scores import Average
     from reffree.scoring.engine import Unsegmented
 
 
@@ -222,7 +221,7 @@ def _embedder(given: Given) -> Embed:
     return embed
 
 
-def _read(paths: Sequence[str]) -> tuple[list[Text], list[str]]:
+def _read(paths: Sequence[str]) -> tuple[list[PlainText], list[str]]:
     """Read one document per file, and what there is to note about the files.
 
     Documents are called by their files without folder and extension, where that keeps them apart.
@@ -234,7 +233,7 @@ def _read(paths: Sequence[str]) -> tuple[list[Text], list[str]]:
     if len(set(ids)) < len(ids):
         ids = [checked_name(source.name, source.place()) for source in sources]
     texts = [
-        Text(id, "\n".join(line for _, line in source.lines()), source.place())
+        PlainText(id, "\n".join(line for _, line in source.lines()), source.place())
         for id, source in zip(ids, sources, strict=True)
     ]
     return texts, [note for source in sources for note in source.notes]

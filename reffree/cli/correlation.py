@@ -18,7 +18,7 @@ from reffree.cli.scoring_options import (
 )
 
 if TYPE_CHECKING:
-    from reffree.evaluate.columns import Average
+    from reffree.evaluate.scores import Average
     from reffree.scoring.engine import Unsegmented
     from reffree.studies.correlation.pool import Choice
 

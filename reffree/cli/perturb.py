@@ -18,7 +18,7 @@ from reffree.cli.scoring_options import metric_option, unsegmented_option, vecto
 from reffree.cli.telling import tell
 
 if TYPE_CHECKING:
-    from reffree.perturbation.edits import Edits
+    from reffree.perturbation import EditCounts
     from reffree.scoring.engine import Unsegmented
 
 WITHOUT_STUDY = {"perturbations"}
@@ -159,8 +159,7 @@ def _strengths(text: str | None) -> list[int | float] | None:
 def _perturb(perturbations: tuple[str, ...], source: str, given: StudyOptions) -> None:
     """Write the corpus with its perturbed systems."""
     from reffree.formats import save
-    from reffree.perturbation.corpus import perturb
-    from reffree.perturbation.kinds import parse_perturbation
+    from reffree.perturbation import parse_perturbation, perturb
 
     output = given["output"]
     assert output is not None  # checked with the use
@@ -181,6 +180,6 @@ def _perturb(perturbations: tuple[str, ...], source: str, given: StudyOptions) -
         tell(line, err=True)
 
 
-def _listed(edits: Edits, words: tuple[str, str, str]) -> str:
+def _listed(edits: EditCounts, words: tuple[str, str, str]) -> str:
     counts = (edits.removed, edits.inserted, edits.moved)
     return ", ".join(f"{n:,} {word}" for n, word in zip(counts, words, strict=True) if n)

@@ -17,7 +17,7 @@ from reffree.cli.scoring_options import result_options, system_options, vector_o
 
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
-    from reffree.evaluate.columns import Average
+    from reffree.evaluate.scores import Average
     from reffree.evaluate.shard_writer import ShardFormat
     from reffree.evaluate.table import ScoreTable
     from reffree.formats.shards import Shards
@@ -141,10 +141,10 @@ def _streamed(
     """Score a block at a time, here or on Ray's actors."""
     source = _source(given)
 
-    from reffree.evaluate.ray import score_streamed
+    from reffree.evaluate.score import score
 
     with opened_actors(**where, device=given["device"]) as actors:
-        return score_streamed(source, actors=actors, take_rows=take, **wanted, **scoring_of(given))
+        return score(source, actors=actors, on_rows=take, **wanted, **scoring_of(given))
 
 
 def _source(given: Given) -> Shards | Corpus:

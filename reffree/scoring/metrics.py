@@ -13,7 +13,7 @@ from reffree.scoring.arp import ArpCos, ArpPair, ArpStd
 from reffree.scoring.expected import EXPECTED, Expected
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
-from reffree.scoring.result import MetricScores, Orientation
+from reffree.scoring.result import Orientation, RawScores
 from reffree.scoring.sag import Sag
 from reffree.scoring.segrefree import SegReFree
 from reffree.scoring.silhouette import Silhouette
@@ -55,7 +55,7 @@ class PairMetric(Metric, Protocol):
         """Pair sums needed."""
         ...
 
-    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> MetricScores:
+    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> RawScores:
         """Raw scores of every hypothesis in the layout."""
         ...
 

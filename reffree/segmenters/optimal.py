@@ -114,7 +114,7 @@ def _least_squares(
     for row in range(1, n - 1):
         gaps[row, np.array(_traced(starts, row)) - 1] = True
     scores = score_documents([vectors], [masses_from_gaps(gaps)], [metric])
-    raw = scores[spelling(metric)].documents[0].numpy()
+    raw = scores[spelling(metric)][0].documents.numpy()
     best: list[int] = (np.flatnonzero(gaps[int(np.nanargmax(raw))]) + 1).tolist()
     return best
 

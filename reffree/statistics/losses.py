@@ -7,12 +7,10 @@ from functools import cached_property
 from typing import Literal, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reffree.arrays import Floats
+from reffree.arrays import Booleans, Floats
 from reffree.errors import InputError
-
-Counts = NDArray[np.uint8] | NDArray[np.float64]
+from reffree.statistics.resampling import Counts
 
 Values = TypeVar("Values", float, Floats)
 
@@ -71,13 +69,13 @@ class MeanOverDocuments:
     def __init__(self, values: Floats, weights: Floats | None = None) -> None:
         """Check shapes and weights."""
         given = np.asarray(values, dtype=np.float64)
-        check_matrix(given)
+        _check_matrix(given)
         self.values = without_noise(given, given)
         self._is_weighted = weights is not None
         defined = ~np.isnan(given)
         if weights is not None:
             weights = np.asarray(weights, dtype=np.float64)
-            check_weights(weights, defined)
+            _check_weights(weights, defined)
         self._weights = np.where(defined, 1.0 if weights is None else weights, 0.0)  # (s, d)
         self._sums = np.where(defined, given, 0.0) * self._weights  # (s, d)
 
@@ -91,7 +89,7 @@ class MeanOverDocuments:
         has_rest = (self._weights > 0).sum(1, keepdims=True) > 1
         without = _divided(rest, np.where(has_rest, rest_weight, 0.0))
         score = _divided(self._sums.sum(1), self._weights.sum(1))
-        return pseudo_values(self.values, score, without)
+        return _pseudo_values(self.values, score, without)
 
     def over(self, counts: Counts) -> Floats:
         """Weighted means over resampled documents; NaN without a defined one."""
@@ -106,9 +104,9 @@ class PooledOverDocuments:
     Args:
         values: losses (systems, documents), NaN where undefined: what one document alone scores.
         counts: (documents, systems, c), 0 where a document does not take part, as in
-            `reffree.evaluate.columns.GoldBased`.
+            `reffree.evaluate.scores.Scores`.
         value: counts (…, c) to losses (…,), NaN where undefined.
-        takes_part: (documents,) which documents are part of the sums; all with a count if left out.
+        takes_part: (documents,) which documents are part of the sums.
     """
 
     def __init__(
@@ -116,11 +114,11 @@ class PooledOverDocuments:
         values: Floats,
         counts: Floats,
         value: Callable[[Floats], Floats],
-        takes_part: NDArray[np.bool_] | None = None,
+        takes_part: Booleans,
     ) -> None:
         """Check shapes."""
         given = np.asarray(values, dtype=np.float64)
-        check_matrix(given)
+        _check_matrix(given)
         self._counts = np.asarray(counts, dtype=np.float64)
         if self._counts.ndim != 3 or self._counts.shape[:2] != given.T.shape:
             raise InputError(
@@ -130,9 +128,7 @@ class PooledOverDocuments:
             )
         self.values = without_noise(given, given)
         self._value = value
-        self._takes_part = (
-            (self._counts != 0).any((1, 2)) if takes_part is None else np.asarray(takes_part)
-        )
+        self._takes_part = takes_part
 
     @cached_property
     def contributions(self) -> Floats:
@@ -140,7 +136,7 @@ class PooledOverDocuments:
         total = self._counts.sum(0)  # (s, c)
         without = self._value(total - self._counts).T  # (s, d)
         is_part = np.broadcast_to(self._takes_part, without.shape)
-        return pseudo_values(np.where(is_part, 0.0, np.nan), self._value(total), without)
+        return _pseudo_values(np.where(is_part, 0.0, np.nan), self._value(total), without)
 
     def over(self, counts: Counts) -> Floats:
         """Pooled scores of resampled documents."""
@@ -149,7 +145,7 @@ class PooledOverDocuments:
         return without_noise(self._value(sums.reshape(-1, n_systems, width)), self.values)
 
 
-def pseudo_values(defined: Floats, score: Floats, without: Floats) -> Floats:
+def _pseudo_values(defined: Floats, score: Floats, without: Floats) -> Floats:
     r"""Jackknife pseudo-values :math:`n\hat\theta - (n - 1)\hat\theta_{-d}` (Tukey 1958).
 
     Args:
@@ -180,7 +176,7 @@ def without_noise(scores: Floats, scale: Floats) -> Floats:
     return rounded
 
 
-def check_matrix(values: Floats) -> None:
+def _check_matrix(values: Floats) -> None:
     """Refuse anything but a matrix of finite losses and NaN."""
     if values.ndim != 2 or 0 in values.shape:
         raise InputError(
@@ -196,7 +192,7 @@ def check_matrix(values: Floats) -> None:
         )
 
 
-def check_weights(weights: Floats, defined: NDArray[np.bool_]) -> None:
+def _check_weights(weights: Floats, defined: Booleans) -> None:
     """Refuse weights that do not fit the values."""
     if weights.shape != defined.shape:
         raise InputError(

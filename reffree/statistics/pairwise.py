@@ -1,4 +1,4 @@
-"""How surely a metric calls one system better than another, and whether two metrics agree on it."""
+"""Agreement of two metrics on pairs of systems: how surely, and in which documents, which wins."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from reffree.arrays import Floats
-from reffree.statistics.significance import EXACT_DOCUMENTS, SWAPS, TIE
+from reffree.arrays import Booleans, Floats
+from reffree.statistics.resampling import Counts, portions
+from reffree.statistics.significance import EXACT_DOCUMENTS, SWAPS, TIE, all_swaps
 
 AnyFloats = NDArray[np.float32] | NDArray[np.float64]
 
 AT_ONCE = 1 << 21
+
+THRESHOLDS = 256
+"""Tie thresholds tried in each resample; all of them are tried on the corpus itself."""
 
 LOWEST, STEPS = -6, 2048
 NORMAL = ndtr(LOWEST + (0.5 + np.arange(-2 * LOWEST * STEPS)) / STEPS).astype(np.float32)
@@ -27,8 +31,7 @@ def sign_flips(n_documents: int, rng: np.random.Generator) -> NDArray[np.int8]:
     metrics and pairs of systems.
     """
     if n_documents <= EXACT_DOCUMENTS:
-        every = (np.arange(2**n_documents)[:, None] >> np.arange(n_documents)) & 1
-        bits = every.astype(np.int8)
+        bits = all_swaps(n_documents).astype(np.int8)
     else:
         bits = rng.integers(0, 2, size=(SWAPS, n_documents), dtype=np.int8)
     return 1 - 2 * bits
@@ -52,9 +55,8 @@ def permutation_p(contributions: Floats, flips: NDArray[np.int8]) -> Floats:
         observed = gaps.sum(0)  # (p,)
         slack = TIE * np.abs(gaps).sum(0)
         credit = np.zeros(gaps.shape[1])
-        step = max(1, AT_ONCE // max(gaps.shape))
-        for start in range(0, len(flips), step):
-            flipped = flips[start : start + step].astype(np.float64) @ gaps  # (n, p)
+        for rows in portions(len(flips), AT_ONCE // max(gaps.shape)):
+            flipped = flips[rows].astype(np.float64) @ gaps  # (n, p)
             credit += (flipped < observed - slack).sum(0) / 2
             credit += (flipped <= observed + slack).sum(0) / 2
         made.append(np.where(is_common.any(0), credit / len(flips), np.nan))
@@ -108,13 +110,98 @@ def soft_pairwise_accuracy(p_x: AnyFloats, p_y: AnyFloats) -> Floats:
     return accuracy
 
 
-def _gaps(contributions: Floats) -> Iterator[tuple[Floats, NDArray[np.bool_]]]:
+def _gaps(contributions: Floats) -> Iterator[tuple[Floats, Booleans]]:
     """Differences of pairs of systems (documents, p) and where both are defined, some at a time."""
     n_systems, n_documents = contributions.shape
     first, second = np.triu_indices(n_systems, 1)  # the order of itertools.combinations
-    step = max(1, AT_ONCE // n_documents)
-    for start in range(0, len(first), step):
-        i, j = first[start : start + step], second[start : start + step]
-        gaps = (contributions[i] - contributions[j]).T
+    for some in portions(len(first), AT_ONCE // n_documents):
+        gaps = (contributions[first[some]] - contributions[second[some]]).T
         is_common = ~np.isnan(gaps)
         yield np.where(is_common, gaps, 0.0), is_common
+
+
+class TieCalibratedAccuracy:
+    r"""Pairwise accuracy with tie calibration (``acc_eq``), averaged over documents.
+
+    .. math:: \mathrm{acc}_{eq} = \max_\varepsilon \frac{1}{D} \sum_d
+        \frac{C_d(\varepsilon) + T_d(\varepsilon)}{\text{pairs}_d}
+
+    :math:`C` counts the pairs of systems both metrics order alike, :math:`T` those tied under both;
+    :math:`|x_i - x_j| \le \varepsilon` is a tie under x, equality under y. Deutsch, Foster and
+    Freitag (2023), "Ties Matter"; WMT's ``KendallWithTiesOpt`` averaged by item. The threshold is
+    searched over 0 and all distances; of several best ones the smallest is taken. Range [0, 1].
+    A document with fewer than two defined systems is undefined.
+    """
+
+    def __init__(self, x: Floats, y: Floats) -> None:
+        """Find the threshold for losses (systems, documents)."""
+        first, second = np.triu_indices(len(x), 1)
+        x_gap, y_gap = (v[first] - v[second] for v in (x, y))  # (p, d)
+        is_pair = ~np.isnan(x_gap) & ~np.isnan(y_gap)
+        n_pairs = is_pair.sum(0)
+        share = np.where(n_pairs > 0, 1 / np.maximum(n_pairs, 1), np.nan)  # (d,)
+        signs_x, signs_y = np.sign(x_gap), np.sign(y_gap)
+        is_right = is_pair & (signs_x == signs_y)
+        self._untied = is_right.sum(0) * share  # accuracy at threshold 0
+        tied = (is_pair & (signs_y == 0)).astype(np.float64)
+        change = (tied - is_right) * share
+        pair, document = np.nonzero(is_pair & (signs_x != 0) & (change != 0))
+        distance = np.abs(x_gap[pair, document])
+        order = np.argsort(distance, kind="stable")
+        # Pairs that change a document's accuracy when they become a tie, nearest first.
+        self._document = document[order]
+        self._distance = distance[order]
+        self._change = change[pair, document][order]
+        self._is_last = np.append(np.diff(self._distance) != 0, True)[: len(order)]
+        self.value, self.epsilon = self._calibrated()
+
+    @property
+    def n_defined(self) -> int:
+        """Documents with two systems or more."""
+        return int((~np.isnan(self._untied)).sum())
+
+    @property
+    def documents(self) -> Floats:
+        """Accuracy (documents,) at the calibrated threshold, NaN where undefined."""
+        return self._at(np.array([self.epsilon]))[:, 0]
+
+    def over(self, counts: Counts) -> Floats:
+        """Accuracy (r,) over resampled documents, the threshold calibrated anew in each.
+
+        It is searched over `THRESHOLDS` quantiles of the distances, 0 and the corpus's own.
+        """
+        distances = self._distance[self._is_last]
+        picked = np.linspace(0, len(distances) - 1, min(THRESHOLDS, len(distances)))
+        grid = np.unique([0.0, self.epsilon, *distances[picked.round().astype(np.intp)]])
+        best: Floats = mean_over(counts, self._at(grid)).max(1)
+        return best
+
+    def _calibrated(self) -> tuple[float, float]:
+        """Best accuracy (NaN without a defined document) and the smallest threshold with it."""
+        gained = np.cumsum(self._change)[self._is_last] / max(1, self.n_defined)
+        gains = np.append(0.0, gained)
+        best = int(np.argmax(gains > gains.max() - 1e-12))
+        untied = float(np.nanmean(self._untied)) if self.n_defined else np.nan
+        return untied + float(gains[best]), float(
+            np.append(0.0, self._distance[self._is_last])[best]
+        )
+
+    def _at(self, thresholds: Floats) -> Floats:
+        """Accuracy (documents, thresholds) of ascending thresholds."""
+        width = len(thresholds) + 1  # the last column is of pairs no threshold ties
+        column = np.searchsorted(thresholds, self._distance)
+        size = len(self._untied) * width
+        changes = np.bincount(self._document * width + column, self._change, minlength=size)
+        gained = changes.reshape(-1, width)[:, :-1].cumsum(1)
+        accuracy: Floats = self._untied[:, None] + gained
+        return accuracy
+
+
+def mean_over(counts: Counts, values: Floats) -> Floats:
+    """Means (r, k) of columns (documents, k) over resampled documents; rows are NaN or not."""
+    times = counts.astype(np.float64)
+    defined = ~np.isnan(values).any(1)
+    total = times[:, defined].sum(1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means: Floats = np.where(total > 0, times[:, defined] @ values[defined] / total, np.nan)
+    return means

@@ -1,18 +1,53 @@
-"""Intervals by resampling documents, the unit that varies independently."""
+"""Documents drawn with replacement, the unit that varies independently, and intervals over them.
+
+Every interval is made around the estimate it belongs to, and holds it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.arrays import Floats
+from reffree.arrays import Booleans, Floats
+
+Counts = NDArray[np.uint8] | Floats
+"""How often each document occurs in each resample, (resamples, documents)."""
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95
 MIN_DOCUMENTS = 5
 RESAMPLED_AT_ONCE = 1 << 22
+
+MAX_UNDEFINED = 1 - CONFIDENCE
+"""Beyond this share of undefined resamples an interval would hang on what they left out."""
+
+
+class Interval(NamedTuple):
+    """A 95 % interval with the two-sided p of 0, at most .05 where it leaves out 0."""
+
+    low: float
+    high: float
+    p: float
+
+
+def resampled_documents(
+    n_documents: int, rng: np.random.Generator, resamples: int = RESAMPLES
+) -> NDArray[np.uint8]:
+    """Draw documents: how often each occurs in each resample, (resamples, documents)."""
+    uniform = np.full(n_documents, 1 / n_documents)
+    counts = np.empty((resamples, n_documents), np.uint8)
+    for rows in portions(resamples, RESAMPLED_AT_ONCE // n_documents):
+        counts[rows] = rng.multinomial(n_documents, uniform, size=rows.stop - rows.start)
+    return counts
+
+
+def portions(n_rows: int, at_once: int) -> list[slice]:
+    """Cut rows into slices of so many, at least one, so that memory stays bounded."""
+    step = max(1, at_once)
+    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
 class DocumentBootstrap:
@@ -25,13 +60,8 @@ class DocumentBootstrap:
     def __init__(
         self, n_documents: int, rng: np.random.Generator, resamples: int = RESAMPLES
     ) -> None:
-        """Draw how often each document occurs in each resample."""
-        uniform = np.full(n_documents, 1 / n_documents)
-        step = max(1, RESAMPLED_AT_ONCE // n_documents)
-        sizes = [min(step, resamples - start) for start in range(0, resamples, step)]
-        self._counts = [
-            rng.multinomial(n_documents, uniform, size=size).astype(np.uint8) for size in sizes
-        ]
+        """Draw the resamples."""
+        self._counts = resampled_documents(n_documents, rng, resamples)
 
     def interval(
         self, mean: float | None, values: Floats, weights: Floats | None = None
@@ -44,16 +74,15 @@ class DocumentBootstrap:
         if mean is None or defined.sum() < MIN_DOCUMENTS:
             return None
         weight = np.where(defined, 1.0 if weights is None else weights, 0.0)
-        weighted = np.where(defined, values, 0.0) * weight
-        totals = np.concatenate([counts @ weighted for counts in self._counts])
-        sizes = np.concatenate([counts @ weight for counts in self._counts])
+        totals = self._sums(np.where(defined, values, 0.0) * weight)
+        sizes = self._sums(weight)
         return percentiles(mean, totals[sizes > 0] / sizes[sizes > 0])
 
     def pooled_interval(
         self,
         value: float | None,
         counts: Floats,
-        defined: NDArray[np.bool_],
+        defined: Booleans,
         measure: Callable[[Floats], Floats],
     ) -> tuple[float, float] | None:
         """95 % interval of the value that ``measure`` gives counts (documents, c) summed over them.
@@ -62,9 +91,14 @@ class DocumentBootstrap:
         """
         if value is None or defined.sum() < MIN_DOCUMENTS:
             return None
-        values = measure(np.concatenate([drawn @ counts for drawn in self._counts]))
+        values = measure(self._sums(counts))
         values = values[~np.isnan(values)]
         return percentiles(value, values) if len(values) else None
+
+    def _sums(self, values: Floats) -> Floats:
+        """Sums of ``values`` (documents, …) over each resample."""
+        rows = portions(len(self._counts), RESAMPLED_AT_ONCE // len(values))
+        return np.concatenate([self._counts[some] @ values for some in rows])
 
 
 def percentiles(value: float, resampled: Floats) -> tuple[float, float]:
@@ -76,3 +110,58 @@ def percentiles(value: float, resampled: Floats) -> tuple[float, float]:
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(resampled, [tail, 1 - tail])
     return min(value, float(low)), max(value, float(high))
+
+
+def percentile_interval(value: float, resampled: Floats) -> tuple[float, float] | None:
+    """Take the `percentiles` of resampled values (r,), NaN left out; None where too many are NaN.
+
+    For means over documents, which resampling leaves where they are.
+    """
+    defined = _defined(resampled)
+    return None if defined is None else percentiles(value, defined)
+
+
+def symmetric(value: float, resampled: Floats, limits: tuple[float, float]) -> Interval | None:
+    r"""Value ± the larger distance to the ends of the middle 95 % of resampled values.
+
+    Resampled values that lie to one side of the value are biased, and so, about as much, is the
+    value itself: the symmetric interval reaches as far to the other side.
+
+    .. math:: p = (1 + \#\{|\theta^* - \hat\theta| \ge |\hat\theta|\}) / (1 + \#\theta^*)
+    """
+    defined = _defined(resampled)
+    if defined is None:
+        return None
+    low, high = percentiles(value, defined)
+    reach = max(value - low, high - value)
+    p = (1 + int((np.abs(defined - value) >= abs(value)).sum())) / (1 + len(defined))
+    return Interval(max(limits[0], value - reach), min(limits[1], value + reach), p)
+
+
+def centred(value: float, resampled: Floats, limits: tuple[float, float]) -> Interval | None:
+    r"""Middle 95 % of resampled values, moved so that their median falls on the value.
+
+    For a statistic that is its own target: what resampling does to it on average says nothing
+    about it. With :math:`\theta^*` the values so moved,
+
+    .. math:: p = \min\big(1,\; 2\,(1 + \min(\#\{\theta^* \le 0\}, \#\{\theta^* \ge 0\}))
+        / (1 + \#\theta^*)\big)
+    """
+    defined = _defined(resampled)
+    if defined is None:
+        return None
+    median = float(np.median(defined))
+    low, high = percentiles(median, defined)
+    moved = value + (defined - median)
+    beyond = min(int((moved <= 0).sum()), int((moved >= 0).sum()))
+    return Interval(
+        max(limits[0], value - (median - low)),
+        min(limits[1], value + (high - median)),
+        min(1.0, 2 * (1 + beyond) / (1 + len(moved))),
+    )
+
+
+def _defined(resampled: Floats) -> Floats | None:
+    """Resampled values that are defined, or None where too few are."""
+    is_undefined = np.isnan(resampled)
+    return None if is_undefined.mean() > MAX_UNDEFINED else resampled[~is_undefined]

@@ -1,4 +1,8 @@
-"""Paired comparison of systems over documents: differences, intervals, p-values, letters."""
+"""Whether a difference is more than chance: of two systems, and of two metrics' correlations.
+
+Systems are compared over documents (`paired_tests`, `holm`, `letters`), metrics by how they
+correlate with a third one (`permutation_test`, `williams`, `benjamini_hochberg`).
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,21 @@ import string
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import stdtr
 
-from reffree.arrays import Floats
-from reffree.statistics.resampling import CONFIDENCE, MIN_DOCUMENTS, RESAMPLES
+from reffree.arrays import Booleans, Floats, Integers
+from reffree.statistics.coefficients import Coefficient, correlation
+from reffree.statistics.resampling import (
+    CONFIDENCE,
+    MIN_DOCUMENTS,
+    portions,
+    resampled_documents,
+)
 
-Index = NDArray[np.bool_] | slice
+Swap = Literal["systems", "both"]
 
 SWAPS = 10_000
 """Random swaps where there are too many to enumerate."""
@@ -26,6 +37,9 @@ TIE = 1e-11
 
 DRAWN_AT_ONCE = 1 << 20
 ROWS_AT_ONCE = 512
+
+PERMUTATIONS = 1000
+SWAPPED_AT_ONCE = 1 << 21
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +68,7 @@ class _Sides:
     b_sums: Floats  # (p, d)
     b_weights: Floats  # (p, d)
 
-    def subset(self, pairs: Index, documents: Index = slice(None)) -> _Sides:
+    def subset(self, pairs: Booleans | slice, documents: Booleans | slice = slice(None)) -> _Sides:
         """Keep some of the pairs, on some of the documents."""
         columns = (self.a_sums, self.a_weights, self.b_sums, self.b_weights)
         return _Sides(*(x[pairs][:, documents] for x in columns))
@@ -70,32 +84,23 @@ class _Sides:
         b: Floats = counts @ self.b_sums.T / np.where(is_defined, b_weights, np.nan)
         return a - b
 
-
-class _SwapTest:
-    """Counts swaps of documents between the systems of pairs that have a common document."""
-
-    def __init__(self, sides: _Sides) -> None:
-        """Keep both sides, and the difference as it is observed."""
-        self._sides = sides
-        a_weight, b_weight = sides.a_weights.sum(1), sides.b_weights.sum(1)  # (p,)
-        sizes = np.abs(sides.a_sums).sum(1) / a_weight + np.abs(sides.b_sums).sum(1) / b_weight
-        observed = np.abs(sides.a_sums.sum(1) / a_weight - sides.b_sums.sum(1) / b_weight)
-        self._threshold = observed - TIE * sizes
-
-    def count(self, swaps: Floats) -> NDArray[np.int64]:
+    def as_large(self, swaps: Floats) -> Integers:
         """Count (p,) the rows of ``swaps`` (n, d) with a difference as large as the observed one.
 
-        A document changes sides where its entry is 1. Weights are added, never taken away: light
-        documents count beside heavy ones.
+        Every pair has a common document. One changes sides where its entry is 1. Weights are
+        added, never taken away: light documents count beside heavy ones.
         """
-        stay, sides = 1.0 - swaps, self._sides
-        a = (stay @ sides.a_sums.T + swaps @ sides.b_sums.T) / (
-            stay @ sides.a_weights.T + swaps @ sides.b_weights.T
+        a_weight, b_weight = self.a_weights.sum(1), self.b_weights.sum(1)  # (p,)
+        sizes = np.abs(self.a_sums).sum(1) / a_weight + np.abs(self.b_sums).sum(1) / b_weight
+        observed = np.abs(self.a_sums.sum(1) / a_weight - self.b_sums.sum(1) / b_weight)
+        stay = 1.0 - swaps
+        a = (stay @ self.a_sums.T + swaps @ self.b_sums.T) / (
+            stay @ self.a_weights.T + swaps @ self.b_weights.T
         )
-        b = (stay @ sides.b_sums.T + swaps @ sides.a_sums.T) / (
-            stay @ sides.b_weights.T + swaps @ sides.a_weights.T
+        b = (stay @ self.b_sums.T + swaps @ self.a_sums.T) / (
+            stay @ self.b_weights.T + swaps @ self.a_weights.T
         )
-        counts: NDArray[np.int64] = (np.abs(a - b) >= self._threshold).sum(0, dtype=np.int64)
+        counts: Integers = (np.abs(a - b) >= observed - TIE * sizes).sum(0, dtype=np.int64)
         return counts
 
 
@@ -193,19 +198,15 @@ def _alphabet() -> Iterator[str]:
 
 
 def _intervals(
-    sides: _Sides, difference: Floats, n_common: NDArray[np.int_], rng: np.random.Generator
+    sides: _Sides, difference: Floats, n_common: Integers, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Percentile intervals (p,) that hold the difference, NaN where there are too few documents."""
-    n_documents = sides.a_sums.shape[1]
-    uniform = np.full(n_documents, 1 / n_documents)
     is_enough = n_common >= MIN_DOCUMENTS
     bounds = np.full((2, len(n_common)), np.nan)
     kept = sides.subset(is_enough)
+    counts = resampled_documents(sides.a_sums.shape[1], rng)
     drawn = np.concatenate(
-        [
-            kept.differences(rng.multinomial(n_documents, uniform, size=size).astype(np.float64))
-            for size in _portions(RESAMPLES, n_documents)
-        ]
+        [kept.differences(counts[rows].astype(np.float64)) for rows in _portions(*counts.shape)]
     )  # (resamples, p)
     if is_enough.any():
         tail = (1 - CONFIDENCE) / 2
@@ -214,32 +215,202 @@ def _intervals(
     return np.minimum(bounds[0], difference), np.maximum(bounds[1], difference)
 
 
-def _p_values(sides: _Sides, is_common: NDArray[np.bool_], rng: np.random.Generator) -> Floats:
+def _p_values(sides: _Sides, is_common: Booleans, rng: np.random.Generator) -> Floats:
     """p-values (p,), NaN without a common document."""
-    n_common = is_common.sum(1)
+    n_common, n_documents = is_common.sum(1), is_common.shape[1]
     p = np.full(len(n_common), np.nan)
     for i in np.flatnonzero((n_common > 0) & (n_common <= EXACT_DOCUMENTS)):
-        swaps = _all_swaps(int(n_common[i]))
-        test = _SwapTest(sides.subset(slice(i, i + 1), is_common[i]))
-        p[i] = test.count(swaps)[0] / len(swaps)
+        swaps = all_swaps(int(n_common[i]))
+        p[i] = sides.subset(slice(i, i + 1), is_common[i]).as_large(swaps)[0] / len(swaps)
     is_many = n_common > EXACT_DOCUMENTS
     if is_many.any():
-        test = _SwapTest(sides.subset(is_many))
+        kept = sides.subset(is_many)
         extreme = np.zeros(int(is_many.sum()), dtype=np.int64)
-        for size in _portions(SWAPS, is_common.shape[1]):
-            bits = rng.integers(0, 2, size=(size, is_common.shape[1]), dtype=np.int8)
-            extreme += test.count(bits.astype(np.float64))
+        for rows in _portions(SWAPS, n_documents):
+            size = (rows.stop - rows.start, n_documents)
+            extreme += kept.as_large(rng.integers(0, 2, size, dtype=np.int8).astype(np.float64))
         p[is_many] = (1 + extreme) / (1 + SWAPS)
     return p
 
 
-def _all_swaps(n_documents: int) -> Floats:
-    """All (2^d, d) ways to swap some of the documents."""
+def all_swaps(n_documents: int) -> Floats:
+    """All (2^d, d) ways to swap some of the documents: 1 where one is swapped."""
     bits = (np.arange(2**n_documents)[:, None] >> np.arange(n_documents)) & 1
     return bits.astype(np.float64)
 
 
-def _portions(n_draws: int, n_documents: int) -> list[int]:
-    """Split draws so that memory stays bounded; other pairs do not change the portions."""
-    step = max(1, min(ROWS_AT_ONCE, DRAWN_AT_ONCE // n_documents))
-    return [min(step, n_draws - start) for start in range(0, n_draws, step)]
+def _portions(n_draws: int, n_documents: int) -> list[slice]:
+    """Draws that fit in memory together; other pairs do not change them."""
+    return portions(n_draws, min(ROWS_AT_ONCE, DRAWN_AT_ONCE // n_documents))
+
+
+@dataclass(frozen=True, slots=True)
+class PermutationTest:
+    """The first metric's correlation with the gold metric against the second's."""
+
+    difference: float | None  # first - second, on the cells both metrics have
+    p: float | None  # two-sided
+    p_greater: float | None  # one-sided: the first correlates better
+    permutations: int
+    undefined: int  # permutations without a correlation; they count as extreme
+    systems: int
+    left_out: int  # losses only one of the two metrics has
+    reason: str | None = None
+
+
+def permutation_test(
+    first: Floats,
+    second: Floats,
+    gold: Floats,
+    coefficient: Coefficient,
+    rng: np.random.Generator,
+    *,
+    swap: Swap = "systems",
+    permutations: int = PERMUTATIONS,
+) -> PermutationTest:
+    r"""Swap two metrics at random and correlate again (Deutsch, Dror and Roth 2021, 2104.00054).
+
+    Both metrics' contributions are standardised, each by its mean and standard deviation over all
+    cells (a cell is a system on a document). The statistic is the difference of the correlations,
+    over systems, of mean contributions with the gold metric's scores, and
+
+    .. math:: p = (1 + \#\{|\Delta^*| \ge |\Delta|\}) / (1 + \#\text{permutations})
+
+    (one-sided without the absolute values). What is swapped says what may vary:
+
+    ``systems`` (PERM-SYSTEMS): a fair coin for every system; heads swap all its cells. Null
+    hypothesis: of any such system, the two metrics could as well have changed places.
+    Standardising takes one of the S degrees of freedom of the differences between the metrics,
+    so they are widened by :math:`\sqrt{S / (S - 1)}`.
+
+    ``both`` (PERM-BOTH): a coin for every document as well; cells of drawn systems are swapped,
+    then those of drawn documents, so a cell changes sides where exactly one of its coins says so.
+    This holds its level only where the metrics differ by nothing but noise that is independent
+    from document to document. Where one of them favours certain systems throughout, as metrics
+    do, swapping documents averages that away and far too many differences become significant
+    (``benchmarks/interval_coverage.py``); it is here for comparison with published figures.
+
+    Cells that only one of the two metrics has are left out of both, and systems without any cell
+    or gold score left.
+
+    Args:
+        first: contributions (systems, documents) of the one metric, NaN where undefined.
+        second: those of the other.
+        gold: scores (systems,) of the gold metric.
+        coefficient: which correlation.
+        rng: draws the coins.
+        swap: what is swapped.
+        permutations: how many.
+    """
+    is_cell = ~np.isnan(first) & ~np.isnan(second)
+    left_out = int((np.isnan(first) != np.isnan(second)).sum())
+    is_kept = is_cell.any(1) & ~np.isnan(gold)
+    x, y = (_standardised(v[is_kept], is_cell[is_kept]) for v in (first, second))
+    cells, gold = is_cell[is_kept].sum(1), gold[is_kept]  # (s,)
+    n_systems, n_documents = x.shape
+    mean, gap = ((x + y) / 2).sum(1), (x - y) / 2
+
+    def difference(signs: Floats) -> Floats:
+        """Statistic (n,) where mean contributions are ``mean ± signs`` (n, s)."""
+        one, other = ((mean + side * signs) / cells for side in (1, -1))
+        return correlation(one, gold, coefficient) - correlation(other, gold, coefficient)
+
+    observed = float(difference(gap.sum(1)[None])[0])
+    if np.isnan(observed):
+        return PermutationTest(
+            None, None, None, permutations, 0, n_systems, left_out, "a correlation is undefined"
+        )
+    widened = np.sqrt(n_systems / (n_systems - 1)) * gap.sum(1)
+    drawn = []
+    for rows in portions(permutations, SWAPPED_AT_ONCE // max(n_documents, n_systems)):
+        size = rows.stop - rows.start
+        systems = 1.0 - 2.0 * rng.integers(0, 2, size=(size, n_systems))
+        if swap == "systems":
+            drawn.append(difference(systems * widened))
+        else:
+            documents = 1.0 - 2.0 * rng.integers(0, 2, size=(size, n_documents))
+            drawn.append(difference(systems * (documents @ gap.T)))
+    null = np.concatenate(drawn)
+    is_undefined = np.isnan(null)
+    slack = TIE * 2
+    two_sided = is_undefined | (np.abs(null) >= abs(observed) - slack)
+    greater = is_undefined | (null >= observed - slack)
+    return PermutationTest(
+        difference=observed,
+        p=(1 + int(two_sided.sum())) / (1 + permutations),
+        p_greater=(1 + int(greater.sum())) / (1 + permutations),
+        permutations=permutations,
+        undefined=int(is_undefined.sum()),
+        systems=n_systems,
+        left_out=left_out,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WilliamsTest:
+    """Whether the first correlation with the shared variable differs from the second."""
+
+    t: float | None
+    p: float | None  # two-sided
+    p_greater: float | None  # one-sided: the first is the larger
+    n: int
+    reason: str | None = None
+
+
+def williams(r_first: float, r_second: float, r_between: float, n: int) -> WilliamsTest:
+    r"""Compare correlations of two variables with a third, all over the same ``n`` systems.
+
+    .. math:: t_{n-3} = (r_1 - r_2) \sqrt{\frac{(n - 1)(1 + r_{12})}
+        {2K\frac{n - 1}{n - 3} + \frac{(r_1 + r_2)^2}{4}(1 - r_{12})^3}},\quad
+        K = 1 - r_1^2 - r_2^2 - r_{12}^2 + 2 r_1 r_2 r_{12}
+
+    Williams (1959); Steiger (1980), eq. (7). Signed correlations: losses are oriented alike, so a
+    negative one is bad and its sign is kept. Made for Pearson's coefficient of independent normal
+    draws; it sees the systems as the sample and takes their scores as exact. Undefined with fewer
+    than four systems, an undefined correlation or a perfect ``r_between``.
+    """
+    reason = None
+    if np.isnan([r_first, r_second, r_between]).any():
+        reason = "a correlation is undefined"
+    elif n < 4:
+        reason = "fewer than 4 systems"
+    elif abs(r_between) >= 1 - 1e-12:
+        reason = "the two metrics correlate perfectly"
+    if reason:
+        return WilliamsTest(None, None, None, n, reason)
+    k = 1 - r_first**2 - r_second**2 - r_between**2 + 2 * r_first * r_second * r_between
+    mean = (r_first + r_second) / 2
+    # Rounding may make the determinant of a correlation matrix negative.
+    spread = 2 * max(k, 0.0) * (n - 1) / (n - 3) + mean**2 * (1 - r_between) ** 3
+    if spread == 0:
+        return WilliamsTest(None, None, None, n, "the test's variance is 0")
+    t = float((r_first - r_second) * np.sqrt((n - 1) * (1 + r_between) / spread))
+    return WilliamsTest(t, 2 * float(stdtr(n - 3, -abs(t))), float(stdtr(n - 3, -t)), n)
+
+
+def _standardised(values: Floats, is_cell: Booleans) -> Floats:
+    """z-scores over all cells; 0 elsewhere, and everywhere if they are all equal."""
+    cells = values[is_cell]
+    spread = cells.std() if len(cells) and np.ptp(cells) > 0 else 0.0
+    if not spread:
+        return np.zeros_like(values)
+    return np.where(is_cell, (values - cells.mean()) / spread, 0.0)
+
+
+def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
+    """Adjust p-values (Benjamini and Hochberg 1995): reject where at most the level.
+
+    An undefined p (None) stays undefined and is not part of the family.
+
+    >>> benjamini_hochberg([0.01, None, 0.04, 0.03])
+    [0.03, None, 0.04, 0.04]
+    """
+    defined = [i for i, p in enumerate(p_values) if p is not None]
+    p = np.array([p for p in p_values if p is not None])
+    order = np.argsort(-p, kind="stable")
+    ranks = np.arange(len(p), 0, -1)
+    adjusted = np.minimum.accumulate(p[order] * len(p) / ranks).clip(max=1.0)
+    result: list[float | None] = [None] * len(p_values)
+    for i, value in zip(order, adjusted, strict=True):
+        result[defined[i]] = float(value)
+    return result

@@ -15,8 +15,8 @@ from reffree.encoders.embed import Vectors
 from reffree.encoders.options import Encoding
 from reffree.errors import InputError
 from reffree.evaluate.score import score
+from reffree.evaluate.scores import filled_weights
 from reffree.evaluate.table import CorpusScore, ScoreTable, rounded
-from reffree.evaluate.weights import filled_weights
 from reffree.optional import require_pandas
 from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented

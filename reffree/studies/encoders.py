@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import combinations, product
 from statistics import fmean
 from typing import Any, Unpack
@@ -25,9 +26,10 @@ from reffree.encoders.embed import distinct_texts
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.sentence_transformer import open_encoder
 from reffree.errors import InputError, listed
-from reffree.evaluate.columns import Average
+from reffree.evaluate.scores import Average
 from reffree.scoring.engine import Unsegmented
-from reffree.statistics.evaluation import MetaEvaluation
+from reffree.seeds import rng_for
+from reffree.statistics.meta_evaluation import MetaEvaluation
 from reffree.statistics.resampling import RESAMPLES
 from reffree.studies.correlation.cases import (
     Case,
@@ -210,7 +212,9 @@ def _agreement_table(cases: Cases, settings: CaseSettings) -> Table:
                 systems = list(case.corpus.hypotheses)
                 at = np.array([systems.index(system) for system in shared])
                 parts[name] = SystemSubset(case.losses[metric], at)
-            evaluation = MetaEvaluation(parts, seed=settings.seed, resamples=settings.resamples)
+            evaluation = MetaEvaluation(
+                parts, rng=partial(rng_for, settings.seed), resamples=settings.resamples
+            )
             found = evaluation.corpus("a", "b", "kendall")
             rows.append(
                 {

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import reffree
-from reffree.compiling import kept, njit
-from reffree.compiling.made_of import made_of
+from reffree import compiling
+from reffree.compiling import made_of, njit
 from reffree.compiling.signed import SignedFolder
 
 needs_rights = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
@@ -43,8 +43,8 @@ def start(tmp_path, monkeypatch, caplog):
 
     def run(program: str = PROGRAM) -> tuple[int, list[str]]:
         folder = SignedFolder(tmp_path / "cache" / "0", tmp_path / "state" / "key")
-        monkeypatch.setattr(kept, "kept_folder", lambda: folder)
-        kept._tell_once.cache_clear()
+        monkeypatch.setattr(compiling, "kept_folder", lambda: folder)
+        compiling._tell_once.cache_clear()
         caplog.clear()
         space = {"__name__": "program"}
         exec(program, space)

@@ -267,8 +267,7 @@ def method(rng: Random, folder: Path) -> None:
 
 def perturbation(rng: Random, folder: Path) -> None:
     """Perturb gold by odd amounts."""
-    from reffree.perturbation.corpus import perturb
-    from reffree.perturbation.kinds import PERTURBATIONS, parse_perturbation
+    from reffree.perturbation import PERTURBATIONS, parse_perturbation, perturb
 
     text = mutations.named_text(*_names(PERTURBATIONS), rng)
     if rng.random() < 0.4:

@@ -63,12 +63,11 @@ TESTS = {
     "reffree/formats/tiage": "formats/dialogues",
     "reffree/segmentation": "segmentation corpus formats/labels",
     "reffree/masses": (
-        "masses scoring/compiled segmentation reference/agreement selection "
-        "perturbation/perturbation"
+        "masses scoring/compiled segmentation reference/agreement selection perturbation"
     ),
     "reffree/corpus": "corpus segmentation formats/jsonl",
     "reffree/selection": "selection",
-    "reffree/perturbation/": "perturbation/perturbation",
+    "reffree/perturbation": "perturbation",
     "reffree/scoring/attribution": "scoring/attribution",
     "reffree/scoring/evidence": "scoring/expected",
     "reffree/scoring/expected": "scoring/expected",

@@ -258,11 +258,11 @@ def test_one_score_whatever_is_beside_it():
     for i in range(3):
         alone = score_documents(documents[i : i + 1], [hypotheses[i][1:]], metrics[:2])
         for name, scores in alone.items():
-            assert scores.documents[0].tolist() == together[name].documents[i][1:].tolist()
-            assert scores.spread[0].tolist() == []
+            assert scores[0].documents.tolist() == together[name][i].documents[1:].tolist()
+            assert scores[0].spread.tolist() == []
     masses = mass_matrix(hypotheses[0], 20, "x")
     spread = metrics[0].spread(metrics[0].posterior(documents[0], Reading()), masses)
-    assert together["expected_pk"].spread[0].tolist() == spread.tolist()
+    assert together["expected_pk"][0].spread.tolist() == spread.tolist()
 
 
 def test_windows_are_those_of_the_node():

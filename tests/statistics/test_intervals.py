@@ -12,8 +12,8 @@ from hypothesis.extra import numpy as hnp
 
 import reffree
 from reffree.corpus import Corpus, Document
-from reffree.evaluate.weights import corpus_mean
-from reffree.statistics.curves import band, monotonicity
+from reffree.evaluate.scores import corpus_mean
+from reffree.statistics.curves import band
 from reffree.statistics.resampling import DocumentBootstrap, percentiles
 from reffree.statistics.significance import paired_tests
 from reffree.studies.comparison import compare_table
@@ -105,9 +105,6 @@ def test_bands_over_seeds(curves):
     has = found.n_seeds > 0
     assert (found.low[has] <= found.mean[has]).all()
     assert (found.mean[has] <= found.high[has]).all()
-    summary = monotonicity(np.arange(4.0), curves)
-    if summary.band is not None:
-        assert summary.band[0] <= summary.mean <= summary.band[1]
 
 
 def test_an_estimate_that_resampling_leaves_behind_is_still_held():

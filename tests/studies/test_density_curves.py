@@ -210,7 +210,7 @@ def test_losses_name_where_they_are_lowest(small):
 def test_interval_of_a_difference_is_that_of_resampled_documents(small):
     """Percentiles of differences, both sides on the same resamples."""
     from reffree.seeds import rng_for
-    from reffree.statistics.intervals import resampled_documents
+    from reffree.statistics.resampling import resampled_documents
 
     corpus, _, result = small
     counts = resampled_documents(len(corpus), rng_for(3, "documents"))

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, OptionError, UnknownNameError
-from reffree.perturbation.corpus import perturb_corpus
+from reffree.perturbation import parse_perturbation
+from reffree.perturbation import perturb as perturb_corpus
 from reffree.report.study import render
 from reffree.statistics.losses import MeanOverDocuments
 from reffree.studies.result import StudyResult
@@ -66,7 +67,9 @@ def literal(corpus, vectors, kind, metric):
     for seed in range(5, 9):
         by_strength = [[document.gold for document in corpus]]
         for strength in (1, 2, 3):
-            by_strength.append(perturb_corpus(corpus, kind, strength, seed).segmentations)
+            by_strength.append(
+                perturb_corpus(corpus, parse_perturbation(f"{kind}:{strength}"), seed).segmentations
+            )
         losses.append(
             [
                 [
@@ -133,7 +136,7 @@ def test_monotonicity_is_that_of_the_definition(small, kind, metric):
 def test_interval_is_that_of_resampled_documents(small, metric):
     """The curve over seeds, of every resample of documents."""
     from reffree.seeds import rng_for
-    from reffree.statistics.intervals import resampled_documents
+    from reffree.statistics.resampling import resampled_documents
 
     corpus, vectors, result = small
     losses = np.array(literal(corpus, vectors, "transposition", metric))
@@ -365,7 +368,9 @@ def test_ladder_holds_what_perturb_makes(golds, kind, n_seeds, source):
     assert len(systems) == 1 + (source != "gold") + 2 * n_seeds
     for seed in range(n_seeds):
         for j, strength in enumerate((1, 3)):
-            made = perturb_corpus(corpus, kind, strength, seed, source).segmentations
+            made = perturb_corpus(
+                corpus, parse_perturbation(f"{kind}:{strength}"), seed, source
+            ).segmentations
             assert systems[ladder.at[kind][seed, j + 1]] == made
         assert systems[ladder.at[kind][seed, 0]] == corpus.hypotheses[source]
 

@@ -7,9 +7,13 @@ from itertools import product
 from typing import Any
 
 from reffree.progress import Progress
-from reffree.statistics.estimate import Estimate
-from reffree.statistics.evaluation import CORPUS_MEASURES, DOCUMENT_MEASURES, MetaEvaluation
-from reffree.statistics.multiplicity import benjamini_hochberg
+from reffree.statistics.meta_evaluation import (
+    CORPUS_MEASURES,
+    DOCUMENT_MEASURES,
+    Estimate,
+    MetaEvaluation,
+)
+from reffree.statistics.significance import benjamini_hochberg
 from reffree.studies.correlation.cases import SENTINELS, Case, negated
 
 Row = Mapping[str, Any]

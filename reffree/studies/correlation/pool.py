@@ -16,8 +16,7 @@ from typing import Literal
 from reffree.corpus import GOLD, Corpus
 from reffree.encoders.embed import Embeddings
 from reffree.errors import InputError, OptionError, UnknownNameError
-from reffree.perturbation.corpus import perturb
-from reffree.perturbation.kinds import parse_perturbation
+from reffree.perturbation import parse_perturbation, perturb
 from reffree.progress import Progress
 from reffree.segmenters.segment import ARP_BASELINES, segment
 

@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from reffree.corpus import GOLD, Corpus
 from reffree.errors import InputError, OptionError, UnknownNameError
-from reffree.perturbation.corpus import perturb
-from reffree.perturbation.edits import Edits
-from reffree.perturbation.kinds import PERTURBATIONS, parse_perturbation
+from reffree.perturbation import PERTURBATIONS, EditCounts, parse_perturbation, perturb
 from reffree.progress import Progress, no_progress
 from reffree.segmentation import Segmentation
 
@@ -121,5 +119,5 @@ def build_ladder(
     return Ladder(replace(corpus, documents=documents), steps, at, rungs)
 
 
-def _total(edits: Edits) -> int:
+def _total(edits: EditCounts) -> int:
     return edits.removed + edits.inserted + edits.moved

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from reffree.arrays import Floats
 from reffree.seeds import rng_for
 from reffree.statistics.coefficients import correlation
-from reffree.statistics.curves import Band, band, mean_defined, min_max, monotonicity
-from reffree.statistics.intervals import percentile_interval
-from reffree.statistics.losses import Counts, SystemLosses
-from reffree.statistics.resampling import MIN_DOCUMENTS
+from reffree.statistics.curves import SeedBand, band, mean_defined, min_max, monotonicity
+from reffree.statistics.losses import SystemLosses
+from reffree.statistics.resampling import MIN_DOCUMENTS, Counts, percentile_interval
 from reffree.statistics.significance import holm, paired_tests
 
 ALPHA = 0.05
@@ -26,8 +25,8 @@ EQUAL = 1e-9
 class Rising:
     """One metric under one kind of perturbation; the first strength is none at all."""
 
-    raw: Band  # of the losses
-    scaled: Band  # the same, mapped so that the mean curve goes from 0 (best) to 1 (worst)
+    raw: SeedBand  # of the losses
+    scaled: SeedBand  # the same, mapped so that the mean curve goes from 0 (best) to 1 (worst)
     rho: float | None  # Spearman of loss with strength, of the mean curve
     ci: tuple[float, float] | None  # 95 % over documents
     rho_seeds: float | None  # mean over the seeds' own curves
@@ -58,7 +57,7 @@ def rising(
     n_documents = scores.values.shape[1]
     curves = scores.over(np.ones((1, n_documents)))[0][at]  # (seeds, k)
     raw = band(curves)
-    summary = monotonicity(strengths, curves)
+    rho, rho_seeds = monotonicity(strengths, curves)
     by_document = mean_defined(scores.values[at], 0).T  # (documents, k)
     own = correlation(strengths, by_document, "spearman")  # (documents,)
     has_own = ~np.isnan(own)
@@ -67,9 +66,9 @@ def rising(
     return Rising(
         raw=raw,
         scaled=_scaled(raw),
-        rho=summary.value,
-        ci=_interval(summary.value, scores, at, strengths, counts),
-        rho_seeds=summary.mean,
+        rho=rho,
+        ci=_interval(rho, scores, at, strengths, counts),
+        rho_seeds=rho_seeds,
         rho_documents=float(own[has_own].mean()) if has_own.any() else None,
         monotone=float(_never_falls(by_document[has_own]).mean()) if has_own.any() else None,
         documents=int(has_own.sum()),
@@ -80,13 +79,13 @@ def rising(
     )
 
 
-def _scaled(raw: Band) -> Band:
+def _scaled(raw: SeedBand) -> SeedBand:
     """Map the mean curve onto [0, 1] and its band alike; the band may reach beyond."""
     best = np.fmin.reduce(raw.mean)
     span = np.fmax.reduce(raw.mean) - best
     factor = 1 / span if span > 0 else np.nan
     low, high = ((bound - best) * factor for bound in (raw.low, raw.high))
-    return Band(min_max(raw.mean), low, high, raw.n_seeds)
+    return SeedBand(min_max(raw.mean), low, high, raw.n_seeds)
 
 
 def _interval(

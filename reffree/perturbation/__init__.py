@@ -1,1 +1,0 @@
-"""Segmentations made worse on purpose, by a known amount."""
