@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from reffree.cli.cache import limit_option
-from reffree.cli.encoding_options import check_encoding, encoding_of, encoding_options
-from reffree.cli.engine import check_engine, engine_options
-from reffree.cli.file_options import corpora_argument, reading_options
-from reffree.cli.inputs import Encoded, read_corpus
+from reffree.cli.encoder_options import encoding_options
+from reffree.cli.inputs import (
+    CommandOptions,
+    check_encoding,
+    check_engine,
+    keywords_of,
+    read_corpus,
+)
 from reffree.cli.interrupts import INTERRUPTED
-from reffree.cli.output import tell_notes
-from reffree.cli.progress import progress
-from reffree.cli.telling import tell, tell_json, told_notes
-from reffree.encoders.options import EncoderOptions
+from reffree.cli.messages import log_to_terminal, progress, tell, tell_json, tell_notes
+from reffree.cli.options import corpora_argument, engine_options, reading_options
+from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import EncoderError, counted
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 @corpora_argument
 @click.option(
     "-f",
-    "output_format",
+    "report_format",
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
@@ -42,12 +45,12 @@ if TYPE_CHECKING:
 @reading_options
 @encoding_options
 def command(
-    output_format: str,
+    report_format: str,
     cache_limit: int | None,
     engine: str,
     ray_address: str | None,
     ray_actors: int | None,
-    **given: Unpack[Encoded],
+    **given: Unpack[CommandOptions],
 ) -> None:
     """Encode a corpus into the cache, so that later commands need no encoder.
 
@@ -66,9 +69,9 @@ def command(
     devices = tuple(split_devices(given["device"]))
     if "-" in given["corpora"] and (len(devices) > 1 or is_launched()):
         raise click.UsageError("only one process can read standard input: name a file.")
-    options = EncoderOptions(**encoding_of(given))
+    options = EncoderOptions(**keywords_of(given, Encoding))
     job = CacheJob(partial(read_corpus, given), options, devices, cache_limit)
-    as_json = output_format == "json"
+    as_json = report_format == "json"
     if engine == "ray":
         _report(fill_by_actors(job, ray_address, ray_actors, progress), as_json=as_json)
     elif is_launched():
@@ -87,7 +90,7 @@ def embed_as_rank(job: CacheJob, as_json: bool) -> None:
     from reffree.encoders.fill_cache import fill_by_processes
     from reffree.encoders.launcher import RankError, Ranks
 
-    with told_notes():
+    with log_to_terminal():
         try:
             ranks = Ranks()
         except EncoderError as error:
