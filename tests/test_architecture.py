@@ -22,7 +22,6 @@ ROOMS = {
     "errors": set(),
     "bounds": set(),
     "optional": set(),
-    "folders": set(),
     "compiling": set(),
     "words": set(),
     "atomic": set(),
@@ -36,7 +35,7 @@ ROOMS = {
     "perturbation": {"seeds", "naming", "segmentation", "masses", "corpus"},
     "corpus": {"segmentation"},
     "formats": {"atomic", "segmentation", "corpus"},
-    "encoders": {"atomic", "folders", "segmentation", "corpus", "progress"},
+    "encoders": {"atomic", "segmentation", "corpus", "progress"},
     "reference": {
         "statistics",
         "compiling",
@@ -68,7 +67,7 @@ ROOMS = {
     },
     "report": {"segmentation", "corpus", "evaluate", "studies", "progress", "statistics"},
     "cli": {
-        *("atomic", "folders", "naming", "segmentation", "masses", "corpus", "formats", "progress"),
+        *("atomic", "naming", "segmentation", "masses", "corpus", "formats", "progress"),
         *("encoders", "scoring", "reference", "segmenters", "selection", "perturbation"),
         *("chunkers", "evaluate", "studies", "report"),
     },
