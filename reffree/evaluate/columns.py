@@ -155,7 +155,7 @@ class GoldBased:
     @property
     def is_pooled(self) -> bool:
         """Whether counts are summed over the corpus before the value is taken."""
-        return self.average == "micro" or getattr(self.metric, "pooled", False)
+        return self.average == "micro" or self.metric.pooled
 
     @property
     def is_comparable(self) -> bool:
@@ -191,7 +191,7 @@ class GoldBased:
     def document_score(self, d: int, s: int, *, per_segment: bool) -> PartScore:
         """Value of one document; segments have none."""
         value = float(self.values[d, s])
-        weight = float(self.counts[d, s, -1]) if getattr(self.metric, "pooled", False) else None
+        weight = float(self.counts[d, s, -1]) if self.metric.pooled else None
         if not np.isnan(value):
             return PartScore(value, value, weight=weight)
         reason = self.metric.undefined if self.has_gold[d] else "the document has no gold"
