@@ -6,7 +6,7 @@ import math
 import random
 from itertools import combinations, product
 
-from reffree.studies.result import Field, StudyResult, Table, Text
+from reffree.studies.result import DocumentText, Field, StudyResult, Table
 
 FREE = ("arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree", "sag")
 GOLD = ("pk", "windowdiff", "boundary_similarity")
@@ -133,7 +133,7 @@ def texts(corpora, rng, nasty=""):
             for name, _ in systems(nasty)[1:6]:
                 cut = rng.randint(2, n - 2)
                 marked[name] = (cut, n - cut)
-            made.append(Text(corpus, f"{corpus}-d{d}{nasty}", tuple(units), marked))
+            made.append(DocumentText(corpus, f"{corpus}-d{d}{nasty}", tuple(units), marked))
     return tuple(made)
 
 

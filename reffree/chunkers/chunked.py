@@ -1,21 +1,28 @@
-"""Texts cut by chunkers: a corpus of sentences with one system per chunker."""
+"""Texts cut by chunkers: a corpus of their sentences with one system per chunker."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from reffree.chunkers.base import Chunker, Span, said_by
-from reffree.chunkers.sentences import sentences
+from reffree.chunkers.base import Chunker, Span, library, said_by
 from reffree.chunkers.snap import SnapReport, snap
+from reffree.chunkers.spans import trimmed
 from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, Place, ReffreeError
+from reffree.errors import InputError, Place, ReffreeError, located
 from reffree.naming import spelling_of
 from reffree.segmentation import Segmentation
 
+SENTENCES = "sentencex"
+_LINE_BREAKS = "\x85\u2028\u2029"
+_SPACES = "\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+_SPACES += "\u202f\u205f\u3000"
+# sentencex 1.0.32 panics on a capital, whitespace of several bytes and a full stop ("B\xa0.").
+_PLAIN = str.maketrans({**dict.fromkeys(_SPACES, " "), **dict.fromkeys(_LINE_BREAKS, "\n")})
+
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class PlainText:
     """A document before it is split into sentences."""
 
     id: str
@@ -24,7 +31,7 @@ class Text:
 
 
 def chunked(
-    texts: Sequence[Text], chunkers: Sequence[Chunker], language: str = "en"
+    texts: Sequence[PlainText], chunkers: Sequence[Chunker], language: str = "en"
 ) -> tuple[Corpus, dict[str, SnapReport]]:
     """Split texts into sentences, chunk them, and return what snapping did for every chunker."""
     spans = [sentences(text.text, language) for text in texts]
@@ -48,7 +55,7 @@ def chunked(
 
 
 def _segment(
-    chunker: Chunker, name: str, text: Text, units: Sequence[Span]
+    chunker: Chunker, name: str, text: PlainText, units: Sequence[Span]
 ) -> tuple[Segmentation, SnapReport]:
     """Chunk one text; whatever goes wrong is told with its place."""
     place = replace(text.place, system=name, document=text.id)
@@ -57,9 +64,8 @@ def _segment(
     except InputError as error:
         if str(error.place):
             raise
-        raise InputError(
-            error.found, expected=error.expected, remedy=error.remedy, place=place
-        ) from None
+        with located(place):
+            raise
     except ReffreeError:
         raise
     except Exception as error:  # whatever a library or the user's code raises
@@ -69,3 +75,14 @@ def _segment(
             remedy="try the chunker on this text by itself",
             place=place,
         ) from error
+
+
+def sentences(text: str, language: str = "en") -> list[Span]:
+    """Split with sentencex; spans carry no whitespace at their ends, and none is empty.
+
+    Abbreviations are those of the language; one that sentencex does not know is split by the rules
+    of a related language or of English.
+    """
+    found = library("sentencex", SENTENCES, "reffree chunkers")
+    pieces = found.get_sentence_boundaries(language, text.translate(_PLAIN))
+    return trimmed(text, [(piece["start_index"], piece["end_index"]) for piece in pieces])

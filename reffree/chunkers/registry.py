@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import ClassVar
 
-from reffree.chunkers.base import Chunker
-from reffree.chunkers.chonkie import (
+from reffree.chunkers.base import Chunker, Span, said_by
+from reffree.chunkers.libraries import (
     ChonkieRecursive,
     ChonkieSemantic,
     ChonkieSentence,
     ChonkieToken,
+    LangChainCharacter,
+    LangChainRecursive,
+    SemanticTextSplitter,
 )
-from reffree.chunkers.function import find_function
-from reffree.chunkers.langchain import LangChainCharacter, LangChainRecursive
-from reffree.chunkers.semantic_text_splitter import SemanticTextSplitter
+from reffree.chunkers.spans import spans_of
+from reffree.errors import InputError, OptionError, shorten
 from reffree.naming import parse_named
 
 FLAG = "--chunker"
@@ -47,6 +53,20 @@ _DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _FUNCTION = re.compile(f"{_DOTTED}:{_DOTTED}")
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionChunker:
+    """Any callable from a text to its chunks, as strings or as ``(start, end)`` in characters."""
+
+    name: str = field(metadata={"option": False})
+    function: Callable[[str], object] = field(metadata={"option": False}, compare=False, repr=False)
+    package: ClassVar[str | None] = None
+    remark: ClassVar[str | None] = None
+
+    def __call__(self, text: str) -> Sequence[Span]:
+        """Cut a text."""
+        return spans_of(text, self.function(text))
+
+
 def is_function(spec: str) -> bool:
     """Whether a specification names a function: it has no dash, every registered name has one."""
     library = spec.partition(":")[0]
@@ -69,3 +89,44 @@ def find_chunker(spec: str) -> Chunker:
         kind = known.get(splitter, splitter) or next(iter(known.values()))
         spec = ":".join(filter(None, [f"{library}-{kind}", options]))
     return parse_named(spec, CHUNKERS, "chunker", FLAG)
+
+
+def find_function(name: str) -> FunctionChunker:
+    """Import ``module:function``; the function may be an attribute of an object, ``a:b.c``."""
+    module_name, _, attributes = name.partition(":")
+    try:
+        found: object = import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise _broken(name, module_name, error) from error
+        raise OptionError(
+            f"no module {module_name!r} in {name!r}",
+            expected="a module that Python can import, or the name of a chunker",
+            remedy="run reffree in the module's folder, install it, or see reffree chunkers --help",
+        ) from None
+    except (Exception, SystemExit) as error:  # whatever the user's code raises
+        raise _broken(name, module_name, error) from error
+    for attribute in attributes.split("."):
+        try:
+            found = getattr(found, attribute)
+        except AttributeError:
+            raise OptionError(
+                f"no {attribute!r} in {name!r}",
+                expected="a function of this module",
+                remedy="check the name",
+            ) from None
+    if not callable(found):
+        raise OptionError(
+            f"{name!r}, which is {shorten(found)} ({type(found).__name__})",
+            expected="a function from a text to its chunks",
+            remedy="name a function",
+        )
+    return FunctionChunker(name, found)
+
+
+def _broken(name: str, module: str, error: BaseException) -> InputError:
+    return InputError(
+        f"{said_by(error)} on importing {module!r} for {name!r}",
+        expected="a module that can be imported",
+        remedy=f"see what python -c 'import {module}' says",
+    )

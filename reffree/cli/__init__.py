@@ -12,31 +12,32 @@ import click
 
 from reffree.atomic import lost_output
 from reffree.cli.interrupts import INTERRUPTED, MESSAGE, Interrupts
-from reffree.cli.telling import tell, tell_usage, told_notes
+from reffree.cli.messages import log_to_terminal, tell, tell_usage
 from reffree.errors import OptionError, ReffreeError, UnknownNameError
 
 COMMANDS = {
-    "demo": ("reffree.cli.demo", "Score the corpus that ships with reffree."),
-    "score": ("reffree.cli.score", "Score segmentations, without gold labels or with them."),
-    "boundaries": ("reffree.cli.boundaries", "How likely a boundary is in every gap of the text."),
-    "compare": ("reffree.cli.compare", "Which system is better, paired over documents."),
-    "agreement": ("reffree.cli.agreement", "How far annotators agree, beyond chance."),
-    "segment": ("reffree.cli.segment", "Make hypotheses with published methods and baselines."),
-    "perturb": ("reffree.cli.perturb", "Make segmentations worse by a known amount."),
-    "chunkers": ("reffree.cli.chunkers", "Score text splitters on plain text."),
-    "train-scorer": ("reffree.cli.train_scorer", "Train a boundary scorer for reffree segment."),
-    "correlate": ("reffree.cli.correlate", "Do metrics without gold rank systems as gold does?"),
-    "encoders": ("reffree.cli.encoders", "Compare encoders on your corpus."),
-    "density": ("reffree.cli.density", "Quality against the number of boundaries."),
-    "granularity": ("reffree.cli.granularity", "Expected errors against assumed segments."),
-    "diagnose": ("reffree.cli.diagnose", "What misleads metrics on a corpus; which to trust."),
-    "run": ("reffree.cli.run", "Run a whole study from a YAML file."),
-    "report": ("reffree.cli.report", "Show a study's results: a page, tables, charts for papers."),
-    "convert": ("reffree.cli.convert", "Convert between corpus formats."),
-    "embed": ("reffree.cli.embed", "Fill the embedding cache, on one device or many."),
-    "models": ("reffree.cli.models", "List encoders: size, licence, speed, what is here."),
-    "cache": ("reffree.cli.cache", "List, check, carry and remove cached embeddings."),
+    "demo": ("demo", "Score the corpus that ships with reffree."),
+    "score": ("score", "Score segmentations, without gold labels or with them."),
+    "boundaries": ("boundaries", "How likely a boundary is in every gap of the text."),
+    "compare": ("compare", "Which system is better, paired over documents."),
+    "agreement": ("agreement", "How far annotators agree, beyond chance."),
+    "segment": ("segment", "Make hypotheses with published methods and baselines."),
+    "perturb": ("perturb", "Make segmentations worse by a known amount."),
+    "chunkers": ("chunkers", "Score text splitters on plain text."),
+    "train-scorer": ("train_scorer", "Train a boundary scorer for reffree segment."),
+    "correlate": ("studies:correlate", "Do metrics without gold rank systems as gold does?"),
+    "encoders": ("studies:encoders", "Compare encoders on your corpus."),
+    "density": ("studies:density", "Quality against the number of boundaries."),
+    "granularity": ("studies:granularity", "Expected errors against assumed segments."),
+    "diagnose": ("studies:diagnose", "What misleads metrics on a corpus; which to trust."),
+    "run": ("run", "Run a whole study from a YAML file."),
+    "report": ("report", "Show a study's results: a page, tables, charts for papers."),
+    "convert": ("convert", "Convert between corpus formats."),
+    "embed": ("embed", "Fill the embedding cache, on one device or many."),
+    "models": ("models", "List encoders: size, licence, speed, what is here."),
+    "cache": ("cache", "List, check, carry and remove cached embeddings."),
 }
+"""Each with its module, and the name in it if that is not ``command``; then its help in a line."""
 
 
 class LazyGroup(click.Group):
@@ -50,8 +51,10 @@ class LazyGroup(click.Group):
         """Import one command."""
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(COMMANDS[cmd_name][0]).command
-        return command if isinstance(command, click.Command) else None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        home = importlib.import_module(f"reffree.cli.{module}")
+        command: click.Command = getattr(home, name or "command")
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -79,7 +82,7 @@ def main(args: Sequence[str] | None = None) -> Any:  # noqa: ANN401  (click's ow
     Without ``args`` it is that of the process, which belongs to the command and ends with it.
     """
     try:
-        with Interrupts() if args is None else nullcontext(), told_notes():
+        with Interrupts() if args is None else nullcontext(), log_to_terminal():
             return cli.main(args=None if args is None else list(args), standalone_mode=False)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)

@@ -7,24 +7,23 @@ from typing import TYPE_CHECKING, Unpack, cast
 
 import click
 
-from reffree.cli.encoding_options import check_encoding, encoding_of, encoding_options
-from reffree.cli.file_options import (
+from reffree.cli.encoder_options import encoding_options
+from reffree.cli.inputs import CommandOptions, input_files, keywords_of, read_inputs
+from reffree.cli.messages import progress
+from reffree.cli.options import (
     corpora_argument,
     format_option,
+    more_systems,
     output_option,
+    own_vectors_option,
     reading_options,
+    short_option,
 )
-from reffree.cli.inputs import Encoded, read_corpus, read_vectors, split_system, with_systems
-from reffree.cli.output import ENDINGS, Output
-from reffree.cli.page import is_page, require_report
-from reffree.cli.progress import progress
-from reffree.cli.scoring_options import more_systems, own_vectors_option, short_option
+from reffree.cli.output import ENDINGS, Output, is_page, require_report
+from reffree.encoders.options import Encoding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from reffree.report.boundaries import MapFormat
-    from reffree.studies.boundary_posterior import BoundaryMap
 
 FORMATS = ("table", "json", "csv", "html")
 
@@ -68,14 +67,9 @@ FORMATS = ("table", "json", "csv", "html")
 def command(
     documents: tuple[str, ...],
     only: tuple[str, ...],
-    systems: tuple[str, ...],
     length: float | None,
     evidence: str,
-    embeddings: Path | None,
-    short: bool,
-    output_format: str | None,
-    output: Path | None,
-    **given: Unpack[Encoded],
+    **given: Unpack[CommandOptions],
 ) -> None:
     """How likely a boundary is in every gap of the text, and which systems have one there.
 
@@ -84,14 +78,11 @@ def command(
     CORPUS is read as in reffree score, with or without systems; an -o FILE that ends in .html is a
     page with all documents.
     """
-    files = [file for _, file in map(split_system, systems)]
-    files += [str(file) for file in (given["text"], embeddings) if file]
-    format = _format(output_format, output)
-    out = Output.of("table" if format == "html" else format, output, [*given["corpora"], *files])
-    check_encoding(given, embeddings)
-    render_page = _page_renderer() if format == "html" else None
-    corpus = with_systems(read_corpus(given), systems, given["convention"])
-    vectors = read_vectors(corpus, embeddings)
+    files, output = input_files(given), given["output"]
+    format = _format(given["output_format"], output)
+    out = Output.of("table" if format == "html" else format, output, files)
+    page = require_report("reffree.report.boundaries_page") if format == "html" else None
+    corpus, vectors = read_inputs(given)
 
     from reffree.report.boundaries import SCREEN_LINES, render
     from reffree.studies.boundary_posterior import boundaries
@@ -103,12 +94,12 @@ def command(
         documents=documents or None,
         systems=only or None,
         embeddings=vectors,
-        short_signature=short,
+        short_signature=given["short_signature"],
         progress=progress,
-        **encoding_of(given),
+        **keywords_of(given, Encoding),
     )
-    if render_page is not None:
-        out.write(render_page(result), result.notes)
+    if page is not None:
+        out.write(page.render_page(result), result.notes)
         return
     is_screen = out.width is not None and not documents
     text = render(
@@ -127,10 +118,3 @@ def _format(given: str | None, output: Path | None) -> MapFormat:
         return "html"
     by_ending = "table" if output is None else ENDINGS.get(output.suffix.lower(), "table")
     return cast("MapFormat", given or (by_ending if by_ending in FORMATS else "table"))
-
-
-def _page_renderer() -> Callable[[BoundaryMap], str]:
-    """Import what makes the page, before the work rather than after it."""
-    render: Callable[[BoundaryMap], str]
-    render = require_report("reffree.report.boundaries_page").render_page
-    return render

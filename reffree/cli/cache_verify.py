@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from reffree.cli.encoding_options import check_encoding, encoding_options
-from reffree.cli.progress import progress
-from reffree.cli.scoring_options import seed_option
-from reffree.cli.telling import tell
+from reffree.cli.encoder_options import encoding_options
+from reffree.cli.inputs import check_encoding
+from reffree.cli.messages import progress, tell
+from reffree.cli.options import seed_option
 from reffree.errors import CacheError, counted
 from reffree.folders import cache_folder
 

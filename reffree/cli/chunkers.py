@@ -11,32 +11,34 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import click
 
 from reffree.chunkers.base import Chunker
-from reffree.chunkers.chonkie import ChonkieSemantic, Embed
-from reffree.chunkers.chunked import Text, chunked
+from reffree.chunkers.chunked import SENTENCES, PlainText, chunked
+from reffree.chunkers.libraries import ChonkieSemantic, Embed
 from reffree.chunkers.registry import CHUNKERS, FLAG, find_chunker, is_function
-from reffree.chunkers.sentences import PACKAGE as SENTENCES
-from reffree.cli.encoding_options import check_encoding, encoding_of, encoding_options
-from reffree.cli.file_options import output_options
+from reffree.cli.encoder_options import encoding_options
 from reffree.cli.inputs import (
-    Given,
-    Running,
+    CommandOptions,
+    ScoreKeywords,
+    check_encoding,
     input_files,
+    keywords_of,
     read_vectors,
-    scoring_of,
     with_systems,
 )
+from reffree.cli.messages import progress
+from reffree.cli.options import (
+    output_options,
+    result_options,
+    scoring_options,
+    vector_options,
+)
 from reffree.cli.output import Output, spare_inputs
-from reffree.cli.scoring_options import result_options, system_options, vector_options
+from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.naming import settings_of, spelling_of
-
-if TYPE_CHECKING:
-    from reffree.evaluate.columns import Average
-    from reffree.scoring.engine import Unsegmented
 
 
 def _listing() -> str:
@@ -74,7 +76,7 @@ def _listing() -> str:
     semantic-text-splitter.
     """,
 )
-@click.argument("texts", nargs=-1, required=True, metavar="TEXT...")
+@click.argument("corpora", nargs=-1, required=True, metavar="TEXT...")
 @click.option(
     FLAG,
     "specs",
@@ -96,42 +98,23 @@ def _listing() -> str:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Also write the sentences with all segmentations to this file, as corpus JSONL.",
 )
-@system_options
+@scoring_options
 @result_options
 @vector_options
 @encoding_options
 @output_options
 def command(
-    texts: tuple[str, ...],
     specs: tuple[str, ...],
     language: str,
     save: Path | None,
-    metrics: tuple[str, ...],
-    unsegmented: Unsegmented,
-    average: Average,
-    null: int | None,
-    explain: bool,
-    per_document: bool,
-    per_segment: bool,
-    output_format: str | None,
-    output: Path | None,
-    **running: Unpack[Running],
+    **given: Unpack[CommandOptions],
 ) -> None:
-    """Chunk, snap, score."""
-    given = Given(
-        corpora=texts,
-        input_format=None,
-        text=None,
-        convention=None,
-        metrics=metrics,
-        unsegmented=unsegmented,
-        **running,
-    )
+    """Chunk the texts, move boundaries to sentences, score."""
     files = input_files(given)
-    out = Output.of(output_format, output, files)
+    out = Output.of(given["output_format"], given["output"], files)
     _check(given, save, out, files)
     chunkers = _find(specs, given)
-    read, notes = _read(texts)
+    read, notes = _read(given["corpora"])
     corpus, reports = chunked(read, chunkers, language)
     for chunker in chunkers:
         name = spelling_of(chunker)
@@ -141,7 +124,7 @@ def command(
         if chunker.remark is not None:
             remarks.setdefault(chunker.remark, []).append(spelling_of(chunker))
     notes += [f"{', '.join(names)}: {remark}." for remark, names in remarks.items()]
-    corpus = with_systems(replace(corpus, notes=tuple(notes)), given["systems"])
+    corpus = with_systems(replace(corpus, notes=tuple(notes)), given)
     if save is not None:
         from reffree.formats import save as write
 
@@ -152,19 +135,15 @@ def command(
 
     table = score(
         corpus,
-        average=average,
-        null=null or 0,
-        explain=explain,
-        per_document=per_document,
-        per_segment=per_segment,
         embeddings=read_vectors(corpus, given["embeddings"]),
-        **scoring_of(given),
+        progress=progress,
+        **keywords_of(given, ScoreKeywords),
     )
     table = replace(table, signature=f"{table.signature}|{_versions(chunkers, language)}")
-    out.write(render(table, out.format, color=out.color, width=out.width), table.notes)
+    out.show(render, table, table.notes)
 
 
-def _check(given: Given, save: Path | None, out: Output, files: Sequence[str]) -> None:
+def _check(given: CommandOptions, save: Path | None, out: Output, files: Sequence[str]) -> None:
     """Refuse options that exclude each other, and files that would overwrite one another."""
     check_encoding(given, given["embeddings"])
     if given["corpora"].count("-") > 1:
@@ -178,7 +157,7 @@ def _check(given: Given, save: Path | None, out: Output, files: Sequence[str]) -
     spare_inputs("--save", save, files)
 
 
-def _find(specs: Sequence[str], given: Given) -> list[Chunker]:
+def _find(specs: Sequence[str], given: CommandOptions) -> list[Chunker]:
     """Make the chunkers, each once, and give those that need it the encoder."""
     if any(map(is_function, specs)) and (here := str(Path.cwd())) not in sys.path:
         # The reffree command, unlike python -m reffree, does not look for modules here by itself.
@@ -201,15 +180,14 @@ def _find(specs: Sequence[str], given: Given) -> list[Chunker]:
     return list(found.values())
 
 
-def _embedder(given: Given) -> Embed:
+def _embedder(given: CommandOptions) -> Embed:
     """Return a function from texts to vectors of the encoder that will score."""
     import numpy as np
     from numpy.typing import NDArray
 
-    from reffree.encoders.options import EncoderOptions
     from reffree.encoders.sentence_transformer import open_encoder
 
-    encoder = open_encoder(EncoderOptions(**encoding_of(given)))
+    encoder = open_encoder(EncoderOptions(**keywords_of(given, Encoding)))
 
     def embed(texts: Sequence[str]) -> NDArray[np.float32]:
         distinct = list(dict.fromkeys(texts))
@@ -222,7 +200,7 @@ def _embedder(given: Given) -> Embed:
     return embed
 
 
-def _read(paths: Sequence[str]) -> tuple[list[Text], list[str]]:
+def _read(paths: Sequence[str]) -> tuple[list[PlainText], list[str]]:
     """Read one document per file, and what there is to note about the files.
 
     Documents are called by their files without folder and extension, where that keeps them apart.
@@ -234,7 +212,7 @@ def _read(paths: Sequence[str]) -> tuple[list[Text], list[str]]:
     if len(set(ids)) < len(ids):
         ids = [checked_name(source.name, source.place()) for source in sources]
     texts = [
-        Text(id, "\n".join(line for _, line in source.lines()), source.place())
+        PlainText(id, "\n".join(line for _, line in source.lines()), source.place())
         for id, source in zip(ids, sources, strict=True)
     ]
     return texts, [note for source in sources for note in source.notes]

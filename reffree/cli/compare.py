@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Unpack
 
 import click
 
-from reffree.cli.encoding_options import encoding_options
-from reffree.cli.file_options import corpora_argument, output_options, reading_options
-from reffree.cli.inputs import Given, input_files, read_inputs, read_vectors, scoring_of
+from reffree.cli.encoder_options import encoding_options
+from reffree.cli.inputs import (
+    CommandOptions,
+    CompareKeywords,
+    input_files,
+    keywords_of,
+    read_inputs,
+)
+from reffree.cli.messages import progress
+from reffree.cli.options import (
+    corpora_argument,
+    output_options,
+    reading_options,
+    scoring_options,
+    vector_options,
+)
 from reffree.cli.output import Output
-from reffree.cli.scoring_options import system_options, vector_options
 
 
 @click.command(name="compare")
 @corpora_argument
-@system_options
+@scoring_options
 @click.option(
     "--alpha",
     type=float,
@@ -28,9 +39,7 @@ from reffree.cli.scoring_options import system_options, vector_options
 @reading_options
 @encoding_options
 @output_options
-def command(
-    alpha: float, output_format: str | None, output: Path | None, **given: Unpack[Given]
-) -> None:
+def command(alpha: float, **given: Unpack[CommandOptions]) -> None:
     """Which system is better, paired over documents.
 
     For every metric: a ranking, with letters for systems that cannot be told apart, and every
@@ -40,13 +49,12 @@ def command(
     """
     if not 0 < alpha < 1:
         raise click.UsageError(f"--alpha {alpha:g}: expected a number between 0 and 1.")
-    out = Output.of(output_format, output, input_files(given))
-    corpus = read_inputs(given)
-    vectors = read_vectors(corpus, given["embeddings"])
+    out = Output.of(given["output_format"], given["output"], input_files(given))
+    corpus, vectors = read_inputs(given)
 
     from reffree.report.compare import render
     from reffree.studies import compare
 
-    comparison = compare(corpus, alpha=alpha, embeddings=vectors, **scoring_of(given))
-    rendered = render(comparison, out.format, color=out.color, width=out.width)
-    out.write(rendered, comparison.notes)
+    keywords = keywords_of(given, CompareKeywords)
+    result = compare(corpus, alpha=alpha, embeddings=vectors, progress=progress, **keywords)
+    out.show(render, result, result.notes)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reffree.cli.file_options import reading_options
-from reffree.cli.output import tell_notes
-from reffree.cli.telling import tell
+from reffree.cli.messages import tell, tell_notes
+from reffree.cli.options import reading_options
 from reffree.errors import counted
 from reffree.formats import FORMATS
 

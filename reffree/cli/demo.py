@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from reffree.cli.encoding_options import check_encoding, encoding_options
-from reffree.cli.file_options import output_options
+from reffree.cli.encoder_options import encoding_options
+from reffree.cli.inputs import check_encoding
+from reffree.cli.messages import progress
+from reffree.cli.options import output_options
 from reffree.cli.output import Output
-from reffree.cli.progress import progress
 
 if TYPE_CHECKING:
     from reffree.encoders.options import Encoding

@@ -13,15 +13,19 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from reffree.cli.cache import limit_option
-from reffree.cli.encoding_options import check_encoding, encoding_of, encoding_options
-from reffree.cli.engine import check_engine, engine_options
-from reffree.cli.file_options import corpora_argument, reading_options
-from reffree.cli.inputs import Encoded, Reading, read_corpus
+from reffree.cli.encoder_options import encoding_options
+from reffree.cli.inputs import (
+    CommandOptions,
+    FileOptions,
+    check_encoding,
+    check_engine,
+    keywords_of,
+    read_corpus,
+)
 from reffree.cli.interrupts import INTERRUPTED
-from reffree.cli.output import tell_notes
-from reffree.cli.progress import progress
-from reffree.cli.telling import tell, tell_json, told_notes
-from reffree.encoders.options import EncoderOptions
+from reffree.cli.messages import log_to_terminal, progress, tell, tell_json, tell_notes
+from reffree.cli.options import corpora_argument, engine_options, reading_options
+from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import EncoderError, OptionError, counted
 
 if TYPE_CHECKING:
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
 class Request:
     """What the user asked for, as every process needs it."""
 
-    reading: Reading
+    reading: FileOptions
     options: EncoderOptions
     devices: tuple[str, ...]
     cache_limit: int | None
@@ -46,7 +50,7 @@ class Request:
 @corpora_argument
 @click.option(
     "-f",
-    "output_format",
+    "report_format",
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
@@ -57,12 +61,12 @@ class Request:
 @reading_options
 @encoding_options
 def command(
-    output_format: str,
+    report_format: str,
     cache_limit: int | None,
     engine: str,
     ray_address: str | None,
     ray_actors: int | None,
-    **given: Unpack[Encoded],
+    **given: Unpack[CommandOptions],
 ) -> None:
     """Encode a corpus into the cache, so that later commands need no encoder.
 
@@ -82,10 +86,10 @@ def command(
         raise click.UsageError("only one process can read standard input: name a file.")
     request = Request(
         reading=given,
-        options=EncoderOptions(**encoding_of(given)),
+        options=EncoderOptions(**keywords_of(given, Encoding)),
         devices=devices,
         cache_limit=cache_limit,
-        as_json=output_format == "json",
+        as_json=report_format == "json",
     )
     if engine == "ray":
         _embed_by_actors(request, ray_address, ray_actors)
@@ -99,7 +103,7 @@ def command(
 
 def embed_as_rank(request: Request) -> None:
     """Do one rank's share; the first speaks for all."""
-    with told_notes():  # the process may be one that the command has started
+    with log_to_terminal():  # the process may be one that the command has started
         _embed_as_rank(request)
 
 

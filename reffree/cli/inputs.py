@@ -1,117 +1,137 @@
-"""From the options of commands: a corpus with its systems and vectors, and how to score it."""
+"""From the values of options to what functions take: corpora, vectors, keywords."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 import click
 
-from reffree.cli.encoding_options import check_encoding, encoding_of
-from reffree.cli.progress import progress
 from reffree.encoders.options import Encoding
 
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
     from reffree.encoders.embed import Embeddings
-    from reffree.progress import Progress
+    from reffree.evaluate.scores import Average
     from reffree.scoring.engine import Unsegmented
     from reffree.segmentation import Convention
 
 
-class Reading(TypedDict):
-    """Values of the corpus argument and the reading options."""
+class FileOptions(TypedDict, total=False):
+    """Values of the options of what is read and written; a command has some of them."""
 
     corpora: tuple[str, ...]
     input_format: str | None
     text: str | None
     convention: Convention | None
+    systems: tuple[str, ...]
+    embeddings: Path | None
+    table: str | None
+    output_format: str | None
+    output: Path | None
 
 
-class Encoded(Reading, Encoding):
-    """Values of the corpus argument, reading and encoding options."""
-
-
-class Running(Encoding):
-    """Values of run and encoding options, and of --system and --embeddings where there are such."""
-
-    seed: int
-    short: bool
-    memory: int | None
-    systems: NotRequired[tuple[str, ...]]
-    embeddings: NotRequired[Path | None]
-
-
-class Inputs(Reading, Running):
-    """Everything that says what to read."""
-
-
-class Given(Inputs):
-    """Values of the options of the commands that score one corpus."""
+class CompareKeywords(Encoding, total=False):
+    """Keywords that `reffree.compare` and `reffree.score` take from options."""
 
     metrics: tuple[str, ...]
     unsegmented: Unsegmented
-
-
-class Keywords(Encoding):
-    """Keywords that `reffree.evaluate.score.score` and every study take."""
-
     seed: int
     short_signature: bool
     memory: int | None
-    progress: Progress
 
 
-class Scoring(Keywords):
-    """Keywords of `reffree.evaluate.score.score` that every command that scores passes on."""
+class ScoreKeywords(CompareKeywords, total=False):
+    """Keywords that `reffree.score` takes from options."""
 
-    metrics: tuple[str, ...] | None
-    unsegmented: Unsegmented
+    average: Average
+    null: int
+    explain: bool
+    per_document: bool
+    per_segment: bool
 
 
-def split_system(system: str, flag: str = "--system") -> tuple[str, str]:
+class CommandOptions(FileOptions, ScoreKeywords, total=False):
+    """Values of all options that several commands share."""
+
+
+KeywordsT = TypeVar("KeywordsT", Encoding, CompareKeywords, ScoreKeywords)
+
+
+def keywords_of(given: CommandOptions, kind: type[KeywordsT]) -> KeywordsT:
+    """Choose the values of a kind; what was not given is left to the function's own default."""
+    names = kind.__annotations__
+    return cast(KeywordsT, {k: v for k, v in given.items() if k in names and is_given(v)})
+
+
+def is_given(value: object) -> bool:
+    """Whether an option was given or has a default of its own."""
+    return value is not None and value != ()
+
+
+def check_encoding(
+    encoding: Encoding, embeddings: Path | None = None, encoders: Sequence[str] = ()
+) -> None:
+    """Refuse an encoder beside the user's vectors; tell the hub's library to stay offline.
+
+    That library reads its setting when it is first imported.
+    """
+    if embeddings is not None and (encoders or encoding.get("encoder") is not None):
+        raise click.UsageError("--embeddings and --encoder exclude each other: keep one.")
+    if encoding.get("offline"):
+        os.environ["HF_HUB_OFFLINE"] = "1"
+
+
+def check_engine(engine: str, ray_address: str | None, ray_actors: int | None) -> None:
+    """Refuse Ray's options without Ray."""
+    if engine != "ray" and (ray_address is not None or ray_actors is not None):
+        raise click.UsageError("--ray-address and --ray-actors need --engine ray.")
+
+
+def split_named_file(text: str, flag: str = "--system") -> tuple[str, str]:
     """Read NAME=FILE; ``flag`` is for messages."""
-    name, separator, file = system.partition("=")
+    name, separator, file = text.partition("=")
     if not (name and separator and file):
-        raise click.UsageError(f"{flag} {system!r}: expected NAME=FILE, such as even=even.jsonl.")
+        raise click.UsageError(f"{flag} {text!r}: expected NAME=FILE, such as even=even.jsonl.")
     return name, file
 
 
-def input_files(given: Inputs) -> list[str]:
+def input_files(given: FileOptions) -> list[str]:
     """Every file the user named to read from."""
-    systems = [file for _, file in map(split_system, given.get("systems", ()))]
-    others = (given["text"], given.get("embeddings"))
+    systems = [file for _, file in map(split_named_file, given.get("systems", ()))]
+    others = (given.get("text"), given.get("embeddings"))
     return [*given["corpora"], *systems, *(str(file) for file in others if file)]
 
 
-def read_corpus(given: Reading) -> Corpus:
-    """Read all arguments as one corpus."""
+def read_corpus(given: FileOptions) -> Corpus:
+    """Read all arguments as one corpus, with the systems of --system."""
     from reffree.formats import load
 
-    return load(
+    corpus = load(
         *given["corpora"],
-        format=given["input_format"],
-        text=given["text"],
-        convention=given["convention"],
+        format=given.get("input_format"),
+        text=given.get("text"),
+        convention=given.get("convention"),
     )
+    return with_systems(corpus, given)
 
 
-def read_inputs(given: Given) -> Corpus:
-    """Check the options, then read the corpus and its further systems."""
-    check_encoding(given, given["embeddings"])
-    return with_systems(read_corpus(given), given["systems"], given["convention"])
-
-
-def with_systems(
-    corpus: Corpus, systems: Sequence[str], convention: Convention | None = None
-) -> Corpus:
-    """Add systems, each NAME=FILE, from their files."""
+def with_systems(corpus: Corpus, given: FileOptions) -> Corpus:
+    """Add the systems of --system NAME=FILE from their files."""
     from reffree.formats import read_system
 
-    for name, file in map(split_system, systems):
-        corpus = read_system(file, name, corpus, convention=convention)
+    for name, file in map(split_named_file, given.get("systems", ())):
+        corpus = read_system(file, name, corpus, convention=given.get("convention"))
     return corpus
+
+
+def read_inputs(given: CommandOptions) -> tuple[Corpus, Embeddings | None]:
+    """Check the options, then read the corpus and the user's own vectors of it."""
+    check_encoding(given, given["embeddings"])
+    corpus = read_corpus(given)
+    return corpus, read_vectors(corpus, given["embeddings"])
 
 
 def read_vectors(corpus: Corpus, file: Path | None) -> Embeddings | None:
@@ -122,23 +142,3 @@ def read_vectors(corpus: Corpus, file: Path | None) -> Embeddings | None:
     from reffree.encoders.embed import from_file
 
     return from_file(corpus, file)
-
-
-def keywords_of(given: Running) -> Keywords:
-    """How to run, for a study or for `reffree.evaluate.score.score`."""
-    return Keywords(
-        seed=given["seed"],
-        short_signature=given["short"],
-        memory=given["memory"],
-        progress=progress,
-        **encoding_of(given),
-    )
-
-
-def scoring_of(given: Given) -> Scoring:
-    """How to score a corpus."""
-    return Scoring(
-        metrics=given["metrics"] or None,
-        unsegmented=given["unsegmented"],
-        **keywords_of(given),
-    )

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from reffree.cli.encoding_options import model_settings
-from reffree.cli.file_options import format_option, output_option
+from reffree.cli.encoder_options import model_settings
+from reffree.cli.options import format_option, output_option
 from reffree.cli.output import Output
 
 HEADER = (
@@ -53,8 +53,7 @@ def command(output_format: str | None, output: Path | None) -> None:
 
 
 def _table(listed: list[dict[str, Any]], *, color: bool, width: int | None) -> str:
-    from reffree.report.grid import Cell, Grid
-    from reffree.report.terminal import render_terminal
+    from reffree.report.grid import Grid, render_terminal
 
     rows = []
     for model in listed:
@@ -65,11 +64,11 @@ def _table(listed: list[dict[str, Any]], *, color: bool, width: int | None) -> s
             *(f"{model['dimension']:,}", _short(model["parameters"]), f"{_short(model['bytes'])}B"),
             speed,
         )
-        rows.append(tuple(map(Cell, cells)))
+        rows.append(cells)
     measured = dict.fromkeys(m["speed"]["on"] for m in listed if m["speed"])
     remarks = [f"units/s: {on}." for on in measured]
     remarks += [f"To get {m['alias']}: {m['get']}" for m in listed if not m["offline"]]
-    grid = Grid(HEADER, tuple(rows), n_labels=5)
+    grid = Grid.of(HEADER, rows, n_labels=5)
     return render_terminal([grid], [*remarks, ANY], color=color, width=width)
 
 

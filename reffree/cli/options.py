@@ -1,13 +1,26 @@
-"""Several options as one decorator."""
+"""Options that several commands share, each said once, and the groups they come in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
-from reffree.bounds import bounds_in
+from reffree.bounds import (
+    LIMITS,
+    MOST_SEED,
+    VARIABLE,
+    bounds_in,
+    check_limit,
+    check_whole,
+    parse_bytes,
+)
+from reffree.errors import shorten
+from reffree.formats import FORMATS
+from reffree.report.grid import OUTPUT_FORMATS
+from reffree.segmentation import CONVENTIONS
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -20,8 +33,8 @@ def whole(hint: object) -> click.IntRange:
     return click.IntRange(bounds.least, bounds.most)
 
 
-def together(*options: Decorator) -> Decorator:
-    """Add options in the order in which the help shows them."""
+def option_group(*options: Decorator) -> Decorator:
+    """Make one decorator of several options, in the order in which the help shows them."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
@@ -29,3 +42,215 @@ def together(*options: Decorator) -> Decorator:
         return function
 
     return decorate
+
+
+# What is read and written
+
+corpora_argument = click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
+
+reading_options = option_group(
+    click.option(
+        "--format",
+        "input_format",
+        type=click.Choice(FORMATS),
+        help="Format of the input, where its name and content do not tell.",
+    ),
+    click.option(
+        "--text",
+        type=click.Path(),
+        help="Text for formats without any (segeval, nltk): a corpus JSONL, a file with a unit a "
+        "line and a blank line between documents, or a folder of <id>.txt.",
+    ),
+    click.option(
+        "--convention",
+        type=click.Choice(CONVENTIONS),
+        help="What a 1 means in 0/1 labels: the unit ends a segment, starts one, or a gap has a "
+        "boundary.",
+    ),
+)
+
+
+def format_option(
+    formats: Sequence[str] = OUTPUT_FORMATS, what: str = "Format of the output."
+) -> Decorator:
+    """``-f``, where ``-o`` tells the format by its ending."""
+    return click.option(
+        "-f",
+        "output_format",
+        type=click.Choice(formats),
+        help=f"{what}  [default: by the ending of -o FILE, else table]",
+    )
+
+
+output_option = click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write to this file instead of standard output.",
+)
+output_options = option_group(format_option(), output_option)
+table_option = click.option(
+    "--table", metavar="NAME", help="One table instead of all that are shown; for CSV, which one."
+)
+
+
+# What is scored, with which vectors, and what of the scores is shown
+
+
+def metric_option(text: str) -> Decorator:
+    """``-m``; which metrics a command takes, and which by default, is its own."""
+    return click.option("-m", "--metric", "metrics", multiple=True, help=text)
+
+
+def _system_option(what: str) -> Decorator:
+    return click.option(
+        "--system",
+        "systems",
+        multiple=True,
+        metavar="NAME=FILE",
+        help=f"{what}, from a file of segmentations; may be repeated.",
+    )
+
+
+more_systems = _system_option("One more system")
+system_of_one_corpus = _system_option("One more system of the one CORPUS")
+
+
+def unsegmented_option(text: str = "What a document without a boundary scores.") -> Decorator:
+    """``--unsegmented``."""
+    return click.option(
+        "--unsegmented",
+        type=click.Choice(["neutral", "skip", "worst"]),
+        default="neutral",
+        show_default=True,
+        help=text,
+    )
+
+
+scoring_options = option_group(
+    metric_option(
+        "Reference-free: expected_pk (also _windowdiff, _boundary_similarity, _w_f1), arp_std, "
+        "arp_cos, arp_pair, silhouette, segrefree, sag, or all of them. "
+        "Gold-based: pk, windowdiff, boundary_similarity, w_f1 and many more (see the README), or "
+        "all of them as gold. With options as in expected_pk:length=12 or pk:k=3; may be "
+        "repeated.  [default: expected_pk and the published ones, which are arp_std to segrefree; "
+        "and pk, windowdiff, boundary_similarity where there is gold]"
+    ),
+    more_systems,
+    unsegmented_option(),
+)
+
+average_option = click.option(
+    "--average",
+    type=click.Choice(["macro", "micro"]),
+    default="macro",
+    show_default=True,
+    help="Gold-based metrics over documents: the mean of values, or the value of pooled counts.",
+)
+
+
+def _draws(ctx: click.Context, param: click.Parameter, draws: int | None) -> int | None:
+    check_limit("null_draws", draws or 0, f"--null {draws}")
+    return draws
+
+
+result_options = option_group(
+    average_option,
+    click.option(
+        "--null",
+        type=click.IntRange(min=1),
+        callback=_draws,
+        metavar="N",
+        help="Hold every score against N random orders of the same segment lengths: z and p. At "
+        f"most {LIMITS['null_draws']:,}; {VARIABLE}=null_draws=N allows more.",
+    ),
+    click.option(
+        "--explain",
+        is_flag=True,
+        help="Also show what every boundary contributes, where it would be better, and the best "
+        "place for one more.",
+    ),
+    click.option("--per-document", is_flag=True, help="Also show every document's scores."),
+    click.option("--per-segment", is_flag=True, help="Also show every segment's scores."),
+)
+
+
+def _bytes(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
+    """Read a size such as 500M."""
+    if text is None:
+        return None
+    size = parse_bytes(text)
+    if size is None:
+        raise click.UsageError(f"--memory {shorten(text)}: expected a size, such as 2G or 500M.")
+    return size
+
+
+def _seed(ctx: click.Context, param: click.Parameter, seed: int) -> int:
+    if seed < 0:
+        raise click.UsageError(f"--seed {seed} is negative: use 0 or more.")
+    check_whole("--seed", seed, most=MOST_SEED)
+    return seed
+
+
+seed_option = click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    callback=_seed,
+    help="Seed of everything random.",
+)
+
+short_option = click.option(
+    "--short", "short_signature", is_flag=True, help="Abbreviate the signature."
+)
+
+run_options = option_group(
+    click.option(
+        "--memory",
+        callback=_bytes,
+        metavar="SIZE",
+        help="What scoring's tables may take, such as 2G or 500M, beside the program, its encoder, "
+        "the vectors and the hypotheses. Changes time, but no score.  "
+        "[default: a quarter of what is free]",
+    ),
+    seed_option,
+    short_option,
+)
+
+
+def embeddings_option(text: str) -> Decorator:
+    """``--embeddings``."""
+    return click.option("--embeddings", type=click.Path(dir_okay=False, path_type=Path), help=text)
+
+
+own_vectors_option = embeddings_option(
+    "Your own vectors instead of an encoder: .npz with an array per document id, or .npy with all "
+    "units stacked."
+)
+
+vector_options = option_group(run_options, own_vectors_option)
+
+
+# Where it runs
+
+engine_options = option_group(
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+        show_default=True,
+        help="This process, or Ray's actors (needs reffree[ray]); results are the same.",
+    ),
+    click.option(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="A running cluster for --engine ray, such as auto.  [default: start one here]",
+    ),
+    click.option(
+        "--ray-actors",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Actors of --engine ray.  [default: 2 on this host, else all GPUs or CPUs]",
+    ),
+)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import click
 
 from reffree.atomic import check_stdout, check_writable, write_file, write_stdout
-from reffree.cli.telling import tell
-from reffree.report.score import OutputFormat
+from reffree.cli.messages import tell_notes
+from reffree.errors import InputError
+from reffree.optional import require
+from reffree.report.grid import OutputFormat
 
 ENDINGS: dict[str, OutputFormat] = {
     ".json": "json",
@@ -21,6 +23,8 @@ ENDINGS: dict[str, OutputFormat] = {
     ".md": "md",
     ".tex": "latex",
 }
+PAGE_ENDINGS = (".html", ".htm")
+PAGE_PACKAGES = ("altair", "vl_convert", "jinja2", "markupsafe")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,11 @@ class Output:
             return None
         return os.get_terminal_size(sys.stdout.fileno()).columns
 
+    def show(self, render: Callable[..., str], result: object, notes: Sequence[str]) -> None:
+        """Write what ``render`` makes of a result in the format, colours and width that fit."""
+        text = render(result, self.format, color=self.color, width=self.width)
+        self.write(text, notes)
+
     def write(self, text: str, notes: Sequence[str] = ()) -> None:
         """Write the result as UTF-8, and the notes where a table does not show them."""
         if self.path is not None:
@@ -79,7 +88,22 @@ def _is_same(path: Path, other: Path) -> bool:
         return False  # one is not there; reading or writing it says what is wrong
 
 
-def tell_notes(notes: Iterable[str]) -> None:
-    """Say on standard error what the user should know of a result."""
-    for note in notes:
-        tell(f"reffree: note: {note}", err=True)
+def is_page(format: str | None, path: Path | None) -> bool:
+    """Whether -f or the ending of -o asks for a page."""
+    if format is not None:
+        return format == "html"
+    return path is not None and path.suffix.lower() in PAGE_ENDINGS
+
+
+def require_report(module: str) -> Any:  # noqa: ANN401  (a module)
+    """Import a module of reffree that draws pages or charts, or say what to install."""
+    return require(
+        module,
+        lambda name: InputError(
+            f"no installed {name}",
+            expected="the libraries that draw charts",
+            remedy="install them with pip install 'reffree[report]', or choose -f table, md, "
+            "latex, csv or json, which do without",
+        ),
+        PAGE_PACKAGES,
+    )

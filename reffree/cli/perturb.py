@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from reffree.bounds import Repetitions
-from reffree.cli.corpora import StudyInputs, StudyOptions
-from reffree.cli.encoding_options import encoding_options
-from reffree.cli.file_options import corpora_argument, format_option, reading_options
+from reffree.cli.encoder_options import encoding_options
 from reffree.cli.inputs import read_corpus
-from reffree.cli.options import whole
-from reffree.cli.output import tell_notes
-from reffree.cli.scoring_options import metric_option, unsegmented_option, vector_options
-from reffree.cli.telling import tell
+from reffree.cli.messages import tell, tell_notes
+from reffree.cli.options import (
+    corpora_argument,
+    format_option,
+    metric_option,
+    reading_options,
+    unsegmented_option,
+    vector_options,
+    whole,
+)
+from reffree.cli.studies import run_study
 
 if TYPE_CHECKING:
     from reffree.perturbation import EditCounts
-    from reffree.scoring.engine import Unsegmented
 
 WITHOUT_STUDY = {"perturbations"}
 EITHER_WAY = {"corpora", "is_study", "source", "seed", "output", "input_format", "text"}
 EITHER_WAY |= {"convention"}
+
+
+def _strengths(
+    ctx: click.Context, param: click.Parameter, text: str | None
+) -> list[int | float] | None:
+    """Read numbers between commas, whole or with a point."""
+    if text is None:
+        return None
+    try:
+        return [int(part) if part.strip().isdecimal() else float(part) for part in text.split(",")]
+    except ValueError:
+        raise click.UsageError(
+            f"--strengths {text}: expected numbers such as 1,2,4 or 0.1,0.5."
+        ) from None
 
 
 @click.command(name="perturb")
@@ -53,6 +71,7 @@ EITHER_WAY |= {"convention"}
 )
 @click.option(
     "--strengths",
+    callback=_strengths,
     metavar="LIST",
     help="With --study: such as 1,2,4 (boundaries, or units for transposition) or 0.1,0.5 "
     "(shares).  [default: 1 to 9; shares for mixture]",
@@ -84,13 +103,7 @@ EITHER_WAY |= {"convention"}
 def command(
     perturbations: tuple[str, ...],
     is_study: bool,
-    kinds: tuple[str, ...],
-    strengths: str | None,
-    seeds: int,
-    metrics: tuple[str, ...],
-    unsegmented: Unsegmented,
-    source: str,
-    **given: Unpack[StudyOptions],
+    **given: Any,  # noqa: ANN401  (values of any option)
 ) -> None:
     """Remove, insert and move boundaries of gold or of a system, and say what could not be done.
 
@@ -102,26 +115,10 @@ def command(
     written, raw and scaled.
     """
     _check_use(click.get_current_context(), is_study)
-    if not is_study:
-        _perturb(perturbations, source, given)
-        return
-    wanted = _strengths(strengths)
-    inputs = StudyInputs.of(given)
-
-    from reffree.studies.strength_curves.perturb import KINDS, perturb
-
-    result = perturb(
-        inputs.corpora,
-        kinds=kinds or KINDS,
-        strengths=wanted,
-        seeds=seeds,
-        metrics=metrics or None,
-        source=source,
-        embeddings=inputs.vectors,
-        unsegmented=unsegmented,
-        **inputs.keywords,
-    )
-    inputs.write(result)
+    if is_study:
+        run_study("perturb", given)
+    else:
+        _perturb(perturbations, given)
 
 
 def _check_use(context: click.Context, is_study: bool) -> None:
@@ -144,38 +141,24 @@ def _check_use(context: click.Context, is_study: bool) -> None:
             raise click.UsageError(f"Missing option '{option}', or --study.")
 
 
-def _strengths(text: str | None) -> list[int | float] | None:
-    """Read numbers between commas, whole or with a point."""
-    if text is None:
-        return None
-    try:
-        return [int(part) if part.strip().isdecimal() else float(part) for part in text.split(",")]
-    except ValueError:
-        raise click.UsageError(
-            f"--strengths {text}: expected numbers such as 1,2,4 or 0.1,0.5."
-        ) from None
-
-
-def _perturb(perturbations: tuple[str, ...], source: str, given: StudyOptions) -> None:
+def _perturb(perturbations: tuple[str, ...], given: Any) -> None:  # noqa: ANN401
     """Write the corpus with its perturbed systems."""
     from reffree.formats import save
     from reffree.perturbation import parse_perturbation, perturb
 
-    output = given["output"]
-    assert output is not None  # checked with the use
     parsed = [parse_perturbation(each) for each in perturbations]
     corpus = read_corpus(given)
     made = corpus
     lines = []
     for perturbation in parsed:
-        system = perturb(corpus, perturbation, given["seed"], source)
+        system = perturb(corpus, perturbation, given["seed"], given["source"])
         ids = [document.id for document in corpus.documents]
         made = made.with_system(system.name, dict(zip(ids, system.segmentations, strict=True)))
         done = _listed(system.done, ("removed", "inserted", "moved"))
         undone = _listed(system.not_done, ("to remove", "to insert", "to move"))
         rest = f"; not possible: {undone}" if undone else ""
         lines.append(f"{system.name}: {done or 'nothing done'}{rest}")
-    tell_notes((*corpus.notes, *save(made, output)))
+    tell_notes((*corpus.notes, *save(made, given["output"])))
     for line in lines:
         tell(line, err=True)
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from reffree.atomic import make_folder, write_file
-from reffree.cli.file_options import format_option, output_option, table_option
-from reffree.cli.output import Output
-from reffree.cli.page import is_page, require_report
-from reffree.cli.telling import tell
+from reffree.cli.messages import tell
+from reffree.cli.options import format_option, output_option, table_option
+from reffree.cli.output import Output, is_page, require_report
 from reffree.errors import counted
-from reffree.report.score import OUTPUT_FORMATS
+from reffree.report.grid import OUTPUT_FORMATS
 
 if TYPE_CHECKING:
     from reffree.report.charts.drawing import FileFormat
@@ -74,12 +74,11 @@ def command(
 
     result = load_result(results)
     if as_page:
-        out.write(_page(result))
+        out.write(require_report("reffree.report.page").render_page(result))
     elif output is not None or output_format is not None or charts is None:
         from reffree.report.study import render
 
-        text = render(result, out.format, table=table, color=out.color, width=out.width)
-        out.write(text, result.notes)
+        out.show(partial(render, table=table), result, result.notes)
     if charts is not None:
         _write_charts(result, charts, chart_format, picks)
 
@@ -89,11 +88,6 @@ def _pick(text: str) -> tuple[str, str]:
     if not (name and equals and value):
         raise click.UsageError(f"--choose {text}: expected NAME=VALUE, such as metric=arp_cos.")
     return name, value
-
-
-def _page(result: StudyResult) -> str:
-    page: str = require_report("reffree.report.page").render_page(result)
-    return page
 
 
 def _write_charts(

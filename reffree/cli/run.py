@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reffree.cli.inputs import split_system
-from reffree.cli.output import tell_notes
-from reffree.cli.progress import progress
-from reffree.cli.telling import tell
+from reffree.cli.inputs import split_named_file
+from reffree.cli.messages import progress, tell, tell_notes
 
 if TYPE_CHECKING:
     from reffree.studies.run import Finished
@@ -40,7 +38,7 @@ def command(config: Path, corpora: tuple[str, ...], output: Path | None, fresh: 
     """
     from reffree.studies.config import load_config
 
-    named = dict(split_system(each, "--corpus") for each in corpora)
+    named = dict(split_named_file(each, "--corpus") for each in corpora)
     if len(named) < len(corpora):
         raise click.UsageError("--corpus twice with one NAME: give every corpus its own.")
     loaded = load_config(config, named or None)

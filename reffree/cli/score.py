@@ -2,48 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from reffree.cli.encoding_options import check_encoding, encoding_of, encoding_options
-from reffree.cli.engine import check_engine, engine_options, opened_actors
-from reffree.cli.file_options import corpora_argument, format_option, reading_options
-from reffree.cli.inputs import Given, input_files, read_inputs, read_vectors, scoring_of
-from reffree.cli.output import Output, tell_notes
-from reffree.cli.scoring_options import result_options, system_options, vector_options
+from reffree.cli.encoder_options import encoding_options
+from reffree.cli.inputs import (
+    CommandOptions,
+    ScoreKeywords,
+    check_encoding,
+    check_engine,
+    input_files,
+    keywords_of,
+    read_corpus,
+    read_inputs,
+)
+from reffree.cli.messages import progress, tell_notes
+from reffree.cli.options import (
+    corpora_argument,
+    engine_options,
+    format_option,
+    reading_options,
+    result_options,
+    scoring_options,
+    vector_options,
+)
+from reffree.cli.output import Output
+from reffree.encoders.options import EncoderOptions, Encoding
 
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
-    from reffree.evaluate.columns import Average
-    from reffree.evaluate.shard_writer import ShardFormat
-    from reffree.evaluate.table import ScoreTable
+    from reffree.encoders.ray_actors import Actors
+    from reffree.evaluate.shard_writer import DocumentShards, ShardFormat
     from reffree.formats.shards import Shards
-
-
-class Results(TypedDict):
-    """What of the results is wanted."""
-
-    average: Average
-    null: int
-    explain: bool
-    per_document: bool
-    per_segment: bool
-
-
-class Engine(TypedDict):
-    """Where it is made."""
-
-    engine: str
-    address: str | None
-    n: int | None
 
 
 @click.command(name="score")
 @corpora_argument
-@system_options
+@scoring_options
 @result_options
 @click.option(
     "--shards",
@@ -63,18 +61,11 @@ class Engine(TypedDict):
     help="Write to this file instead of standard output; with --shards, to this folder.",
 )
 def command(
-    average: Average,
-    null: int | None,
-    explain: bool,
-    per_document: bool,
-    per_segment: bool,
     shards: ShardFormat | None,
     engine: str,
     ray_address: str | None,
     ray_actors: int | None,
-    output_format: str | None,
-    output: Path | None,
-    **given: Unpack[Given],
+    **given: Unpack[CommandOptions],
 ) -> None:
     """Score segmentations without gold labels, and against them where there are any.
 
@@ -83,79 +74,71 @@ def command(
     time and may be larger than memory; every host must see the files under the same path.
     """
     check_engine(engine, ray_address, ray_actors)
-    where = Engine(engine=engine, address=ray_address, n=ray_actors)
-    wanted = Results(
-        average=average,
-        null=null or 0,
-        explain=explain,
-        per_document=per_document or shards is not None,
-        per_segment=per_segment,
-    )
-    if (engine == "ray" or shards is not None) and given["embeddings"] is not None:
+    is_streamed = engine == "ray" or shards is not None
+    if is_streamed and given["embeddings"] is not None:
         raise click.UsageError("--embeddings are for a corpus in memory: leave them out.")
+    keywords = keywords_of(given, ScoreKeywords)
+    parts = out = None
     if shards is not None:
-        _to_shards(given, wanted, where, shards, output, output_format)
-        return
-    out = Output.of(output_format, output, input_files(given))
-    if engine == "ray":
-        table = _streamed(given, wanted, where)
+        parts = _opened_shards(shards, given)
+        keywords["per_document"] = True
     else:
-        corpus = read_inputs(given)
-        vectors = read_vectors(corpus, given["embeddings"])
+        out = Output.of(given["output_format"], given["output"], input_files(given))
+    corpus, vectors = (_source(given), None) if is_streamed else read_inputs(given)
 
-        from reffree.evaluate.score import score
+    from reffree.evaluate.score import score
 
-        table = score(corpus, embeddings=vectors, **wanted, **scoring_of(given))
+    with _opened_actors(engine, ray_address, ray_actors, given["device"]) as actors:
+        table = score(
+            corpus,
+            embeddings=vectors,
+            actors=actors,
+            on_rows=None if parts is None else parts.take,
+            progress=progress,
+            **keywords,
+        )
+    if parts is not None:
+        parts.finish(table)
+        tell_notes(table.notes)
+    elif out is not None:
+        from reffree.report.score import render
 
-    from reffree.report.score import render
-
-    out.write(render(table, out.format, color=out.color, width=out.width), table.notes)
+        out.show(render, table, table.notes)
 
 
-def _to_shards(
-    given: Given,
-    wanted: Results,
-    where: Engine,
-    format: ShardFormat,
-    folder: Path | None,
-    output_format: str | None,
-) -> None:
-    if folder is None:
+def _opened_shards(format: ShardFormat, given: CommandOptions) -> DocumentShards:
+    """Open the folder that --shards writes."""
+    if given["output"] is None:
         raise click.UsageError("--shards writes a folder: name it with -o FOLDER.")
-    if output_format not in (None, "json"):
+    if given["output_format"] not in (None, "json"):
         raise click.UsageError("--shards writes its summary as JSON: leave -f out.")
-    if format == "parquet" and wanted["explain"]:
+    if format == "parquet" and given["explain"]:
         raise click.UsageError("--explain does not fit into Parquet: use --shards jsonl.")
 
     from reffree.evaluate.shard_writer import DocumentShards
 
-    written = DocumentShards(folder, format)
-    table = _streamed(given, wanted, where, written.take)
-    written.finish(table)
-    tell_notes(table.notes)
+    return DocumentShards(given["output"], format)
 
 
-def _streamed(
-    given: Given, wanted: Results, where: Engine, take: Callable[[Any], None] | None = None
-) -> ScoreTable:
-    """Score a block at a time, here or on Ray's actors."""
-    source = _source(given)
+def _opened_actors(
+    engine: str, address: str | None, n: int | None, device: str
+) -> AbstractContextManager[Actors | None]:
+    """Start or meet Ray's actors; None for this process."""
+    if engine != "ray":
+        return nullcontext()
+    from reffree.encoders.ray_actors import ray_actors
 
-    from reffree.evaluate.ray import score_streamed
-
-    with opened_actors(**where, device=given["device"]) as actors:
-        return score_streamed(source, actors=actors, take_rows=take, **wanted, **scoring_of(given))
+    return ray_actors(address, n, device=device)
 
 
-def _source(given: Given) -> Shards | Corpus:
+def _source(given: CommandOptions) -> Shards | Corpus:
     """Shards to stream; what needs the whole corpus at once gets it in memory."""
-    from reffree.encoders.options import EncoderOptions
     from reffree.formats.shards import Shards
 
     check_encoding(given)
-    options = EncoderOptions(**encoding_of(given))
+    options = EncoderOptions(**keywords_of(given, Encoding))
     if not given["systems"] and given["text"] is None and options.dropped == "none":
         shards = Shards.of(given["corpora"], given["input_format"])
         if shards is not None:
             return shards
-    return read_inputs(given)
+    return read_corpus(given)

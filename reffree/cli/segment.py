@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Unpack
 
 import click
 
-from reffree.cli.encoding_options import check_encoding, encoding_of, encoding_options
-from reffree.cli.file_options import corpora_argument, reading_options
-from reffree.cli.inputs import Encoded, read_corpus, read_vectors
-from reffree.cli.output import tell_notes
-from reffree.cli.progress import progress
-from reffree.cli.scoring_options import embeddings_option, seed_option
-from reffree.cli.telling import tell
+from reffree.cli.encoder_options import encoding_options
+from reffree.cli.inputs import CommandOptions, keywords_of, read_inputs
+from reffree.cli.messages import progress, tell, tell_notes
+from reffree.cli.options import (
+    corpora_argument,
+    embeddings_option,
+    reading_options,
+    seed_option,
+)
+from reffree.encoders.options import Encoding
 from reffree.errors import counted
 
 
@@ -32,25 +34,23 @@ from reffree.errors import counted
     "called as its method is written.",
 )
 @click.option(
-    "-o", "--output", required=True, metavar="FILE", help="The corpus with the new systems; - too."
+    "-o",
+    "--output",
+    "target",
+    required=True,
+    metavar="FILE",
+    help="The corpus with the new systems; - too.",
 )
 @seed_option
 @embeddings_option("Your own vectors instead of an encoder, as in reffree score.")
 @reading_options
 @encoding_options
-def command(
-    methods: tuple[str, ...],
-    output: str,
-    seed: int,
-    embeddings: Path | None,
-    **given: Unpack[Encoded],
-) -> None:
+def command(methods: tuple[str, ...], target: str, **given: Unpack[CommandOptions]) -> None:
     """Segment a corpus with published methods and baselines.
 
     CORPUS is read as in reffree score; FILE is written by its ending (.jsonl keeps everything).
     """
-    check_encoding(given, embeddings)
-    corpus = read_corpus(given)
+    corpus, vectors = read_inputs(given)
 
     from reffree.formats import save
     from reffree.segmenters.segment import segment
@@ -58,12 +58,12 @@ def command(
     made = segment(
         corpus,
         methods,
-        seed=seed,
-        embeddings=read_vectors(corpus, embeddings),
+        seed=given["seed"],
+        embeddings=vectors,
         progress=progress,
-        **encoding_of(given),
+        **keywords_of(given, Encoding),
     )
-    tell_notes((*corpus.notes, *save(made, output)))
+    tell_notes((*corpus.notes, *save(made, target)))
     known = corpus.hypotheses
     for name, segmentations in made.hypotheses.items():
         if name not in known:

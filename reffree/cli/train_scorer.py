@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
-from reffree.cli.encoding_options import check_encoding, encoding_of, encoding_options
-from reffree.cli.file_options import corpora_argument, reading_options
-from reffree.cli.inputs import Encoded, read_corpus
+from reffree.cli.encoder_options import encoding_options
+from reffree.cli.inputs import CommandOptions, check_encoding, keywords_of, read_corpus
 from reffree.cli.interrupts import INTERRUPTED
-from reffree.cli.output import tell_notes
-from reffree.cli.progress import progress
-from reffree.cli.scoring_options import seed_option
-from reffree.cli.telling import tell
+from reffree.cli.messages import progress, tell, tell_notes
+from reffree.cli.options import corpora_argument, reading_options, seed_option
+from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import counted
 
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
-    from reffree.encoders.options import Encoding
     from reffree.segmenters.scorer.description import Epoch, Training
     from reffree.segmenters.scorer.scorer import Checkpoint
 
@@ -31,6 +27,7 @@ if TYPE_CHECKING:
 @click.option(
     "-o",
     "--output",
+    "folder",
     required=True,
     type=click.Path(path_type=Path),
     metavar="FOLDER",
@@ -69,7 +66,7 @@ if TYPE_CHECKING:
 @reading_options
 @encoding_options
 def command(
-    output: Path,
+    folder: Path,
     finetune: bool,
     window: int | None,
     splice_epochs: int | None,
@@ -77,8 +74,7 @@ def command(
     learning_rate: float | None,
     held_out: float | None,
     min_gap: int | None,
-    seed: int,
-    **given: Unpack[Encoded],
+    **given: Unpack[CommandOptions],
 ) -> None:
     """Train a boundary scorer on a corpus with gold, for --method scorer:path=FOLDER.
 
@@ -97,10 +93,9 @@ def command(
         "held_out": held_out,
         "min_gap": min_gap,
     }
-    settings = replace(
-        Training(),
+    settings = Training(
         learning_rate=learning_rate,
-        seed=seed,
+        seed=given["seed"],
         finetune=finetune,
         **{name: value for name, value in chosen.items() if value is not None},
     )
@@ -109,24 +104,22 @@ def command(
     # Torch is imported only once the input is known to be good.
     from reffree.segmenters.scorer.scorer import check_target
 
-    check_target(output)
-    checkpoint = _train(corpus, settings, encoding_of(given))
-    checkpoint.save(output)
-    _tell(checkpoint, output, corpus.notes)
+    check_target(folder)
+    checkpoint = _train(corpus, settings, EncoderOptions(**keywords_of(given, Encoding)))
+    checkpoint.save(folder)
+    _tell(checkpoint, folder, corpus.notes)
     if checkpoint.description.is_interrupted:
         sys.exit(INTERRUPTED)
 
 
-def _train(corpus: Corpus, settings: Training, encoding: Encoding) -> Checkpoint:
+def _train(corpus: Corpus, settings: Training, options: EncoderOptions) -> Checkpoint:
     from reffree.encoders.device import choose_device
     from reffree.encoders.embed import corpus_vectors
     from reffree.encoders.models import DEFAULT_ENCODER, find_model
-    from reffree.encoders.options import EncoderOptions
     from reffree.encoders.unit_filter import filter_units
     from reffree.segmenters.scorer.data import examples_of
     from reffree.segmenters.scorer.train import train_head, train_pair
 
-    options = EncoderOptions(**encoding)
     device = choose_device(options.device)
     corpus = filter_units(corpus, options).corpus
     if settings.finetune:
@@ -147,15 +140,15 @@ def _tell_epoch(epoch: Epoch) -> None:
     )
 
 
-def _tell(checkpoint: Checkpoint, output: Path, notes: tuple[str, ...]) -> None:
+def _tell(checkpoint: Checkpoint, folder: Path, notes: tuple[str, ...]) -> None:
     told = checkpoint.description
     tell_notes(notes)
     if told.is_interrupted:
         tell_notes(["interrupted; the best state so far is kept"])
     tell(
-        f"{output}: trained on {counted(told.counts['training_documents'], 'document')}, "
+        f"{folder}: trained on {counted(told.counts['training_documents'], 'document')}, "
         f"{told.counts['held_out_documents']} held out; temperature {told.temperature:.3f}, "
         f"held-out log loss {told.log_loss:.4f}, best held-out threshold {told.threshold:.2f}; "
-        f"use it with --method scorer:path={output}",
+        f"use it with --method scorer:path={folder}",
         err=True,
     )

@@ -1,196 +1,230 @@
-"""Documents scored a block at a time: how a corpus is cut, and what remains of a block.
-
-Blocks depend on the documents alone, not on files, machines or memory. A document's scores do not
-depend on its block, and what is added up over documents is added exactly or in their order: on one
-machine, a corpus in one block and in many gives the same bits, given the same vectors.
-"""
+"""One block of documents: encoded, scored by metrics of both kinds, and made into rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reffree.arrays import Floats
 from reffree.corpus import Corpus
 from reffree.encoders.base import Encoder
+from reffree.encoders.device import choose_device, scoring_device
 from reffree.encoders.embed import Embeddings, encode_corpus
-from reffree.encoders.options import EncoderOptions
-from reffree.evaluate.columns import Average, GoldBased, ReferenceFree
-from reffree.evaluate.corpus_counts import Survey
-from reffree.evaluate.metric_set import Chosen, choose_metrics
-from reffree.evaluate.null import NullSums
-from reffree.evaluate.rows import SystemSize, document_rows
-from reffree.evaluate.scored import score_columns
-from reffree.evaluate.table import DocumentScores
-from reffree.evaluate.weights import stacked, values_and_own_weights
+from reffree.encoders.sentence_transformer import open_encoder
+from reffree.evaluate.corpus_counts import Block, read_block
+from reffree.evaluate.metric_set import MetricSet
+from reffree.evaluate.null import against_null
+from reffree.evaluate.scores import Scores, ScoreSettings
+from reffree.evaluate.table import DocumentScores, NullTest, PartScore
+from reffree.masses import mass_matrix
 from reffree.progress import Progress, no_progress
-from reffree.scoring.engine import Unsegmented
-from reffree.scoring.posterior import PosteriorFacts
-from reffree.segmentation import Segmentation
+from reffree.reference.metric import count_pairs
+from reffree.reference.pairs import Pairs
+from reffree.scoring.attribution import explain_document
+from reffree.scoring.engine import score_documents
+from reffree.scoring.result import RawScores
+from reffree.segmenters.base import Inputs
+from reffree.segmenters.posterior import readings
 
-T = TypeVar("T")
-
-BLOCK_UNITS = 8192
-"""Units scored together. Their vectors are in memory, so this bounds it for any corpus."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """All that the scores of a block depend on, besides its documents and their vectors."""
-
-    metrics: tuple[str, ...]  # as they are spelled; every process makes its own of them
-    hypotheses: tuple[str, ...]  # names of what is scored in every block
-    options: EncoderOptions
-    unsegmented: Unsegmented
-    average: Average
-    seed: int
-    null: int
-    memory: int | None
-    per_document: bool
-    per_segment: bool
-    explain: bool
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether every document gets a row of its own."""
-        return self.per_document or self.per_segment or self.explain
-
-    def choose(self) -> Chosen:
-        """Make the metrics."""
-        return choose_metrics(self.metrics, Survey(), seed=self.seed, offline=self.options.offline)
+Rows = Sequence[DocumentScores]
+ScoredBlock = tuple[Scores, Rows]
 
 
 @dataclass(frozen=True, slots=True)
-class FreeScores:
-    """A reference-free metric over a block."""
+class BlockScorer:
+    """Scores blocks, with an encoder or given vectors if any metric needs them."""
 
-    raw: Floats  # (documents, systems) NaN where undefined
-    weights: Floats  # (documents, systems)
-    left_out: Floats  # (systems,)
-    spread: Floats  # (documents, systems) of expected errors; NaN without
-    facts: Floats  # (documents, 3) the `PosteriorFacts` behind them; NaN without
+    systems: tuple[str, ...]  # a block may have a complete gold where its corpus has none
+    metrics: MetricSet
+    settings: ScoreSettings
+    encoder: Encoder | None = None
+    vectors: Embeddings | None = None  # of the whole corpus
+
+    @classmethod
+    def of(
+        cls,
+        systems: tuple[str, ...],
+        metrics: MetricSet,
+        settings: ScoreSettings,
+        vectors: Embeddings | None,
+    ) -> BlockScorer:
+        """Open the encoder where vectors are needed and not given."""
+        if not metrics.reference_free:
+            return cls(systems, metrics, settings)
+        encoder = open_encoder(settings.options) if vectors is None else None
+        return cls(systems, metrics, settings, encoder, vectors)
+
+    def score_all(
+        self, blocks: Sequence[Block], n_units: int, progress: Progress
+    ) -> Iterator[ScoredBlock]:
+        """Score one after the other; of a corpus of one block every stage is shown."""
+        is_one = len(blocks) == 1
+        start = 0
+        with (no_progress if is_one else progress)("Scoring", n_units) as advance:
+            for each in blocks:
+                block = read_block(each)
+                yield self.score(block, start, progress if is_one else no_progress)
+                start += len(block)
+                advance(block.n_units)
+
+    def score(self, block: Corpus, start: int = 0, progress: Progress = no_progress) -> ScoredBlock:
+        """Score the documents of a block, and make their rows if any are wanted.
+
+        ``start`` is the place of its first document in the corpus, for vectors that are given.
+        """
+        hypotheses = block.hypotheses
+        lengths = [[len(each) for each in hypotheses[system]] for system in self.systems]
+        scores = Scores.empty(
+            self.metrics,
+            self.settings,
+            self.systems,
+            n_segments=np.array(lengths, dtype=np.int64).T,
+            has_gold=np.array([bool(document.references) for document in block]),
+        )
+        score_against_gold(scores, block)
+        vectors = self._vectors(block, start, progress)
+        if vectors is None:
+            return scores, self._rows(scores, block)
+        return self._score_vectors(scores, block, vectors, progress)
+
+    def _vectors(self, block: Corpus, start: int, progress: Progress) -> Embeddings | None:
+        """Encode a block, or take its part of the vectors; units cut off are counted once."""
+        if self.encoder is not None:
+            return encode_corpus(block, self.encoder, self.settings.options, progress)
+        if self.vectors is None:
+            return None
+        return replace(
+            self.vectors,
+            vectors=self.vectors.vectors[start : start + len(block)],
+            n_truncated=0 if start else self.vectors.n_truncated,
+        )
+
+    def _score_vectors(
+        self, scores: Scores, block: Corpus, embedded: Embeddings, progress: Progress
+    ) -> ScoredBlock:
+        """Score by the reference-free metrics, test against chance, explain."""
+        settings, metrics = self.settings, list(self.metrics.reference_free.values())
+        vectors = embedded.vectors
+        read = readings(Inputs(block, embeddings=vectors, encoder=embedded.spec), metrics)
+        device = scoring_device(choose_device(settings.options.device))
+        hypotheses = block.hypotheses
+        by_document = list(zip(*(hypotheses[system] for system in self.systems), strict=True))
+        size = len(self.systems) * len(block)
+        with progress("Scoring", size) as advance:
+            raw = score_documents(
+                vectors,
+                by_document,
+                metrics,
+                keep_segments=settings.per_segment,
+                unsegmented=settings.unsegmented,
+                device=device,
+                names=[document.id for document in block],
+                readings=read,
+                keep_spread=settings.keep_spread,
+                memory=settings.memory,
+                progress=advance,
+            )
+        for name, found in raw.items():
+            scores.put(name, found)
+        null, tests = None, None
+        if settings.null:
+            with progress("Null", size * settings.null) as advance:
+                null, tests = against_null(
+                    scores, block, vectors, read, device=device, progress=advance
+                )
+        rows = self._rows(scores, block, raw, tests or {})
+        if settings.explain:
+            with progress("Explaining", len(block)) as advance:
+                made = []
+                for d, document in enumerate(block):
+                    made += explain_document(
+                        vectors[d],
+                        by_document[d],
+                        metrics,
+                        unsegmented=settings.unsegmented,
+                        device=device,
+                        memory=settings.memory,
+                        name=document.id,
+                        reading=read[d],
+                    )
+                    advance(1)
+            units = [document.units for document in block for _ in self.systems]
+            rows = [
+                replace(row, units=text, explanations=explanation)
+                for row, text, explanation in zip(rows, units, made, strict=True)
+            ]
+        return replace(scores, null=null, embedded=replace(embedded, vectors=[])), rows
+
+    def _rows(
+        self,
+        scores: Scores,
+        block: Corpus,
+        raw: Mapping[str, Sequence[RawScores]] = MappingProxyType({}),
+        tests: Mapping[tuple[int, str, str], NullTest | None] = MappingProxyType({}),
+    ) -> list[DocumentScores]:
+        """Every document under every system, with segments and chance tests if asked for."""
+        if not self.settings.has_rows:
+            return []
+        return [
+            DocumentScores(
+                document.id,
+                system,
+                {
+                    name: replace(
+                        scores.part_score(name, d, s),
+                        segments=self._segments(scores, name, d, s, raw),
+                        null=tests.get((d, system, name)),
+                    )
+                    for name in self.metrics.names
+                },
+            )
+            for d, document in enumerate(block)
+            for s, system in enumerate(self.systems)
+        ]
+
+    def _segments(
+        self, scores: Scores, name: str, d: int, s: int, raw: Mapping[str, Sequence[RawScores]]
+    ) -> tuple[PartScore, ...] | None:
+        """Scores of the segments of a hypothesis, if they are wanted and there are any."""
+        if not self.settings.per_segment or name not in raw:
+            return None
+        found = raw[name][d].segments[s, : int(scores.n_segments[d, s])].tolist()
+        return tuple(
+            PartScore(None, None) if math.isnan(x) else PartScore(self.metrics.shown(name, x), x)
+            for x in found
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class GoldScores:
-    """A gold-based metric over a block."""
+def score_against_gold(scores: Scores, block: Corpus) -> None:
+    """Compare every hypothesis with its document's gold; with several, the value is the mean.
 
-    values: Floats  # (documents, systems) NaN where undefined
-    counts: Floats  # (documents, systems, c)
-
-
-@dataclass(frozen=True, slots=True)
-class BlockScores:
-    """What a block adds to the table of its corpus."""
-
-    n_documents: int
-    n_units: int
-    sizes: tuple[SystemSize, ...]
-    free: dict[str, FreeScores]
-    gold: dict[str, GoldScores]  # empty where no document of the block has gold
-    has_gold: NDArray[np.bool_]  # (documents,)
-    null: NullSums | None
-    embedded: Embeddings | None  # without its vectors
-    rows: tuple[DocumentScores, ...]
-
-
-def cut(items: Iterable[T], n_units: Callable[[T], int]) -> Iterator[list[T]]:
-    """Cut documents, in order, into blocks of at most `BLOCK_UNITS` units; a longer one is alone.
-
-    >>> list(map(len, cut([5000, 3000, 500, 9000, 1], n_units=int)))
-    [2, 1, 1, 1]
+    Values, and counts summed over annotators, are put into ``scores``.
     """
-    block: list[T] = []
-    size = 0
-    for item in items:
-        n = n_units(item)
-        if block and size + n > BLOCK_UNITS:
-            yield block
-            block, size = [], 0
-        block.append(item)
-        size += n
-    if block:
-        yield block
-
-
-def block_vectors(
-    block: Corpus, encoder: Encoder, options: EncoderOptions, progress: Progress = no_progress
-) -> Embeddings:
-    """Encode every distinct text of a block."""
-    return encode_corpus(block, encoder, options, progress)
-
-
-def score_block(
-    block: Corpus,
-    vectors: Embeddings | None,
-    chosen: Chosen,
-    settings: Settings,
-    progress: Progress = no_progress,
-) -> BlockScores:
-    """Score the documents of a block; without vectors where only gold-based metrics are wanted."""
-    hypotheses = _hypotheses(block, settings.hypotheses)
-    has_gold = np.array([bool(document.references) for document in block])
-    chosen = chosen if has_gold.any() else _without_gold(chosen)
-    scored = score_columns(
-        block,
-        chosen,
-        settings.options,
-        embeddings=vectors,
-        unsegmented=settings.unsegmented,
-        average=settings.average,
-        seed=settings.seed,
-        memory=settings.memory,
-        progress=progress,
-        keep_segments=settings.per_segment,
-        null=settings.null,
-        keep_spread=True,
-        hypotheses=hypotheses,
+    hypotheses = block.hypotheses
+    rows = [
+        (d, s, hypotheses[system][d], reference)
+        for d, document in enumerate(block)
+        for reference in document.references
+        for s, system in enumerate(scores.systems)
+    ]
+    if not rows or not scores.metrics.gold_based:
+        return
+    pairs = Pairs(
+        mass_matrix([hypothesis for _, _, hypothesis, _ in rows], None),
+        mass_matrix([reference for _, _, _, reference in rows], None),
+        [block[d].units for d, _, _, _ in rows],
     )
-    columns, task = scored.columns, scored.reference_free
-    rows: tuple[DocumentScores, ...] = ()
-    if settings.has_rows:
-        ids = [document.id for document in block]
-        rows = document_rows(columns, hypotheses, ids, per_segment=settings.per_segment)
-        rows = task.explained(rows) if task and settings.explain else rows
-    free = {name: c for name, c in columns.items() if isinstance(c, ReferenceFree)}
-    nulls = [column.nulls.sums for column in free.values()]
-    return BlockScores(
-        n_documents=len(block),
-        n_units=block.n_units,
-        sizes=tuple(SystemSize.of(name, each) for name, each in hypotheses.items()),
-        free={name: _free(column) for name, column in free.items()},
-        gold={
-            name: GoldScores(column.values, column.counts)
-            for name, column in columns.items()
-            if isinstance(column, GoldBased)
-        },
-        has_gold=has_gold,
-        null=nulls[0] if nulls else None,
-        embedded=None if vectors is None else replace(vectors, vectors=[]),
-        rows=rows,
-    )
-
-
-def _hypotheses(block: Corpus, names: Iterable[str]) -> dict[str, tuple[Segmentation, ...]]:
-    """Return what is scored: a block may have a complete gold where its corpus has none."""
-    found: Mapping[str, tuple[Segmentation, ...]] = block.hypotheses
-    return {name: found[name] for name in names}
-
-
-def _without_gold(chosen: Chosen) -> Chosen:
-    names = tuple(name for name in chosen.names if name in chosen.reference_free)
-    return Chosen(names, chosen.reference_free, {})
-
-
-def _free(column: ReferenceFree) -> FreeScores:
-    left_out = stacked(column.raw.left_out).sum(0)
-    values, weights = values_and_own_weights(column.raw)
-    none = (math.nan,) * len(PosteriorFacts._fields)
-    spread = [np.full(values.shape[1], math.nan) if not len(x) else x for x in column.raw.spread]
-    facts = np.array([none if each is None else each for each in column.raw.facts])
-    return FreeScores(values, weights, left_out, np.stack(spread), facts)
+    at = np.array([d for d, _, _, _ in rows]), np.array([s for _, s, _, _ in rows])
+    shape = scores.n_segments.shape
+    for name, metric in scores.metrics.gold_based.items():
+        counts = count_pairs(metric, pairs)
+        values = metric.value(counts)
+        total, number = np.zeros(shape), np.zeros(shape)
+        np.add.at(total, at, np.nan_to_num(values))
+        np.add.at(number, at, ~np.isnan(values))
+        np.divide(total, number, out=scores.raw[scores.index(name)], where=number > 0)
+        scores.counts[name] = np.zeros((*shape, counts.shape[1]))
+        np.add.at(scores.counts[name], at, counts)

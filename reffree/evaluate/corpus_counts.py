@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.corpus import GOLD, Document
+from reffree.arrays import Booleans
+from reffree.corpus import GOLD, Corpus, Document
+from reffree.encoders.embed import Embeddings, distinct_texts
 from reffree.errors import InputError, Place
+from reffree.formats.shards import Shards, Span, joined, read_spans
+
+T = TypeVar("T")
+Block = tuple[Span, ...] | Corpus
+"""Where the documents of a block stand, or the documents."""
+
+Positions = NDArray[np.int32]
+
+BLOCK_UNITS = 8192
+"""Units scored together. Their vectors are in memory, so this bounds it for any corpus."""
 
 DIGEST_BYTES = 16
 UNSORTED = 1 << 18
@@ -18,7 +31,7 @@ UNSORTED = 1 << 18
 
 
 @dataclass(slots=True)
-class Survey:
+class CorpusCounts:
     """Counts over the documents, added one by one."""
 
     n_documents: int = 0
@@ -33,12 +46,12 @@ class Survey:
     _lacking: dict[str, Place] = field(default_factory=dict)  # first document without a system
 
     @classmethod
-    def of(cls, documents: Iterable[Document]) -> Survey:
+    def of(cls, documents: Iterable[Document]) -> CorpusCounts:
         """Count over documents."""
-        survey = cls()
+        counts = cls()
         for document in documents:
-            survey.add(document)
-        return survey
+            counts.add(document)
+        return counts
 
     def add(self, document: Document) -> None:
         """Count one more."""
@@ -64,6 +77,16 @@ class Survey:
         """Names of what is scored; gold is the first where it is complete."""
         is_complete = self.n_gold == self.n_documents
         return (*((GOLD,) if is_complete else ()), *self.systems)
+
+    def to_dict(self, n_distinct: int, embedded: Embeddings | None) -> dict[str, int]:
+        """Return the sizes that results list, beside those of the encoding."""
+        return {
+            "documents": self.n_documents,
+            "units": self.n_units,
+            "dropped_units": self.n_dropped,
+            "distinct_units": n_distinct,
+            "truncated_units": 0 if embedded is None else embedded.n_truncated,
+        }
 
     def check_complete(self) -> None:
         """Refuse no documents, and systems that miss some, as a `Corpus` does."""
@@ -111,11 +134,82 @@ class DistinctTexts:
             self._recent = set()
         return positions
 
-    def _is_sorted(self, digests: Sequence[bytes]) -> NDArray[np.bool_]:
+    def _is_sorted(self, digests: Sequence[bytes]) -> Booleans:
         """Tell which are in the sorted array."""
         if not len(self._sorted) or not digests:
             return np.zeros(len(digests), dtype=bool)
         wanted = np.array(digests, dtype=self._sorted.dtype)
         at = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
-        found: NDArray[np.bool_] = self._sorted[at] == wanted
+        found: Booleans = self._sorted[at] == wanted
         return found
+
+
+def cut(items: Iterable[T], n_units: Callable[[T], int]) -> Iterator[list[T]]:
+    """Cut documents, in order, into blocks of at most `BLOCK_UNITS` units; a longer one is alone.
+
+    Blocks depend on the documents alone, not on files, machines or memory.
+
+    >>> list(map(len, cut([5000, 3000, 500, 9000, 1], n_units=int)))
+    [2, 1, 1, 1]
+    """
+    block: list[T] = []
+    size = 0
+    for item in items:
+        n = n_units(item)
+        if block and size + n > BLOCK_UNITS:
+            yield block
+            block, size = [], 0
+        block.append(item)
+        size += n
+    if block:
+        yield block
+
+
+@dataclass(slots=True)
+class Plan:
+    """A corpus that was checked and counted, and its blocks."""
+
+    counts: CorpusCounts = field(default_factory=CorpusCounts)
+    blocks: list[Block] = field(default_factory=list)
+    n_units: list[int] = field(default_factory=list)  # by block
+    missing: list[Positions] = field(default_factory=list)  # by block, in its `distinct_texts`
+    n_distinct: int = 0  # units, of the whole corpus
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        source: Shards | Corpus,
+        context: int,
+        missing: Callable[[list[str]], list[int]] | None = None,
+    ) -> Plan:
+        """Read the corpus once.
+
+        ``missing`` says which texts are to be encoded; it is asked once for every text.
+        """
+        plan = cls()
+        texts, units = DistinctTexts(), DistinctTexts()
+        pairs: Iterable[tuple[Document, Span | None]]
+        pairs = source if isinstance(source, Shards) else ((document, None) for document in source)
+        for block in cut(pairs, lambda pair: len(pair[0].units)):
+            documents = Corpus.of_checked(document for document, _ in block)
+            for document in documents:
+                plan.counts.add(document)
+                if context:
+                    units.new(document.units)
+            spans = joined([span for _, span in block if span is not None])
+            plan.blocks.append(spans or documents)
+            plan.n_units.append(documents.n_units)
+            found = distinct_texts(documents, context)
+            new = np.array(texts.new(found), dtype=np.int32)
+            if missing is not None:
+                plan.missing.append(new[missing([found[i] for i in new])])
+        plan.counts.check_complete()
+        plan.n_distinct = len(units if context else texts)
+        plan.notes = tuple(source.notes)
+        return plan
+
+
+def read_block(block: Block) -> Corpus:
+    """Return the documents of a block."""
+    return block if isinstance(block, Corpus) else read_spans(block)

@@ -7,33 +7,53 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from reffree.arrays import Floats
 from reffree.corpus import Corpus
 from reffree.encoders.word_vectors import open_word_vectors
 from reffree.errors import InputError, UnknownNameError
-from reffree.evaluate.corpus_counts import Survey
+from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.naming import spelling_of
 from reffree.reference.metric import GoldMetric
 from reffree.reference.metrics import GOLD_DEFAULT, GOLD_METRICS, SedOver, parse_gold_metric
 from reffree.scoring.expected import Expected
 from reffree.scoring.metrics import DEFAULT, METRICS, Metric, parse_metric, parse_metrics
 from reffree.segmenters.scorer.description import read_description
+from reffree.statistics.losses import Direction, as_loss
 
 ALL = {"all": METRICS, "gold": GOLD_METRICS}
 """Names that stand for every metric of a kind."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class MetricSet:
     """What to score: names in the order of the columns, and the metrics of each kind."""
 
     names: tuple[str, ...]
     reference_free: dict[str, Metric]
     gold_based: dict[str, GoldMetric]
 
+    def losses(self, name: str, raw: Floats) -> Floats:
+        """Raw scores, turned so that lower is better."""
+        if name in self.gold_based:
+            return as_loss(raw, self.gold_based[name].direction)
+        orientation = self.reference_free[name].orientation
+        return orientation.offset + orientation.slope * raw
+
+    def shown(self, name: str, raw: float) -> float:
+        """Return what tables show of a raw score: mostly the loss, of gold-based ones the value."""
+        metric = self.reference_free.get(name)
+        return raw if metric is None else metric.orientation.shown(raw)
+
+    def direction(self, name: str) -> Direction:
+        """Which way what tables show is better."""
+        if name in self.gold_based:
+            return self.gold_based[name].direction
+        return self.reference_free[name].orientation.direction
+
 
 def choose_metrics(
-    names: Sequence[str] | None, corpus: Corpus | Survey, *, seed: int, offline: bool
-) -> Chosen:
+    names: Sequence[str] | None, corpus: Corpus | CorpusCounts, *, seed: int, offline: bool
+) -> MetricSet:
     """Read names such as ``arp_pair``, ``pk:k=3``, ``all`` or ``gold``, each once.
 
     None means the default: the reference-free ones, and `GOLD_DEFAULT` where every document has
@@ -61,7 +81,7 @@ def choose_metrics(
         raise InputError(
             "no metrics", expected="at least one", remedy="leave metrics out for the default ones"
         )
-    return Chosen(tuple(dict.fromkeys(order)), reference_free, gold_based)
+    return MetricSet(tuple(dict.fromkeys(order)), reference_free, gold_based)
 
 
 def parse_any(text: str) -> Metric | GoldMetric | SedOver:
@@ -81,7 +101,7 @@ def check_metrics(names: Sequence[str]) -> None:
             parse_any(name)
 
 
-def _default(corpus: Corpus | Survey) -> list[str]:
-    survey = corpus if isinstance(corpus, Survey) else Survey.of(corpus)
-    has_gold = survey.n_compared == survey.n_documents
-    return [*DEFAULT, *(GOLD_DEFAULT if has_gold and survey.systems else ())]
+def _default(corpus: Corpus | CorpusCounts) -> list[str]:
+    counts = corpus if isinstance(corpus, CorpusCounts) else CorpusCounts.of(corpus)
+    has_gold = counts.n_compared == counts.n_documents
+    return [*DEFAULT, *(GOLD_DEFAULT if has_gold and counts.systems else ())]

@@ -6,28 +6,26 @@ from collections.abc import Collection, Sequence
 
 from reffree.encoders.embed import Embeddings
 from reffree.errors import counted, listed
-from reffree.evaluate.corpus_counts import Survey
-from reffree.evaluate.metric_set import Chosen
+from reffree.evaluate.corpus_counts import CorpusCounts
+from reffree.evaluate.metric_set import MetricSet
+from reffree.evaluate.scores import Scores
 from reffree.evaluate.table import SystemScores
-from reffree.scoring.engine import Unsegmented
 from reffree.scoring.expected import INFORMED, Expected
 
 
 def score_notes(
-    survey: Survey,
+    scores: Scores,
+    counts: CorpusCounts,
     systems: Sequence[SystemScores],
-    embedded: Embeddings | None,
     incomparable: Collection[str],
-    unsegmented: Unsegmented,
-    chosen: Chosen,
 ) -> list[str]:
     """Collect the sentences, as far as there is something to say."""
-    notes = reading_notes(survey, embedded)
-    if 0 < survey.n_gold < survey.n_documents:
+    notes = reading_notes(counts, scores.embedded)
+    if 0 < counts.n_gold < counts.n_documents:
         notes.append(
-            f"Gold was not scored: only {survey.n_gold} of {survey.n_documents} documents have it."
+            f"Gold was not scored: only {counts.n_gold} of {counts.n_documents} documents have it."
         )
-    notes += _annotators(survey) if chosen.gold_based else []
+    notes += _annotators(counts) if scores.metrics.gold_based else []
     differing: dict[str, list[str]] = {}
     for name in systems[0].metrics:
         if name in incomparable:
@@ -39,17 +37,17 @@ def score_notes(
             "must not be compared."
         )
     single = [row for row in systems if row.unsegmented]
-    if single and chosen.reference_free:
+    if single and scores.metrics.reference_free:
         listed = ", ".join(f"{row.system} {row.unsegmented}" for row in single)
-        notes.append(f"Documents without a boundary ({unsegmented}): {listed}.")
-    return notes + _posterior_notes(systems, chosen)
+        notes.append(f"Documents without a boundary ({scores.settings.unsegmented}): {listed}.")
+    return notes + _posterior_notes(systems, scores.metrics)
 
 
-def _posterior_notes(systems: Sequence[SystemScores], chosen: Chosen) -> list[str]:
+def _posterior_notes(systems: Sequence[SystemScores], metrics: MetricSet) -> list[str]:
     """How finely expected errors assume that documents are cut, and whether the text says much."""
     assumed: dict[str, list[str]] = {}
     uninformed: dict[tuple[str, str], list[str]] = {}
-    for name, metric in chosen.reference_free.items():
+    for name, metric in metrics.reference_free.items():
         score = systems[0].metrics[name]  # the posterior is the same for all systems
         if not isinstance(metric, Expected) or score.information is None:
             continue
@@ -74,23 +72,23 @@ def _posterior_notes(systems: Sequence[SystemScores], chosen: Chosen) -> list[st
     ]
 
 
-def reading_notes(survey: Survey, embedded: Embeddings | None) -> list[str]:
+def reading_notes(counts: CorpusCounts, embedded: Embeddings | None) -> list[str]:
     """Say what was dropped or cut off while a corpus was read and encoded."""
     notes = []
-    if survey.n_without_text:
-        dropped = counted(survey.n_without_text, "unit")
+    if counts.n_without_text:
+        dropped = counted(counts.n_without_text, "unit")
         notes.append(f"{dropped} without text dropped, the boundaries reindexed.")
     if embedded is not None and embedded.n_truncated:
         notes.append(
-            f"{embedded.n_truncated:,} of {counted(survey.n_units, 'unit')} cut off at the "
+            f"{embedded.n_truncated:,} of {counted(counts.n_units, 'unit')} cut off at the "
             f"encoder's {embedded.spec.max_length} tokens."
         )
     return notes
 
 
-def _annotators(survey: Survey) -> list[str]:
-    counts = sorted(survey.annotators)
-    if not counts:
+def _annotators(counts: CorpusCounts) -> list[str]:
+    found = sorted(counts.annotators)
+    if not found:
         return []
-    several = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    several = f"{found[0]}" if len(found) == 1 else f"{found[0]} to {found[-1]}"
     return [f"Gold-based metrics: mean over {several} annotators of each document."]

@@ -9,7 +9,7 @@ p-value is itself that of a permutation test, in which documents are permuted in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,19 +17,14 @@ import torch
 from numpy.typing import NDArray
 
 from reffree.arrays import Floats
+from reffree.corpus import Corpus
+from reffree.evaluate.scores import Scores, average_weight, corpus_mean, filled_weights
 from reffree.evaluate.table import NullTest
-from reffree.evaluate.weights import (
-    average_weight,
-    corpus_mean,
-    filled_weights,
-    values_and_own_weights,
-)
 from reffree.masses import Masses, stack_masses
-from reffree.scoring.engine import RawScores, Unsegmented, score_documents
+from reffree.scoring.engine import score_documents
 from reffree.scoring.evidence import Reading
-from reffree.scoring.metrics import Metric, spelling
+from reffree.scoring.metrics import Metric
 from reffree.seeds import rng_for
-from reffree.segmentation import Segmentation
 from reffree.statistics.exact_sums import ExactSums
 
 HYPOTHESES_AT_ONCE = 200_000
@@ -61,94 +56,79 @@ class NullSums:
         return means
 
 
-@dataclass(frozen=True, slots=True)
-class NullTests:
-    """Every system and metric against its null."""
-
-    corpus: dict[tuple[str, str], NullTest | None]  # (system, metric)
-    documents: dict[tuple[int, str, str], NullTest | None]  # (document, system, metric)
-    sums: NullSums | None = None  # behind the tests of the corpus
-
-
 def against_null(
+    scores: Scores,
+    block: Corpus,
     vectors: Sequence[NDArray[np.generic]],
-    ids: Sequence[str],
-    hypotheses: dict[str, tuple[Segmentation, ...]],
-    observed: dict[str, RawScores],
-    metrics: Sequence[Metric],
+    readings: Sequence[Reading],
     *,
-    draws: int,
-    seed: int,
-    unsegmented: Unsegmented,
     device: torch.device,
-    memory: int | None,
     progress: Callable[[int], None],
-    readings: Sequence[Reading] | None = None,
-) -> NullTests:
-    """Draw ``draws`` arrangements of every hypothesis, score them and compare."""
-    systems = list(hypotheses)
+) -> tuple[NullSums, dict[tuple[int, str, str], NullTest | None]]:
+    """Draw arrangements of every hypothesis of a block, score them and compare.
+
+    Returns:
+        The draws added up over documents, and the test of every (document, system, metric).
+    """
+    settings, systems = scores.settings, scores.systems
+    metrics = scores.metrics.reference_free
+    draws = settings.null
     shape = (2, len(systems), len(metrics), draws)
     totals, sizes = ExactSums(shape), ExactSums(shape)
-    known = {
-        spelling(metric): values_and_own_weights(observed[spelling(metric)]) for metric in metrics
-    }
-    documents: dict[tuple[int, str, str], NullTest | None] = {}
-    for group in _groups(len(ids), len(systems) * draws):
-        matrices = [
-            stack_masses(
-                [_arrangements(hypotheses[s][d].masses, draws, ids[d], seed) for s in systems]
-            )
-            for d in group
-        ]
-        scores = score_documents(
+    hypotheses = block.hypotheses
+    tests: dict[tuple[int, str, str], NullTest | None] = {}
+    for group in _groups(len(block), len(systems) * draws):
+        ids = [block[d].id for d in group]
+        found = score_documents(
             [vectors[d] for d in group],
-            matrices,
-            metrics,
-            unsegmented=unsegmented,
+            [
+                stack_masses(
+                    [
+                        _arrangements(hypotheses[s][d].masses, draws, block[d].id, settings.seed)
+                        for s in systems
+                    ]
+                )
+                for d in group
+            ],
+            list(metrics.values()),
+            unsegmented=settings.unsegmented,
             device=device,
-            names=[ids[d] for d in group],
-            readings=None if readings is None else [readings[d] for d in group],
-            memory=memory,
+            names=ids,
+            readings=[readings[d] for d in group],
+            memory=settings.memory,
             progress=progress,
         )
-        for m, metric in enumerate(metrics):
-            name = spelling(metric)
-            for position, d in enumerate(group):
-                null = scores[name].documents[position].cpu().numpy().reshape(len(systems), draws)
+        for m, (name, metric) in enumerate(metrics.items()):
+            at = scores.index(name)
+            for d, drawn in zip(group, found[name], strict=True):
+                null = drawn.documents.cpu().numpy().reshape(len(systems), draws)
                 for s, system in enumerate(systems):
-                    raw, weight = (float(column[d, s]) for column in known[name])
-                    documents[d, system, name] = compare_with_null(raw, null[s], metric)
+                    raw, weight = float(scores.raw[at, d, s]), float(scores.weights[at, d, s])
+                    tests[d, system, name] = compare_with_null(raw, null[s], metric)
                     if not np.isnan(raw):
                         defined = ~np.isnan(null[s])
                         kind, weight = (0, weight) if weight > 0 else (1, 1.0)
                         totals.add((kind, s, m), weight * np.where(defined, null[s], 0.0))
                         sizes.add((kind, s, m), weight * defined)
-    sums = NullSums(totals, sizes)
-    return NullTests(corpus_tests(sums, systems, metrics, known), documents, sums)
+    return NullSums(totals, sizes), tests
 
 
-def corpus_tests(
-    sums: NullSums,
-    systems: Sequence[str],
-    metrics: Sequence[Metric],
-    known: Mapping[str, tuple[Floats, Floats]],
-) -> dict[tuple[str, str], NullTest | None]:
-    """Compare the corpus means with those of the draws.
-
-    ``known`` has the raw scores and own weights (documents, systems) of every metric.
-    """
-    columns = [[known[spelling(metric)] for metric in metrics]] * len(systems)
-    averages = np.array(
-        [[average_weight(w[:, s]) for _, w in row] for s, row in enumerate(columns)]
-    )
-    means = sums.means(averages)
+def corpus_tests(scores: Scores) -> dict[tuple[str, str], NullTest | None]:
+    """Compare corpus means, by system and metric, with those of the draws; nothing without any."""
+    if scores.null is None:
+        return {}
+    metrics = scores.metrics.reference_free
+    at = [scores.index(name) for name in metrics]
+    systems = range(len(scores.systems))
+    averages = [[average_weight(scores.weights[m, :, s]) for m in at] for s in systems]
+    means = scores.null.means(np.array(averages))
     tests = {}
-    for s, system in enumerate(systems):
-        for m, metric in enumerate(metrics):
-            raw, weights = (column[:, s] for column in known[spelling(metric)])
-            mean = corpus_mean(raw, filled_weights(weights))
+    for s, system in enumerate(scores.systems):
+        for m, (name, metric) in enumerate(metrics.items()):
+            weights = filled_weights(scores.weights[at[m], :, s])
+            mean = corpus_mean(scores.raw[at[m], :, s], weights)
             value = np.nan if mean is None else mean
-            tests[system, spelling(metric)] = compare_with_null(value, means[s, m], metric)
+            tests[system, name] = compare_with_null(value, means[s, m], metric)
     return tests
 
 

@@ -19,8 +19,8 @@ from importlib.metadata import version
 from reffree.corpus import Corpus
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.embed import Embeddings
-from reffree.evaluate.corpus_counts import Survey
-from reffree.evaluate.metric_set import Chosen
+from reffree.evaluate.corpus_counts import CorpusCounts
+from reffree.evaluate.metric_set import MetricSet
 from reffree.naming import Named, settings_of
 from reffree.reference.cohesion import FUNCTION_WORDS
 from reffree.reference.sed import Sed
@@ -63,8 +63,8 @@ class Signature:
     @classmethod
     def of(
         cls,
-        metrics: Chosen,
-        corpus: Corpus | Survey,
+        metrics: MetricSet,
+        corpus: Corpus | CorpusCounts,
         embedded: Embeddings | None,
         *,
         seed: int,
@@ -74,7 +74,7 @@ class Signature:
         dropped: str = "none",
     ) -> Signature:
         """Collect everything that went into a table of scores."""
-        survey = corpus if isinstance(corpus, Survey) else Survey.of(corpus)
+        counts = corpus if isinstance(corpus, CorpusCounts) else CorpusCounts.of(corpus)
         every: dict[str, Named] = {**metrics.reference_free, **metrics.gold_based}
         fields = {"metrics": "+".join(_with_settings(every[name]) for name in metrics.names)}
         if embedded is not None and metrics.reference_free:
@@ -88,13 +88,13 @@ class Signature:
                 **_unusual(spec),
                 "maxlen": _max_length(spec),
                 "context": str(spec.context),
-                "truncated": f"{embedded.n_truncated / survey.n_units:.2%}",
+                "truncated": f"{embedded.n_truncated / counts.n_units:.2%}",
                 "device": embedded.device,
                 "unsegmented": unsegmented,
                 "aggregation": _aggregation(metrics.reference_free.values()),
             }
         if metrics.gold_based:
-            several = "mean(annotators)>" if survey.annotators else ""
+            several = "mean(annotators)>" if counts.annotators else ""
             fields["gold"] = f"{several}{average}(documents)"
         fields["dropped"] = dropped if embedded is None else embedded.spec.dropped
         fields["interval"] = f"bootstrap(documents,{RESAMPLES},{CONFIDENCE:.0%})"

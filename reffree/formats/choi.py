@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reffree.corpus import Document
-from reffree.errors import InputError, Place, counted, shorten
+from reffree.errors import InputError, Place, shorten
 from reffree.formats.source import Source, checked_name, without_suffix
-from reffree.formats.wording import not_read
 from reffree.segmentation import Segmentation
 
 REF = ".ref"
@@ -42,21 +41,14 @@ def read(source: Source) -> list[Document]:
     if not source.is_folder:
         name = source.stem if source.is_stdin else source.path.name
         return [_document(source, checked_name(id_of(name), source.place()))]
-    documents, oddities = [], []
     listed, others = folder_files(source)
-    for relative, path in listed:
-        file = Source(path)
-        id = checked_name(id_of(relative), file.place())
-        documents.append(_document(file, id))
-        oddities.append(file.oddities)
-    source.note_oddities(oddities)
-    if others:
-        only_ref = bool(listed) and listed[0][1].suffix.lower() == REF
-        source.note(
-            f"{counted(others, 'file')} of another kind",
-            expected=f"Choi files ({'.ref' if only_ref else '.txt or without extension'})",
-            remedy=not_read(others),
-        )
+    documents = [
+        _document(file, checked_name(id_of(name), file.place()))
+        for name, file in source.opened(listed)
+    ]
+    only_ref = bool(listed) and listed[0][1].suffix.lower() == REF
+    kinds = ".ref" if only_ref else ".txt or without extension"
+    source.note_unread(others, "of another kind", expected=f"Choi files ({kinds})")
     return documents
 
 

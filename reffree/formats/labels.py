@@ -6,12 +6,11 @@ documents read from elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from reffree.corpus import GOLD, Document, is_name
-from reffree.errors import InputError, Place, counted, shorten
+from reffree.errors import InputError, Place, counted, located, shorten
 from reffree.segmentation import Convention, Segmentation
 
 
@@ -27,27 +26,12 @@ class Label:
     value: Segmentation | Sequence[int] | str
     place: Place
 
-    def read(self, n_units: int, convention: Convention | None) -> Segmentation:
-        """Turn the value into a segmentation of so many units."""
+    def read(self, n_units: int, convention: Convention | None) -> Segmentation | Sequence[int]:
+        """Return masses as they are, and a 0/1 string as a segmentation of so many units."""
+        if not isinstance(self.value, str):
+            return self.value
         with located(replace(self.place, document=self.document, system=self.name)):
-            if isinstance(self.value, str):
-                return Segmentation.from_string(self.value, n_units, convention)
-            return (
-                self.value
-                if isinstance(self.value, Segmentation)
-                else Segmentation(tuple(self.value))
-            )
-
-
-@contextmanager
-def located(place: Place) -> Iterator[None]:
-    """Add a place to an `InputError` raised inside by a value that does not know its own."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(
-            error.found, expected=error.expected, remedy=error.remedy, place=place
-        ) from None
+            return Segmentation.from_string(self.value, n_units, convention)
 
 
 def numbered(labels: Sequence[Label], ids: Sequence[str] | None = None) -> list[Label]:

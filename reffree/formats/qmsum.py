@@ -12,10 +12,9 @@ from __future__ import annotations
 from typing import Any, cast
 
 from reffree.corpus import Document
-from reffree.errors import InputError, Place, counted, shorten
+from reffree.errors import InputError, Place, shorten
 from reffree.formats.source import Source, checked_name, without_suffix
 from reffree.formats.strict_json import as_list, as_object, field
-from reffree.formats.wording import not_read
 from reffree.segmentation import Segmentation
 
 MEETING = "meeting_transcripts"
@@ -28,22 +27,13 @@ def read(source: Source) -> list[Document]:
             return [_meeting(source.json, source.stem, source.place())]
         lines = source.json_lines()
         return [_meeting(value, f"{source.stem}/{n}", source.place(n)) for n, value in lines]
-    documents, oddities, others = [], [], 0
-    for relative, path in source.files():
-        if path.suffix.lower() != ".json":
-            others += 1
-            continue
-        file = Source(path)
-        id = checked_name(without_suffix(relative, (".json",)), file.place())
+    files = source.files()
+    meetings = [(name, path) for name, path in files if path.suffix.lower() == ".json"]
+    documents = []
+    for name, file in source.opened(meetings):
+        id = checked_name(without_suffix(name, (".json",)), file.place())
         documents.append(_meeting(file.json, id, file.place()))
-        oddities.append(file.oddities)
-    source.note_oddities(oddities)
-    if others:
-        source.note(
-            f"{counted(others, 'file')} of another kind",
-            expected="meetings (.json)",
-            remedy=not_read(others),
-        )
+    source.note_unread(len(files) - len(meetings), "of another kind", expected="meetings (.json)")
     return documents
 
 

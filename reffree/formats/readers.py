@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from reffree.corpus import Document
 from reffree.errors import InputError, UnknownNameError
-from reffree.formats import choi, dialseg, jsonl, nltk, parquet, qmsum, segeval, segeval_tsv, tiage
+from reffree.formats import choi, dialseg, jsonl, nltk, parquet, qmsum, segeval, tiage
 from reffree.formats.labels import Label
 from reffree.formats.source import LINE_SUFFIXES, Source
-from reffree.formats.strict_json import parse
-from reffree.formats.wording import OWN_TEXT
+from reffree.formats.strict_json import OWN_TEXT, parse
 from reffree.segmentation import CONVENTIONS, Convention
 
 FORMATS: tuple[str, ...] = (
-    "jsonl",
-    "choi",
-    "segeval",
-    "segeval-tsv",
-    "nltk",
-    "dialseg",
-    "tiage",
-    "qmsum",
+    *("jsonl", "choi", "segeval", "segeval-tsv", "nltk", "dialseg", "tiage", "qmsum"),
 )
+_READERS: dict[str, Callable[[Source], list[Document]] | Callable[[Source], list[Label]]] = {
+    "jsonl": jsonl.read,
+    "parquet": parquet.read,
+    "choi": choi.read,
+    "segeval": segeval.read,
+    "segeval-tsv": segeval.read_table,
+    "nltk": nltk.read,
+    "qmsum": qmsum.read,
+}
+_LABEL_READERS = {"dialseg": dialseg.read, "tiage": tiage.read}
+"""Readers of labels that may open or close a segment: they heed a convention."""
 _FOLDERS = ("choi", "qmsum")
 _PLAIN = "plain text, which has no segmentation"
 _SUFFIXES = {"jsonl": ".jsonl", "choi": ".ref", "segeval-tsv": ".tsv", "nltk": ".txt"}
@@ -42,7 +45,11 @@ def read(
             place=source.place(),
         )
     with suggest_format(source, format):
-        found = _read(source, format, convention)
+        found: list[Document] | list[Label]
+        if format in _LABEL_READERS:
+            found = _LABEL_READERS[format](source, convention)
+        else:
+            found = _READERS[format](source)
         if found:
             return found
         raise InputError(
@@ -62,7 +69,9 @@ def suggest_format(source: Source, format: str) -> Iterator[None]:
         other = recognise(source)
         if other is None or other == format:
             raise
-        usual = _usual_format(source)
+        usual = None
+        with suppress(InputError):
+            usual = detect(source)
         if usual != format:
             why = "--format says"
         else:
@@ -75,42 +84,9 @@ def suggest_format(source: Source, format: str) -> Iterator[None]:
         ) from None
 
 
-def _usual_format(source: Source) -> str | None:
-    try:
-        return detect(source)
-    except InputError:
-        return None
-
-
 def _name_format(source: Source, format: str) -> str:
     suffix = _SUFFIXES.get(format, ".json")
     return f"write --format {format}" + ("" if source.is_stdin else f", or name the file {suffix}")
-
-
-def _read(
-    source: Source, format: str, convention: Convention | None
-) -> list[Document] | list[Label]:
-    match format:
-        case "jsonl":
-            return jsonl.read(source)
-        case "parquet":
-            return parquet.read(source)
-        case "choi":
-            return choi.read(source)
-        case "segeval":
-            return segeval.read(source)
-        case "segeval-tsv":
-            return segeval_tsv.read(source)
-        case "nltk":
-            return nltk.read(source)
-        case "dialseg":
-            return dialseg.read(source, convention)
-        case "tiage":
-            return tiage.read(source, convention)
-        case "qmsum":
-            return qmsum.read(source)
-        case _:
-            raise UnknownNameError("format", format, FORMATS)
 
 
 def check_names(format: str | None, convention: str | None) -> None:
@@ -156,7 +132,7 @@ def recognise(source: Source) -> str | None:
         next((text for _, text in source.lines() if text.strip()), None)  # sets the head
         if source.head.startswith(("{", "[")):
             return _json_format(source)
-        return _text_format(source) if segeval_tsv.columns(source.head) is None else "segeval-tsv"
+        return _text_format(source) if segeval.table_columns(source.head) is None else "segeval-tsv"
     except InputError:
         return None
 
@@ -165,7 +141,7 @@ def _line_format(source: Source) -> str | None:
     head = source.head
     if head.startswith("{"):
         return _format_of(parse(head, source.place()))
-    if segeval_tsv.columns(head) is not None:
+    if segeval.table_columns(head) is not None:
         return "segeval-tsv"
     if choi.is_separator(head):
         return "choi"

@@ -8,7 +8,7 @@ from pathlib import Path
 from reffree.atomic import write_file, write_folder
 from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, Place, counted
-from reffree.formats import choi, dialseg, jsonl, nltk, segeval, segeval_tsv
+from reffree.formats import choi, dialseg, jsonl, nltk, segeval
 from reffree.formats.readers import check_names
 from reffree.formats.source import is_folder
 from reffree.segmentation import Segmentation
@@ -37,7 +37,7 @@ def save(corpus: Corpus, path: str | Path, *, format: str | None = None) -> list
             lost = _without_text(corpus, format)
         case "segeval-tsv":
             document = _only_document(corpus, target, "write segeval JSON instead")
-            write_file(target, segeval_tsv.write(document))
+            write_file(target, segeval.write_table(document))
             lost = _without_text(corpus, format) + _renamed([(document.id, target.stem)], format)
         case "nltk":
             chosen, lost = _one_each(corpus, format, target)

@@ -1,19 +1,25 @@
-"""segeval JSON: ``{"items": {"doc": {"coder1": [2, 3]}}, "segmentation_type": "linear"}``.
+"""segeval JSON and tables: masses per document and coder, without text.
 
-Masses per document and coder, without text. Coders are systems, except one called gold.
+JSON: ``{"items": {"doc": {"coder1": [2, 3]}}, "segmentation_type": "linear"}``. Tables: a header
+``Coder<TAB>Masses``, then a row ``coder<TAB>2<TAB>3<TAB>…`` per coder, one document per file, named
+by the file without its extension; where the header says ``Positions`` there is one segment id per
+unit instead, and ``.csv`` files have commas instead of tabs. Coders are systems, except one called
+gold.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator
 from dataclasses import replace
 
 from reffree.corpus import GOLD, Corpus, Document
-from reffree.errors import InputError
+from reffree.errors import InputError, Place, shorten
 from reffree.formats.jsonl import dumps
 from reffree.formats.labels import Label
 from reffree.formats.source import Source
-from reffree.formats.strict_json import as_list, as_object, field
+from reffree.formats.strict_json import OWN_TEXT, as_list, as_object, field
 from reffree.segmentation import Segmentation
 
 
@@ -42,12 +48,94 @@ def write(corpus: Corpus) -> Iterator[str]:
     """Write gold as the coder gold, and every system as a coder."""
     items = {}
     for document in corpus.documents:
-        table = coders(document)
+        table = _coders(document)
         items[document.id] = {name: list(value.masses) for name, value in table.items()}
     yield dumps({"items": items, "segmentation_type": "linear"}, corpus.documents[0].place) + "\n"
 
 
-def coders(document: Document) -> dict[str, Segmentation]:
+def read_table(source: Source) -> list[Label]:
+    """Read every coder's row of a table."""
+    lines = ((number, line) for number, line in source.lines() if line.strip(", \t"))
+    number, header = next(lines, (1, ""))
+    kind = table_columns(header)
+    if kind is None:
+        raise InputError(
+            f"the header {shorten(header)!r}" if header else "no header",
+            expected="a header Coder, Masses (or Coder, Positions), since CSV and TSV are read "
+            "only as segeval tables",
+            remedy=f"put it on the first line, or {OWN_TEXT}",
+            place=source.place(number),
+        )
+    labels = []
+    for number, line in lines:
+        coder, *cells = _cells(line, _delimiter(header), source.place(number)) or [""]
+        place = Place(source.name, number, source.stem, coder)
+        numbers = [_number(cell, place) for cell in cells]
+        if kind == "positions":
+            numbers = list(Segmentation.from_segment_ids(numbers).masses) if numbers else []
+        labels.append(Label(source.stem, coder, numbers, source.place(number)))
+    return labels
+
+
+def table_columns(header: str) -> str | None:
+    """Tell from the header what the rows hold: masses, positions, or that this is no table."""
+    try:
+        cells = _cells(header, _delimiter(header), Place())
+    except InputError:
+        return None
+    first, *others = [cell.strip().lower() for cell in cells] or [""]
+    known = first == "coder" and others in (["masses"], ["positions"])
+    return others[0] if known else None
+
+
+def _delimiter(header: str) -> str:
+    return "\t" if "\t" in header else ","
+
+
+def _cells(line: str, delimiter: str, place: Place) -> list[str]:
+    try:
+        cells = next(csv.reader([line], delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        raise InputError(
+            f"a row that cannot be read ({error})",
+            expected="a coder and its numbers",
+            remedy="check the quotes on this line",
+            place=place,
+        ) from None
+    while cells and not cells[-1].strip():  # spreadsheets pad short rows
+        cells.pop()
+    return cells
+
+
+def _number(cell: str, place: Place) -> int:
+    text = cell.strip()
+    if text.isascii() and text.isdigit() and len(text) <= 18:
+        return int(text)
+    raise InputError(
+        f"the cell {shorten(cell)!r}",
+        expected="a whole number",
+        remedy="write one number per cell",
+        place=place,
+    )
+
+
+def write_table(document: Document) -> Iterator[str]:
+    """Write the masses of gold and of every system as a table."""
+    yield "Coder\tMasses\n"
+    for name, value in _coders(document).items():
+        if "\n" in name or "\r" in name or name != name.strip():
+            raise InputError(
+                f"the system name {shorten(ascii(name))}",
+                expected="a name on one line, without spaces around it",
+                remedy="rename the system, or write segeval JSON",
+                place=document.place,
+            )
+        row = io.StringIO()
+        csv.writer(row, delimiter="\t", lineterminator="\n").writerow([name, *value.masses])
+        yield row.getvalue()
+
+
+def _coders(document: Document) -> dict[str, Segmentation]:
     """Collect gold and the systems by coder's name; a document without any is refused."""
     gold = {} if document.gold is None else {GOLD: document.gold}
     table = {**gold, **document.systems}

@@ -10,21 +10,43 @@ from __future__ import annotations
 import codecs
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from reffree.errors import InputError, Place, shorten
-from reffree.formats.binary import HEAD_BYTES, looks_binary, refuse_binary
-from reffree.formats.strict_json import parse
+from reffree.errors import InputError, Place, counted, shorten
+from reffree.formats.strict_json import INTO_JSONL, parse
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 STDIN = "<stdin>"
 LINE_SUFFIXES = (".jsonl", ".ndjson")
 _MARK, _CRLF = "mark", "crlf"
+
+_HEAD_BYTES = 4096
+_ITS_TEXT = f"put its text {INTO_JSONL}"
+_UNPACK = "unpack it first"
+_GIVE_TEXT = "give a text file"
+_KINDS: tuple[tuple[bytes, str, str], ...] = (
+    (b"%PDF-", "a PDF file", _ITS_TEXT),
+    (b"{\\rtf", "an RTF file", _ITS_TEXT),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office file (.doc, .xls)", _ITS_TEXT),
+    (b"PK\x03\x04", "a zip file (.docx and .xlsx are such)", f"unpack it, or {_ITS_TEXT}"),
+    (b"PK\x05\x06", "an empty zip file", _GIVE_TEXT),
+    (b"\x1f\x8b", "a gzip file", _UNPACK),
+    (b"\xfd7zXZ\0", "an xz file", _UNPACK),
+    (b"(\xb5/\xfd", "a zstd file", _UNPACK),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z file", _UNPACK),
+    (b"Rar!\x1a\x07", "a RAR file", _UNPACK),
+    (b"\x89PNG", "a PNG image", _GIVE_TEXT),
+    (b"\xff\xd8\xff", "a JPEG image", _GIVE_TEXT),
+    (b"\x93NUMPY", "a numpy file", _GIVE_TEXT),
+    (b"SQLite format 3\0", "an SQLite database", _GIVE_TEXT),
+)
+"""How files begin that are no text at all, what they are, and what to do."""
 
 
 class Source:
@@ -77,22 +99,6 @@ class Source:
             self.note(found, expected=expected, remedy=remedy, line=line)
             self.oddities[kind] = self.notes[-1]
 
-    def note_oddities(self, files: Sequence[Mapping[str, str]]) -> None:
-        """Note what the files of this folder had: the file's own note if one, else their count."""
-        for kind, found, expected, remedy in (
-            (_MARK, "byte-order marks", "plain UTF-8", "ignored, save the files without them"),
-            (_CRLF, "Windows line ends (CRLF)", "LF", "read as LF, save the files with LF"),
-        ):
-            notes = [oddities[kind] for oddities in files if kind in oddities]
-            if len(notes) > 1:
-                self.note(
-                    f"{found} in {len(notes)} of {len(files)} files",
-                    expected=expected,
-                    remedy=f"they were {remedy} to silence this",
-                )
-            else:
-                self.notes += notes
-
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield (number from 1, text without its line end); only a line feed ends a line."""
         with self._opened() as handle:
@@ -109,9 +115,9 @@ class Source:
         try:
             raw = handle.readline(MAX_LINE_BYTES + 1)
         except OSError as error:
-            raise self._unreadable(error) from None
+            raise unreadable(error, self.place()) from None
         if number == 1:
-            self._refuse_no_text(raw[:HEAD_BYTES])
+            _refuse_binary(raw[:_HEAD_BYTES], self.place())
         if len(raw) > MAX_LINE_BYTES:
             raise InputError(
                 f"a line of more than {MAX_LINE_BYTES:,} bytes",
@@ -120,16 +126,6 @@ class Source:
                 place=self.place(number),
             )
         return raw
-
-    def _refuse_no_text(self, head: bytes) -> None:
-        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise InputError(
-                "a UTF-16 byte-order mark",
-                expected="UTF-8",
-                remedy="save the file as UTF-8",
-                place=self.place(1),
-            )
-        refuse_binary(head, self.place())
 
     def _decode(self, raw: bytes, number: int) -> str:
         start = 0
@@ -157,7 +153,7 @@ class Source:
             return raw[start:end].decode("utf-8")
         except UnicodeDecodeError as error:
             if b"\0" in raw:
-                raise looks_binary(self.place()) from None
+                raise _looks_like("a binary file", _GIVE_TEXT, self.place()) from None
             byte = start + error.start
             raise InputError(
                 f"the byte 0x{raw[byte]:02x} at offset {byte} of the line, which is not UTF-8",
@@ -204,12 +200,9 @@ class Source:
         try:
             handle = self.path.open("rb")
         except (OSError, ValueError) as error:
-            raise self._unreadable(error) from None
+            raise unreadable(error, self.place()) from None
         with handle:
             yield handle
-
-    def _unreadable(self, error: OSError | ValueError) -> InputError:
-        return unreadable(error, self.place())
 
     def files(self) -> list[tuple[str, Path]]:
         """Every file of a folder that is not hidden, sorted by its relative posix path.
@@ -233,6 +226,39 @@ class Source:
             paths = [Path(root) / name for name in names if not name.startswith(".")]
             found += [(path.relative_to(self.path).as_posix(), path) for path in paths]
         return sorted(found)
+
+    def opened(self, files: Iterable[tuple[str, Path]]) -> Iterator[tuple[str, Source]]:
+        """Yield files of this folder to be read; notes what they had once all were.
+
+        One file's own note stays as it is; of several there is one with their count.
+        """
+        sources = []
+        for name, path in files:
+            sources.append(Source(path))
+            yield name, sources[-1]
+        for kind, found, expected, remedy in (
+            (_MARK, "byte-order marks", "plain UTF-8", "ignored, save the files without them"),
+            (_CRLF, "Windows line ends (CRLF)", "LF", "read as LF, save the files with LF"),
+        ):
+            notes = [source.oddities[kind] for source in sources if kind in source.oddities]
+            if len(notes) > 1:
+                self.note(
+                    f"{found} in {len(notes)} of {len(sources)} files",
+                    expected=expected,
+                    remedy=f"they were {remedy} to silence this",
+                )
+            else:
+                self.notes += notes
+
+    def note_unread(self, n: int, which: str, *, expected: str) -> None:
+        """Say that so many files of this folder were passed over, if any, and how to silence it."""
+        was, it = ("it was", "it") if n == 1 else ("they were", "them")
+        if n:
+            self.note(
+                f"{counted(n, 'file')} {which}",
+                expected=expected,
+                remedy=f"{was} not read, move {it} elsewhere to silence this",
+            )
 
 
 def is_folder(path: Path) -> bool:
@@ -275,3 +301,34 @@ def without_suffix(relative: str, suffixes: tuple[str, ...]) -> str:
     """Document id for a file of a folder: its posix path, less one of the given extensions."""
     path = PurePosixPath(relative)
     return str(path.with_suffix("")) if path.suffix.lower() in suffixes else relative
+
+
+def _refuse_binary(head: bytes, place: Place) -> None:
+    """Refuse a file by its first bytes, with a sentence that says what it looks like."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise _utf16("a UTF-16 byte-order mark", replace(place, line=1))
+    for magic, kind, remedy in _KINDS:
+        if head.startswith(magic):
+            raise _looks_like(kind, remedy, place)
+    if b"\0" not in head:
+        return
+    even, odd = head[::2], head[1::2]
+    if _is_latin(even, zero=odd) or _is_latin(odd, zero=even):
+        raise _utf16("what looks like UTF-16 without a byte-order mark", place)
+    kind = "a GIF image" if head.startswith(b"GIF8") else "a binary file"
+    raise _looks_like(kind, _GIVE_TEXT, place)
+
+
+def _is_latin(half: bytes, *, zero: bytes) -> bool:
+    """Whether every second byte is a letter or so and the others are 0, as in UTF-16."""
+    return bool(half) and bool(zero) and min(half) >= ord("\t") and not any(zero)
+
+
+def _utf16(found: str, place: Place) -> InputError:
+    return InputError(found, expected="UTF-8", remedy="save the file as UTF-8", place=place)
+
+
+def _looks_like(kind: str, remedy: str, place: Place) -> InputError:
+    return InputError(
+        f"what looks like {kind}", expected="text in UTF-8", remedy=remedy, place=place
+    )

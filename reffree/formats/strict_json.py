@@ -12,8 +12,12 @@ from itertools import pairwise
 from typing import NoReturn
 
 from reffree.errors import InputError, Place, shorten
-from reffree.formats.wording import OWN_TEXT
 
+INTO_JSONL = (
+    "into a .jsonl file, one document a line such as "
+    '{"id": "a", "units": ["One.", "Two."], "systems": {"mine": [1, 1]}}'
+)
+OWN_TEXT = f"put text of your own {INTO_JSONL}"
 MAX_DEPTH = 100
 MAX_DIGITS = 1000
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")

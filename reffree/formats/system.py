@@ -62,9 +62,11 @@ def read_system(
                 place=replace(label.place, document=id, system=name),
             )
         places[id] = label.place
-        segmentations[id] = _fit(replace(label, name=name), known.get(id), convention)
+        # `Corpus.with_system` refuses unknown ids and wrong lengths.
+        n_units = len(known[id].kept) if id in known else 0
+        segmentations[id] = replace(label, name=name).read(n_units, convention) if n_units else ()
     made = corpus.with_system(name, segmentations, places, source.place())
-    return replace(made, notes=(*made.notes, *source.notes))
+    return Corpus.of_checked(made.documents, (*made.notes, *source.notes))
 
 
 def _jsonl_labels(source: Source, name: str) -> Iterator[Label]:
@@ -139,12 +141,3 @@ def _one_coder(labels: Sequence[Label], name: str) -> list[Label]:
             place=replace(labels[0].place, line=None),
         )
     return [label for label in labels if label.name == name or len(coders) == 1]
-
-
-def _fit(
-    label: Label, document: Document | None, convention: Convention | None
-) -> Segmentation | Sequence[int]:
-    """Read a label for its document; `Corpus.with_system` refuses unknown ids and wrong lengths."""
-    if isinstance(label.value, str):
-        return label.read(len(document.kept), convention) if document else ()
-    return label.value

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from reffree.errors import counted
-from reffree.report.grid import Cell, Grid, json_text, latex_page, markdown_page, to_csv
-from reffree.report.score import OutputFormat
-from reffree.report.terminal import render_terminal
+from reffree.report.grid import Grid, OutputFormat, json_text, render_grids, shown, to_csv
 from reffree.studies.annotators import CorpusAgreement
 
 
@@ -15,18 +13,18 @@ def render(result: CorpusAgreement, format: OutputFormat, *, color: bool, width:
     """Write an agreement as text; ``color`` and ``width`` matter to the terminal format only."""
     if format == "json":
         return json_text(result.to_dict())
-    if format == "csv":
-        values = {**asdict(result.agreement), "signature": result.signature}
-        return to_csv(list(values), [list(values.values())])
     found = result.agreement
+    if format == "csv":
+        values = {**asdict(found), "signature": result.signature}
+        return to_csv(values, [values.values()])
     rows = [
         ("multi-π (Fleiss)", found.pi, found.expected_pi),
         ("multi-κ (Davies and Fleiss)", found.kappa, found.expected_kappa),
     ]
-    grid = Grid(
+    grid = Grid.of(
         ("coefficient", "value", "observed", "by chance"),
-        tuple(
-            (Cell(name), _number(value), _number(found.observed), _number(expected))
+        (
+            (name, shown(value), shown(found.observed), shown(expected))
             for name, value, expected in rows
         ),
     )
@@ -35,14 +33,6 @@ def render(result: CorpusAgreement, format: OutputFormat, *, color: bool, width:
         f"{counted(found.n_pairs, 'pair')} of segmentations; mean boundary similarity "
         f"{found.mean_similarity:.3f}."
     )
-    remarks = [size, *([f"Undefined: {found.undefined}."] if found.undefined else [])]
-    remarks += result.notes
-    if format == "table":
-        return render_terminal([grid], [*remarks, result.signature], color=color, width=width)
-    if format == "md":
-        return markdown_page([grid], remarks, result.signature)
-    return latex_page([grid], [*remarks, result.signature])
-
-
-def _number(value: float | None) -> Cell:
-    return Cell("–" if value is None else f"{value:.3f}")
+    undefined = [f"Undefined: {found.undefined}."] if found.undefined else []
+    remarks = [size, *undefined, *result.notes]
+    return render_grids([grid], remarks, result.signature, format, color=color, width=width)

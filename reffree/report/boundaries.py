@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from reffree.errors import counted, visible
 from reffree.evaluate.table import rounded
-from reffree.report.grid import Cell, Grid, json_text, to_csv
-from reffree.report.terminal import console, render_terminal
+from reffree.report.grid import Cell, Grid, console, json_text, render_terminal, shown, to_csv
 from reffree.studies.boundary_posterior import BoundaryMap, DocumentBoundaries
 
 if TYPE_CHECKING:
@@ -37,8 +36,6 @@ SCREEN_LINES = 100
 LETTERS = string.ascii_lowercase
 """Of systems; where there are more of them, they are counted."""
 
-CSV_HEADER = ("document", "at", "probability")
-
 
 def render(
     result: BoundaryMap,
@@ -55,8 +52,8 @@ def render(
     if format == "json":
         return json_text(result.to_dict())
     if format == "csv":
-        header = (*CSV_HEADER, *result.names, "signature")
-        return to_csv(header, list(_csv_rows(result)))
+        header = ("document", "at", "probability", *result.names, "signature")
+        return to_csv(header, _csv_rows(result))
     drawn, n_lines, n_drawn = [], 0, 0
     for document in result.documents:
         text = _document(document, color=color, width=width)
@@ -74,44 +71,39 @@ def render(
 
 def summary_grid(result: BoundaryMap) -> Grid:
     """One row per system over all documents."""
-    best = _least([each.expected_pk for each in result.systems])
+    errors = _error_cells([each.expected_pk for each in result.systems])
     rows = [
         (
-            Cell(each.system),
-            Cell(f"{each.documents:,}"),
-            Cell(f"{each.boundaries:,}"),
-            Cell(number_of(each.probability)),
-            Cell(number_of(each.gap_probability)),
-            Cell(
-                number_of(each.expected_pk),
-                is_best=best is not None and rounded(each.expected_pk) == best,
-            ),
+            *(each.system, f"{each.documents:,}", f"{each.boundaries:,}"),
+            *(shown(each.probability), shown(each.gap_probability), error),
         )
-        for each in result.systems
+        for each, error in zip(result.systems, errors, strict=True)
     ]
-    header = ("documents", "boundaries", "probability", "of any gap", "expected_pk")
+    header = ("system", "documents", "boundaries", "probability", "of any gap", "expected_pk")
     title = "Mean posterior probability of each system's boundaries, over all documents"
-    return Grid(("system", *header), tuple(rows), title=title)
+    return Grid.of(header, rows, title=title)
 
 
 def document_grid(document: DocumentBoundaries) -> Grid:
     """One row per system, with the letter that marks it beside the text."""
-    best = _least([each.expected_pk for each in document.systems])
+    errors = _error_cells([each.expected_pk for each in document.systems])
     letters = letters_of(document)
     rows = [
         (
-            Cell(letters.get(each.system, "")),
-            Cell(each.system),
-            Cell(f"{len(each.at):,}"),
-            Cell(number_of(each.probability)),
-            Cell(
-                number_of(each.expected_pk),
-                is_best=best is not None and rounded(each.expected_pk) == best,
-            ),
+            *(letters.get(each.system, ""), each.system, f"{len(each.at):,}"),
+            *(shown(each.probability), error),
         )
-        for each in document.systems
+        for each, error in zip(document.systems, errors, strict=True)
     ]
-    return Grid(("", "system", "boundaries", "probability", "expected_pk"), tuple(rows), n_labels=2)
+    header = ("", "system", "boundaries", "probability", "expected_pk")
+    return Grid.of(header, rows, n_labels=2)
+
+
+def _error_cells(values: Sequence[float | None]) -> list[Cell]:
+    """Expected errors, the lowest of several pointed out."""
+    known = [value for value in map(rounded, values) if value is not None]
+    best = min(known) if len(values) > 1 and known else None
+    return [Cell(shown(v), is_best=best is not None and rounded(v) == best) for v in values]
 
 
 def letters_of(document: DocumentBoundaries) -> dict[str, str]:
@@ -129,7 +121,7 @@ def facts_of(document: DocumentBoundaries) -> str:
     return (
         f"{units}, about {document.assumed_segments:.1f} segments assumed; the text adds "
         f"{document.information:.2f} nats per boundary; mean probability of a gap "
-        f"{number_of(document.mean_probability)}."
+        f"{shown(document.mean_probability)}."
     )
 
 
@@ -172,7 +164,7 @@ def _lines(document: DocumentBoundaries) -> Iterator[Text]:
         units = [unit for unit, _ in group]
         if is_folded:
             most = max(document.probability_at(unit - 1) or 0.0 for unit in units)
-            said = "" if document.probabilities is None else f", none above {number_of(most)}"
+            said = "" if document.probabilities is None else f", none above {shown(most)}"
             yield Text(f"{'⋮':>{digits}}  {counted(len(units), 'unit')}{said}", style="dim")
             continue
         for unit in units:
@@ -254,14 +246,3 @@ def _csv_rows(result: BoundaryMap) -> Iterator[list[object]]:
             marks = [int(name in names) if name in having else None for name in result.names]
             probability = rounded(document.probability_at(gap))
             yield [document.id, gap + 1, probability, *marks, result.signature]
-
-
-def _least(values: Sequence[float | None]) -> float | None:
-    """Return the lowest of several values, None of one or none."""
-    known = [value for value in map(rounded, values) if value is not None]
-    return min(known) if len(values) > 1 and known else None
-
-
-def number_of(value: float | None) -> str:
-    """Three decimals; a dash for what is undefined."""
-    return "–" if value is None else f"{value:.3f}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
@@ -11,9 +11,7 @@ from markupsafe import Markup
 from reffree.corpus import GOLD
 from reffree.errors import counted, visible
 from reffree.report.boundaries import document_grid, facts_of, shown_probability, summary_grid
-from reffree.report.grid import Grid
-from reffree.report.page import policy_of, static_text
-from reffree.report.page_texts import MAX_CHARACTERS, MAX_UNITS
+from reffree.report.page import MAX_CHARACTERS, MAX_UNITS, policy_of, static_text
 from reffree.studies.boundary_posterior import BoundaryMap, DocumentBoundaries
 
 MAX_CELLS = 200_000
@@ -21,39 +19,6 @@ MAX_CELLS = 200_000
 
 MAX_COLUMNS = 16
 """Systems beside the text; the tables have all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A unit, or the gap before it."""
-
-    marks: tuple[str, ...]  # classes of each system's cell
-    number: int = 0
-    text: str = ""
-    is_gap: bool = False
-    probability: float | None = None
-    is_gold: bool = False
-
-    @property
-    def percent(self) -> str:
-        """Length of the bar."""
-        return f"{100 * (self.probability or 0.0):.1f}"
-
-    @property
-    def shown(self) -> str:
-        """The probability, where it is worth being read."""
-        return shown_probability(self.probability)
-
-
-@dataclass(frozen=True, slots=True)
-class PageDocument:
-    """A document that is shown."""
-
-    title: str
-    facts: str
-    systems: tuple[str, ...]
-    grid: Grid
-    lines: list[Line]
 
 
 def render_page(result: BoundaryMap) -> str:
@@ -102,31 +67,38 @@ def _kept(documents: Sequence[DocumentBoundaries]) -> Iterator[DocumentBoundarie
         yield document
 
 
-def _page_document(document: DocumentBoundaries) -> PageDocument:
-    return PageDocument(
-        visible(document.id),
-        facts_of(document),
-        tuple(visible(each.system) for each in document.systems[:MAX_COLUMNS]),
-        document_grid(document),
-        list(_lines(document)),
-    )
+def _page_document(document: DocumentBoundaries) -> dict[str, Any]:
+    return {
+        "title": visible(document.id),
+        "facts": facts_of(document),
+        "systems": [visible(each.system) for each in document.systems[:MAX_COLUMNS]],
+        "grid": document_grid(document),
+        "lines": list(_lines(document)),
+    }
 
 
-def _lines(document: DocumentBoundaries) -> Iterator[Line]:
-    """Units in turn with the gaps between them; a system's column changes its shade per segment."""
+def _lines(document: DocumentBoundaries) -> Iterator[dict[str, Any]]:
+    """Units in turn with the gaps between them; a system's column changes its shade per segment.
+
+    ``marks`` are the classes of each system's cell.
+    """
     boundaries = [set(each.at) for each in document.systems[:MAX_COLUMNS]]
     gold = set(document[GOLD].at) if GOLD in (each.system for each in document.systems) else set()
     shades = [""] * len(boundaries)
     for unit, text in enumerate(document.units[:MAX_UNITS]):
         if unit:
             has = [unit in at for at in boundaries]
-            yield Line(
-                tuple("end" if ends else shade for ends, shade in zip(has, shades, strict=True)),
-                is_gap=True,
-                probability=document.probability_at(unit - 1),
-                is_gold=unit in gold,
-            )
+            probability = document.probability_at(unit - 1)
+            yield {
+                "is_gap": True,
+                "marks": ["end" if ends else s for ends, s in zip(has, shades, strict=True)],
+                "probability": probability,
+                "percent": f"{100 * (probability or 0.0):.1f}",
+                "shown": shown_probability(probability),
+                "is_gold": unit in gold,
+            }
             for i, ends in enumerate(has):
                 if ends:
                     shades[i] = "" if shades[i] else "odd"
-        yield Line(tuple(shades), number=unit + 1, text=visible(" ".join(text.split())))
+        line = visible(" ".join(text.split()))
+        yield {"is_gap": False, "marks": list(shades), "number": unit + 1, "text": line}

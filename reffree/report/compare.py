@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from reffree.evaluate.table import rounded
-from reffree.report.grid import Cell, Grid, json_text, latex_page, markdown_page, to_csv
-from reffree.report.score import OutputFormat
-from reffree.report.terminal import render_terminal
+from reffree.report.grid import Grid, OutputFormat, json_text, render_grids, shown, to_csv
 from reffree.statistics.resampling import MIN_DOCUMENTS
 
 if TYPE_CHECKING:
@@ -25,56 +23,43 @@ def render(comparison: Comparison, format: OutputFormat, *, color: bool, width: 
     if format == "json":
         return json_text(comparison.to_dict())
     if format == "csv":
-        return to_csv(CSV_HEADER, list(_csv_rows(comparison)))
+        return to_csv(CSV_HEADER, _csv_rows(comparison))
     grids = [
         grid
         for name, metric in comparison.metrics.items()
         for grid in (ranking_grid(name, metric), pairs_grid(name, metric))
     ]
     remarks = [*_legend(comparison), *comparison.notes]
-    if format == "table":
-        remarks = [*remarks, comparison.signature]
-        return render_terminal(grids, remarks, color=color, width=width)
-    if format == "md":
-        return markdown_page(grids, remarks, comparison.signature)
-    return latex_page(grids, [comparison.signature, *remarks])
+    return render_grids(
+        *(grids, remarks, comparison.signature, format),
+        color=color,
+        width=width,
+        signature_first=True,
+    )
 
 
 def ranking_grid(name: str, metric: MetricComparison) -> Grid:
     """One row per system, best first."""
     rows = [
-        (
-            Cell(row.system),
-            Cell("–" if row.value is None else f"{row.value:.3f}"),
-            Cell(row.letters or "–"),
-            Cell(str(row.documents)),
-        )
+        (row.system, shown(row.value), row.letters or "–", str(row.documents))
         for row in metric.ranking
     ]
-    return Grid((name, "value", "letters", "documents"), tuple(rows))
+    return Grid.of((name, "value", "letters", "documents"), rows)
 
 
 def pairs_grid(name: str, metric: MetricComparison) -> Grid:
     """One row per pair: the first system minus the second."""
     rows = [
         (
-            Cell(pair.a),
-            Cell(pair.b),
-            Cell(_number(pair.difference, "+.3f")),
-            Cell("–" if pair.ci is None else f"[{pair.ci[0]:+.3f}, {pair.ci[1]:+.3f}]"),
-            Cell(_number(pair.p, ".4f")),
-            Cell(_number(pair.p_holm, ".4f")),
-            Cell(str(pair.documents)),
-            Cell(pair.better or "–"),
+            *(pair.a, pair.b, shown(rounded(pair.difference), "+.3f")),
+            "–" if pair.ci is None else f"[{pair.ci[0]:+.3f}, {pair.ci[1]:+.3f}]",
+            *(shown(rounded(p), ".4f") for p in (pair.p, pair.p_holm)),
+            *(str(pair.documents), pair.better or "–"),
         )
         for pair in metric.pairs
     ]
     header = ("difference", "95 % interval", "p", "p Holm", "documents", "better")
-    return Grid((f"{name}: a", "b", *header), tuple(rows), n_labels=2)
-
-
-def _number(value: float | None, spec: str) -> str:
-    return "–" if value is None else format(rounded(value), spec)
+    return Grid.of((f"{name}: a", "b", *header), rows, n_labels=2)
 
 
 def _legend(comparison: Comparison) -> list[str]:
@@ -103,17 +88,8 @@ def _csv_rows(comparison: Comparison) -> Iterator[list[object]]:
             low, high = pair.ci or (None, None)
             a, b = ranked[pair.a], ranked[pair.b]
             yield [
-                name,
-                pair.a,
-                pair.b,
+                *(name, pair.a, pair.b),
                 *map(rounded, (pair.difference, low, high, pair.p, pair.p_holm)),
-                pair.documents,
-                pair.better,
-                rounded(a.value),
-                rounded(b.value),
-                a.letters,
-                b.letters,
-                metric.direction,
-                comparison.alpha,
-                comparison.signature,
+                *(pair.documents, pair.better, rounded(a.value), rounded(b.value)),
+                *(a.letters, b.letters, metric.direction, comparison.alpha, comparison.signature),
             ]

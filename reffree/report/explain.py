@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from reffree.errors import visible
 from reffree.evaluate.table import DocumentScores, ScoreTable, rounded
-from reffree.report.grid import Cell, Grid
-from reffree.report.terminal import console
+from reffree.report.grid import Grid, console
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -35,8 +34,8 @@ def explanation_rows(table: ScoreTable) -> Iterator[list[object]]:
 
 def explanations_grid(table: ScoreTable) -> Grid:
     """Write the same as cells of text."""
-    rows = tuple(tuple(Cell(_text(value)) for value in row) for row in explanation_rows(table))
-    return Grid(HEADER, rows, n_labels=4)
+    rows = (map(_text, row) for row in explanation_rows(table))
+    return Grid.of(HEADER, rows, n_labels=4)
 
 
 def render_texts(table: ScoreTable, *, color: bool, width: int | None) -> str:

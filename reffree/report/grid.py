@@ -1,4 +1,4 @@
-"""A table of text cells and its spellings in markdown, LaTeX and CSV.
+"""A table of text cells, and its spellings: terminal, markdown, LaTeX, CSV, and JSON beside them.
 
 Names and notes are other people's text: every spelling neutralises what would be read as more.
 """
@@ -9,10 +9,20 @@ import csv
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, get_args
 
 from reffree.errors import visible, visible_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+OutputFormat = Literal["table", "json", "csv", "md", "latex"]
+OUTPUT_FORMATS: tuple[str, ...] = get_args(OutputFormat)
 
 LATEX_SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -30,16 +40,23 @@ MARKDOWN_SPECIAL = {
 FORMULA = tuple("=+-@＝＋－＠")
 """So begins what spreadsheets compute; a text that does gets an apostrophe in front."""
 
+PLAIN_WIDTH = 10_000
+"""Columns of output that no terminal shows, so that nothing is folded in files and pipes."""
+
+LONG_NAME = 12
+
+MOST_LABELS = 2 / 3
+"""Of the terminal's width: where names of rows take more, fewer of them are repeated."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One cell: its text, smaller parts beside and below it, whether it is best of its column."""
 
     text: str
-    detail: str = ""
-    is_best: bool = False
-    chance: str = ""
+    below: tuple[str, ...] = ()
     beside: str = ""
+    is_best: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +68,18 @@ class Grid:
     n_labels: int = 1
     title: str = ""
 
+    @classmethod
+    def of(
+        cls,
+        header: Iterable[str],
+        rows: Iterable[Iterable[Cell | str]],
+        n_labels: int = 1,
+        title: str = "",
+    ) -> Grid:
+        """Make a grid in which a text stands for a cell with nothing but that text."""
+        cells = (tuple(c if isinstance(c, Cell) else Cell(c) for c in row) for row in rows)
+        return cls(tuple(header), tuple(cells), n_labels, title)
+
     def columns(self, chosen: Sequence[int]) -> Grid:
         """Return the grid of some columns."""
         return Grid(
@@ -60,30 +89,37 @@ class Grid:
             self.title,
         )
 
-    def to_markdown(self) -> str:
-        """Pipe table, best cells in bold."""
-        align = [":--" if i < self.n_labels else "--:" for i in range(len(self.header))]
-        header = [escape_markdown(name) for name in self.header]
-        lines = [header, align, *([_markdown(cell) for cell in row] for row in self.rows)]
-        title = f"**{escape_markdown(self.title)}**\n\n" if self.title else ""
-        return title + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
-    def to_latex(self) -> str:
-        """Booktabs tabular, best cells in bold."""
-        columns = "l" * self.n_labels + "r" * (len(self.header) - self.n_labels)
-        body = [r" & ".join(_latex(cell) for cell in row) + r" \\" for row in self.rows]
-        head = " & ".join(escape_latex(name) for name in self.header) + r" \\"
-        title = [_comment(self.title)] if self.title else []
-        lines = [*title, rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body]
-        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+def shown(value: float | None, spec: str = ".3f") -> str:
+    """Write a number; a dash for what is undefined."""
+    return "–" if value is None else format(value, spec)
 
 
-def to_csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Comma-separated values; None is empty, and a text that looks like a formula gets a ``'``."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerows([_csv(value) for value in row] for row in (header, *rows))
-    return out.getvalue()
+def render_grids(
+    grids: Sequence[Grid],
+    remarks: Sequence[str],
+    signature: str,
+    format: OutputFormat,
+    *,
+    color: bool,
+    width: int | None,
+    opening: Sequence[str] = (),
+    signature_first: bool = False,
+) -> str:
+    """Write tables with what is said about them, as text for a terminal, markdown or LaTeX.
+
+    ``opening`` stands above the tables; ``color`` and ``width`` are those of a terminal. In LaTeX
+    all that is said is comments above the tables, the signature the last or the first of them.
+    """
+    if format == "md":
+        return markdown_page(grids, remarks, signature, opening)
+    if format == "latex":
+        said = [signature, *opening, *remarks] if signature_first else [*remarks, signature]
+        return latex_page(grids, said)
+    return render_terminal(grids, [*remarks, signature], color=color, width=width, opening=opening)
+
+
+# Files
 
 
 def json_text(data: object) -> str:
@@ -91,24 +127,46 @@ def json_text(data: object) -> str:
     return visible_json(json.dumps(data, ensure_ascii=False, allow_nan=False, indent=2)) + "\n"
 
 
+def to_csv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """Comma-separated values; None is empty, and a text that looks like a formula gets a ``'``."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerows([_csv(value) for value in row] for row in (header, *rows))
+    return out.getvalue()
+
+
+def _csv(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return f"'{visible(value)}" if value.startswith(FORMULA) else visible(value)
+
+
 def markdown_page(
     grids: Sequence[Grid], remarks: Sequence[str], signature: str, opening: Sequence[str] = ()
 ) -> str:
     """Opening paragraphs, tables, a paragraph for every remark, then the signature as code."""
     above = "".join(f"{escape_markdown(each)}\n\n" for each in opening)
-    below = "\n\n".join([*map(escape_markdown, remarks), _code(signature)])
-    return above + "\n".join(grid.to_markdown() for grid in grids) + f"\n{below}\n"
+    # Code stands between more backticks than it has in a row.
+    longest = max(map(len, re.findall("`+", signature)), default=0)
+    fence, space = "`" * (longest + 1), " " if longest else ""
+    code = f"{fence}{space}{visible(signature)}{space}{fence}"
+    below = "\n\n".join([*map(escape_markdown, remarks), code])
+    return above + "\n".join(map(markdown_table, grids)) + f"\n{below}\n"
 
 
-def latex_page(grids: Sequence[Grid], comments: Sequence[str]) -> str:
-    """A comment for every line, then the tables."""
-    above = "".join(f"{_comment(line)}\n" for line in comments)
-    return above + "\n".join(grid.to_latex() for grid in grids)
+def markdown_table(grid: Grid) -> str:
+    """Pipe table, best cells in bold."""
+    align = [":--" if i < grid.n_labels else "--:" for i in range(len(grid.header))]
+    header = [escape_markdown(name) for name in grid.header]
+    lines = [header, align, *([_markdown(cell) for cell in row] for row in grid.rows)]
+    title = f"**{escape_markdown(grid.title)}**\n\n" if grid.title else ""
+    return title + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-def escape_latex(text: str) -> str:
-    """Make any text safe inside a LaTeX table."""
-    return re.sub(r"[\\~^&%$#_{}\[]", lambda match: LATEX_SPECIAL[match.group()], visible(text))
+def _markdown(cell: Cell) -> str:
+    text = escape_markdown(cell.text)
+    text = f"**{text}**" if cell.is_best else text
+    return " ".join(filter(None, [text, *map(escape_markdown, (cell.beside, *cell.below))]))
 
 
 def escape_markdown(text: str) -> str:
@@ -118,32 +176,145 @@ def escape_markdown(text: str) -> str:
     return visible(text)
 
 
-def _code(text: str) -> str:
-    """Write code between more backticks than it has in a row."""
-    longest = max(map(len, re.findall("`+", text)), default=0)
-    space = " " if longest else ""
-    return f"{'`' * (longest + 1)}{space}{visible(text)}{space}{'`' * (longest + 1)}"
+def latex_page(grids: Sequence[Grid], comments: Sequence[str]) -> str:
+    """A comment for every line, then the tables."""
+    above = "".join(f"% {visible(line)}\n" for line in comments)
+    return above + "\n".join(map(latex_table, grids))
 
 
-def _comment(line: str) -> str:
-    return f"% {visible(line)}"
-
-
-def _csv(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    return f"'{visible(value)}" if value.startswith(FORMULA) else visible(value)
-
-
-def _markdown(cell: Cell) -> str:
-    text = escape_markdown(cell.text)
-    text = f"**{text}**" if cell.is_best else text
-    small = (cell.beside, cell.detail, cell.chance)
-    return " ".join(filter(None, [text, *map(escape_markdown, small)]))
+def latex_table(grid: Grid) -> str:
+    """Booktabs tabular, best cells in bold."""
+    columns = "l" * grid.n_labels + "r" * (len(grid.header) - grid.n_labels)
+    body = [r" & ".join(_latex(cell) for cell in row) + r" \\" for row in grid.rows]
+    head = " & ".join(escape_latex(name) for name in grid.header) + r" \\"
+    title = [f"% {visible(grid.title)}"] if grid.title else []
+    lines = [*title, rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
 def _latex(cell: Cell) -> str:
     text = escape_latex(cell.text)
     text = rf"\textbf{{{text}}}" if cell.is_best else text
-    small = " ".join(filter(None, [cell.beside, cell.detail, cell.chance]))
+    small = " ".join(filter(None, (cell.beside, *cell.below)))
     return f"{text} {{\\small {escape_latex(small)}}}" if small else text
+
+
+def escape_latex(text: str) -> str:
+    """Make any text safe inside a LaTeX table."""
+    return re.sub(r"[\\~^&%$#_{}\[]", lambda match: LATEX_SPECIAL[match.group()], visible(text))
+
+
+# Terminal
+
+
+def console(*, color: bool, width: int | None) -> tuple[Console, io.StringIO]:
+    """Return a console that writes into a string."""
+    from rich.console import Console
+
+    out = io.StringIO()
+    made = Console(
+        file=out,
+        force_terminal=color,
+        no_color=not color,
+        width=width or PLAIN_WIDTH,
+        highlight=False,
+    )
+    return made, out
+
+
+def render_terminal(
+    grids: Sequence[Grid],
+    remarks: Sequence[str],
+    *,
+    color: bool,
+    width: int | None,
+    opening: Sequence[str] = (),
+) -> str:
+    """Draw the grids, then one remark a line; the last one, the signature, is dimmed.
+
+    ``opening`` stands above the grids, one sentence a line.
+    """
+    from rich.text import Text
+
+    # A column too wide for the terminal runs over its edge: cut numbers would lie.
+    wide, drawn = console(color=color, width=None)
+    for grid in grids:
+        if grid.title:
+            wide.print(Text(f"\n{visible(grid.title)}", style="bold"))
+        for part in _fitting(grid, wide, width):
+            wide.print(_rich_table(part))
+    screen, out = console(color=color, width=width)
+    # The box draws empty lines above and below; one below is enough.
+    lines = ["", *(line.rstrip() for line in drawn.getvalue().splitlines())]
+    kept = [line for before, line in pairwise(lines) if line or before]
+    if opening:
+        kept = ["", *kept]
+    for sentence in opening:
+        screen.print(Text(visible(sentence), style="bold"), soft_wrap=width is None)
+    out.write("\n".join(kept) + "\n")
+    for i, remark in enumerate(remarks):
+        style = "dim" if i == len(remarks) - 1 else ""
+        screen.print(Text(visible(remark), style=style), soft_wrap=width is None)
+    return out.getvalue()
+
+
+def _fitting(grid: Grid, wide: Console, width: int | None) -> Iterator[Grid]:
+    """Split a grid that is too wide into several, each with the columns that name its rows."""
+
+    def width_of(columns: Iterable[int]) -> int:
+        return wide.measure(_rich_table(grid.columns(list(columns)))).maximum
+
+    n_fixed, n = max(2, grid.n_labels), len(grid.header)
+    if width is None or n_fixed >= n:
+        yield grid
+        return
+    while n_fixed > 2 and width_of(range(n_fixed)) > MOST_LABELS * width:
+        n_fixed -= 1
+    start = n_fixed
+    while start < n:
+        stop = n
+        while stop > start + 1 and width_of([*range(n_fixed), *range(start, stop)]) > width:
+            stop -= 1
+        yield grid.columns([*range(n_fixed), *range(start, stop)])
+        start = stop
+
+
+def _rich_table(grid: Grid) -> RichTable:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
+    for i, name in enumerate(map(visible, grid.header)):
+        head, separator, tail = name.rpartition("_")
+        heading = f"{head}{separator}\n{tail}" if head and len(name) > LONG_NAME else name
+        table.add_column(heading, justify="left" if i < grid.n_labels else "right", no_wrap=True)
+    for row in grid.rows:
+        table.add_row(*map(_rich_text, row))
+    return table
+
+
+def _rich_text(cell: Cell) -> Text:
+    from rich.text import Text
+
+    best = "bold green" if cell.is_best else ""
+    text = Text()
+    text.append(f"{'*' if cell.is_best else ''}{visible(cell.text)}", style=best)
+    if cell.beside:
+        text.append(f" {visible(_compact(cell.beside))}", style="dim")
+    for line in cell.below:
+        text.append(f"\n{visible(_compact(line))}", style="dim")
+    return text
+
+
+def _compact(detail: str) -> str:
+    """``[0.391, 0.431]`` as ``.391–.431``, ``± 0.113`` as ``±.113``: columns stay narrow."""
+    if detail.startswith("["):
+        low, high = map(_no_zero, detail.strip("[]").split(", "))
+        return f"{low}–{high}" if not high.startswith("-") else f"{low} to {high}"
+    if detail.startswith("± "):
+        return f"±{_no_zero(detail.removeprefix('± '))}"
+    return detail
+
+
+def _no_zero(number: str) -> str:
+    return number.replace("0.", ".", 1) if number.startswith(("0.", "-0.")) else number

@@ -5,24 +5,35 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import zip_longest
 from typing import Any
 
 import vl_convert
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from reffree.errors import InputError, Place, counted
 from reffree.report.charts import charts_of
 from reffree.report.charts.chart import Chart, Row
 from reffree.report.charts.drawing import vega_for_page
-from reffree.report.page_tables import page_corpora, page_settings, page_table
-from reffree.report.page_texts import page_texts
-from reffree.studies.result import StudyResult
+from reffree.report.grid import Grid
+from reffree.report.study import grid_of, shown_fields
+from reffree.studies.result import DocumentText, StudyResult, Table
 
 DIGITS = 5
 """Of numbers in charts: more than a screen can show."""
+
+MAX_ROWS = 500
+"""Of one table; a longer one is read as CSV."""
+
+MAX_CHARACTERS = 600_000
+"""Of all documents' texts."""
+
+MAX_UNITS = 2_000
+"""Of one document."""
 
 
 def render_page(result: StudyResult) -> str:
@@ -37,8 +48,7 @@ def render_page(result: StudyResult) -> str:
     tables = [page_table(each) for each in result.tables if each.shown and each.rows]
     data = {"charts": [_packed_chart(chart) for chart in charts], "texts": texts}
     style = static_text("page.css")
-    scripts = [_library() if charts else "", static_text("page.js")]
-    scripts = [script for script in scripts if script]
+    scripts = [*([_library()] if charts else []), static_text("page.js")]
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     environment.filters["thousands"] = lambda n: f"{n:,}"
     sections = {
@@ -58,12 +68,15 @@ def render_page(result: StudyResult) -> str:
         sections=[(name, name.capitalize()) for name, present in sections.items() if present],
         charts=charts,
         tables=tables,
-        has_best=any(cell.is_best for table in tables for row in table.rows for cell in row),
+        has_best=any(cell.is_best for each in tables for row in each["rows"] for cell, _ in row),
         has_texts=bool(texts),
         text_notes=text_notes,
         corpora=page_corpora(result.corpora),
         settings=page_settings(result.settings),
     )
+
+
+# Charts
 
 
 def packed(rows: Sequence[Row]) -> dict[str, Any]:
@@ -101,6 +114,118 @@ def _short(value: Any) -> Any:  # noqa: ANN401  (any plain value)
         return value
     short = float(f"{value:.{DIGITS}g}")
     return int(short) if short.is_integer() else short
+
+
+# Tables
+
+
+def page_table(table: Table) -> dict[str, Any]:
+    """Prepare a table for the template, its first rows if it is long.
+
+    A cell comes with its attributes: alignment, and the number to sort by.
+    """
+    fields = shown_fields(table)
+    rows = [
+        [(cell, _attributes(record[f.name], f.kind)) for cell, f in zip(cells, fields, strict=True)]
+        for cells, record in zip(grid_of(table).rows[:MAX_ROWS], table.records(), strict=False)
+    ]
+    note = ""
+    if len(table.rows) > MAX_ROWS:
+        note = (
+            f"Shown: the first {MAX_ROWS:,} of {counted(len(table.rows), 'row')}; all of them with "
+            f"reffree report RESULTS.json -f csv --table {table.name}."
+        )
+    columns = [(each.label, each.kind != "text") for each in fields]
+    named = {"name": table.name, "title": table.title}
+    return {**named, "columns": columns, "rows": rows, "note": note}
+
+
+def _attributes(value: object, kind: str) -> Markup:
+    if kind == "text":
+        return Markup("")
+    first = value[0] if isinstance(value, list) and value else value
+    sort_by = first if isinstance(first, int | float) else ""
+    return Markup(' class="n" data-v="{}"').format(sort_by)
+
+
+def page_corpora(corpora: Sequence[Mapping[str, Any]]) -> Grid:
+    """One row a corpus, with whatever is known of each."""
+    keys = list(dict.fromkeys(key for corpus in corpora for key in corpus))
+    rows = ([_plain(corpus.get(key)) for key in keys] for corpus in corpora)
+    return Grid.of((key.replace("_", " ") for key in keys), rows)
+
+
+def page_settings(settings: Mapping[str, Any], above: str = "") -> list[tuple[str, str]]:
+    """Settings by name, those within others as ``outer.inner``."""
+    found = []
+    for name, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            found += page_settings(value, f"{above}{name}.")
+        else:
+            found.append((f"{above}{name}", _plain(value)))
+    return found
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+# Documents
+
+
+def page_texts(texts: Sequence[DocumentText]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Take documents from each corpus in turn while there is room; say what is not shown."""
+    by_corpus: dict[str, list[DocumentText]] = {}
+    for text in texts:
+        _check(text)
+        by_corpus.setdefault(text.corpus, []).append(text)
+    kept: set[int] = set()
+    room = MAX_CHARACTERS
+    for text in (each for turn in zip_longest(*by_corpus.values()) for each in turn if each):
+        room -= sum(map(len, text.units[:MAX_UNITS]))
+        if room < 0:
+            break
+        kept.add(id(text))
+    shown = [text for text in texts if id(text) in kept]
+    notes = []
+    if len(shown) < len(texts):
+        notes.append(f"Shown: {len(shown):,} of {counted(len(texts), 'document')}.")
+    notes += [
+        f"{text.id}: the first {MAX_UNITS:,} of {len(text.units):,} units are shown."
+        for text in shown
+        if len(text.units) > MAX_UNITS
+    ]
+    return [_packed(text) for text in shown], notes
+
+
+def _packed(text: DocumentText) -> dict[str, Any]:
+    return {
+        "corpus": text.corpus,
+        "id": text.id,
+        "length": len(text.units),
+        "units": text.units[:MAX_UNITS],
+        "systems": text.systems,
+    }
+
+
+def _check(text: DocumentText) -> None:
+    for system, masses in text.systems.items():
+        if sum(masses) != len(text.units) or min(masses, default=1) < 1:
+            raise InputError(
+                f"masses that sum to {sum(masses):,}",
+                expected=f"positive masses that sum to {counted(len(text.units), 'unit')}",
+                remedy="run the study again",
+                place=Place(document=text.id, system=system),
+            )
+
+
+# What the page is made of
 
 
 def _json(data: object) -> str:

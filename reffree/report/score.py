@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, get_args
 
 from reffree.errors import counted
 from reffree.evaluate.table import (
@@ -15,11 +14,7 @@ from reffree.evaluate.table import (
     rounded,
 )
 from reffree.report import explain
-from reffree.report.grid import Cell, Grid, json_text, latex_page, markdown_page, to_csv
-from reffree.report.terminal import render_terminal
-
-OutputFormat = Literal["table", "json", "csv", "md", "latex"]
-OUTPUT_FORMATS: tuple[str, ...] = get_args(OutputFormat)
+from reffree.report.grid import Cell, Grid, OutputFormat, json_text, render_grids, shown, to_csv
 
 CSV_HEADER = (
     *("system", "document", "segment", "metric", "value", "raw", "ci_low", "ci_high"),
@@ -34,52 +29,49 @@ def render(table: ScoreTable, format: OutputFormat, *, color: bool, width: int |
     is_explained = any(row.explanations is not None for row in table.documents or ())
     if format == "csv":
         if is_explained:
-            return to_csv(explain.HEADER, list(explain.explanation_rows(table)))
-        return to_csv(CSV_HEADER, list(_csv_rows(table)))
+            return to_csv(explain.HEADER, explain.explanation_rows(table))
+        return to_csv(CSV_HEADER, _csv_rows(table))
     grids = [systems_grid(table)]
-    if format == "table" and is_explained:
+    texts = ""
+    if is_explained and format == "table":
         texts = explain.render_texts(table, color=color, width=width)
-        return f"{texts}{render_terminal(grids, _remarks(table), color=color, width=width)}"
-    if is_explained:
+    elif is_explained:
         grids.append(explain.explanations_grid(table))
     elif table.documents is not None:
         grids.append(documents_grid(table))
+    legend = _legend(table)
     if format == "table":
-        return render_terminal(grids, _remarks(table), color=color, width=width)
-    legend = _legend(table).replace("* marks", "bold marks").replace("Under", "Beside")
+        documents = counted(table.corpus["documents"], "document")
+        legend = f"{documents}, {counted(table.corpus['units'], 'unit')}. {legend}"
+    else:
+        legend = legend.replace("* marks", "bold marks").replace("Under", "Beside")
     remarks = [legend, *_counts(table), *table.notes]
-    if format == "md":
-        return markdown_page(grids, remarks, table.signature)
-    return latex_page(grids, [*remarks, table.signature])
+    return texts + render_grids(grids, remarks, table.signature, format, color=color, width=width)
 
 
 def systems_grid(table: ScoreTable) -> Grid:
     """One row per system: segments, then each metric with its interval."""
     best = {name: table.best(name) for name in table.metrics}
-    rows = []
+    rows: list[list[Cell | str]] = []
     for row in table.systems:
-        cells = [Cell(row.system), Cell(str(row.segments))]
-        for name, score in row.metrics.items():
-            cells.append(_corpus_cell(score, is_best=row.system in best[name]))
-        rows.append(tuple(cells))
-    return Grid(("system", "segs", *table.metrics), tuple(rows))
+        scores = [_corpus_cell(s, is_best=row.system in best[n]) for n, s in row.metrics.items()]
+        rows.append([row.system, str(row.segments), *scores])
+    return Grid.of(("system", "segs", *table.metrics), rows)
 
 
 def documents_grid(table: ScoreTable) -> Grid:
     """One row per document and system; with segments, their scores in order below."""
-    rows = []
+    rows: list[list[Cell | str]] = []
     for row in table.documents or ():
-        cells = [Cell(row.id), Cell(row.system)]
-        cells += [_part_cell(score) for score in row.metrics.values()]
-        rows.append(tuple(cells))
-    return Grid(("document", "system", *table.metrics), tuple(rows), n_labels=2)
+        rows.append([row.id, row.system, *map(_part_cell, row.metrics.values())])
+    return Grid.of(("document", "system", *table.metrics), rows, n_labels=2)
 
 
 def _corpus_cell(score: CorpusScore, *, is_best: bool) -> Cell:
     if score.value is None:
-        return Cell("–", "undefined")
-    detail = "" if score.ci is None else f"[{_short(score.ci[0])}, {_short(score.ci[1])}]"
-    return Cell(_short(score.value), detail, is_best, _chance(score.null), _spread(score))
+        return Cell("–", ("undefined",))
+    interval = [] if score.ci is None else [f"[{_short(score.ci[0])}, {_short(score.ci[1])}]"]
+    return Cell(_short(score.value), (*interval, *_chance(score.null)), _spread(score), is_best)
 
 
 def _short(value: float) -> str:
@@ -88,29 +80,20 @@ def _short(value: float) -> str:
 
 
 def _part_cell(score: PartScore) -> Cell:
-    detail = ""
-    if score.segments is not None:
-        detail = " ".join("–" if s.value is None else f"{s.value:.3f}" for s in score.segments)
-    if score.value is None:
-        return Cell("–", detail, chance=_chance(score.null))
-    beside = _spread(score) or ("" if score.weight is None else f"× {score.weight:.3g}")
-    return Cell(f"{score.value:.3f}", detail, chance=_chance(score.null), beside=beside)
+    segments = " ".join(shown(segment.value) for segment in score.segments or ())
+    below = (*filter(None, [segments]), *_chance(score.null))
+    beside = ""
+    if score.value is not None:
+        beside = _spread(score) or ("" if score.weight is None else f"× {score.weight:.3g}")
+    return Cell(shown(score.value), below, beside)
 
 
 def _spread(score: CorpusScore | PartScore) -> str:
     return "" if score.spread is None else f"± {_short(score.spread)}"
 
 
-def _chance(null: NullTest | None) -> str:
-    if null is None:
-        return ""
-    return f"p {null.p:.3f}".replace("p 0.", "p .")
-
-
-def _remarks(table: ScoreTable) -> list[str]:
-    documents = counted(table.corpus["documents"], "document")
-    size = f"{documents}, {counted(table.corpus['units'], 'unit')}."
-    return [f"{size} {_legend(table)}", *_counts(table), *table.notes, table.signature]
+def _chance(null: NullTest | None) -> list[str]:
+    return [] if null is None else [f"p {null.p:.3f}".replace("p 0.", "p .")]
 
 
 def _legend(table: ScoreTable) -> str:
@@ -194,48 +177,27 @@ def _failure_modes(table: ScoreTable) -> list[str]:
 def _csv_rows(table: ScoreTable) -> Iterator[list[object]]:
     for row in table.systems:
         for name, score in row.metrics.items():
-            low, high = score.ci or (None, None)
+            interval = map(rounded, score.ci or (None, None))
+            counts = (*interval, score.documents, score.undefined, None)
             yield [
-                row.system,
-                None,
-                None,
-                name,
-                rounded(score.value),
-                rounded(score.raw),
-                rounded(low),
-                rounded(high),
-                score.documents,
-                score.undefined,
-                None,
-                *_posterior_columns(score),
-                *_null_columns(score.null),
-                score.direction,
-                table.signature,
+                *(row.system, None, None, name),
+                *_csv_cells(score, counts),
+                *(score.direction, table.signature),
             ]
-    for part_row in table.documents or ():
-        for name, part in part_row.metrics.items():
-            direction = table.systems[0].metrics[name].direction
+    for document in table.documents or ():
+        for name, part in document.metrics.items():
             for segment, score_of_part in enumerate([part, *(part.segments or ())]):
+                is_undefined = int(score_of_part.value is None)
+                counts = (None, None, None, is_undefined, rounded(score_of_part.weight))
                 yield [
-                    part_row.system,
-                    part_row.id,
-                    segment or None,
-                    name,
-                    rounded(score_of_part.value),
-                    rounded(score_of_part.raw),
-                    *(None, None, None),
-                    int(score_of_part.value is None),
-                    rounded(score_of_part.weight),
-                    *_posterior_columns(score_of_part),
-                    *_null_columns(score_of_part.null),
-                    direction,
-                    table.signature,
+                    *(document.system, document.id, segment or None, name),
+                    *_csv_cells(score_of_part, counts),
+                    *(table.systems[0].metrics[name].direction, table.signature),
                 ]
 
 
-def _posterior_columns(score: CorpusScore | PartScore) -> list[float | None]:
-    return [rounded(getattr(score, name)) for name in POSTERIOR]
-
-
-def _null_columns(null: NullTest | None) -> list[float | None]:
-    return [None, None] if null is None else [rounded(null.z), rounded(null.p)]
+def _csv_cells(score: CorpusScore | PartScore, counts: tuple[object, ...]) -> list[object]:
+    """From ``value`` to ``null_p``; ``counts`` are the interval, the counts and the weight."""
+    null = (None, None) if score.null is None else (score.null.z, score.null.p)
+    posterior = [getattr(score, name) for name in POSTERIOR]
+    return [rounded(score.value), rounded(score.raw), *counts, *map(rounded, (*posterior, *null))]

@@ -7,9 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from reffree.errors import visible_json
-from reffree.report.grid import Cell, Grid, latex_page, markdown_page, to_csv
-from reffree.report.score import OutputFormat
-from reffree.report.terminal import render_terminal
+from reffree.report.grid import Cell, Grid, OutputFormat, render_grids, to_csv
 
 if TYPE_CHECKING:
     from reffree.studies.result import Field, StudyResult, Table, Value
@@ -37,32 +35,37 @@ def render(
     grids = [grid_of(each) for each in chosen]
     opening = result.answer if result.study in ANSWER_FIRST else ()
     remarks = [*result.notes] if opening else [*result.answer, *result.notes]
-    if format == "table":
-        below = [*remarks, result.signature]
-        return render_terminal(grids, below, color=color, width=width, opening=opening)
-    if format == "md":
-        return markdown_page(grids, remarks, result.signature, opening)
-    return latex_page(grids, [result.signature, *opening, *remarks])
+    return render_grids(
+        *(grids, remarks, result.signature, format),
+        color=color,
+        width=width,
+        opening=opening,
+        signature_first=True,
+    )
+
+
+def shown_fields(table: Table) -> list[Field]:
+    """Columns with cells of their own: all but the intervals, which stand below their numbers."""
+    intervals = {each.interval for each in table.fields}
+    return [each for each in table.fields if each.name not in intervals]
 
 
 def grid_of(table: Table) -> Grid:
     """Cells as text, intervals below their numbers."""
-    hidden = {each.interval for each in table.fields}
-    shown = [each for each in table.fields if each.name not in hidden]
-    n_labels = next((i for i, each in enumerate(shown) if each.kind != "text"), len(shown))
-    best = {each.name: _best(table, each) for each in shown}
+    fields = shown_fields(table)
+    n_labels = next((i for i, each in enumerate(fields) if each.kind != "text"), len(fields))
+    best = {each.name: _best(table, each) for each in fields}
     rows = []
     for record in table.records():
         cells = []
-        for each in shown:
+        for each in fields:
             value = record[each.name]
             interval = record[each.interval] if each.interval else None
-            detail = f"[{interval[0]:.3f}, {interval[1]:.3f}]" if isinstance(interval, list) else ""
+            below = (_shown(interval, each),) if isinstance(interval, list) else ()
             is_best = value is not None and value == best[each.name]
-            cells.append(Cell(_shown(value, each), detail, is_best=is_best))
-        rows.append(tuple(cells))
-    header = tuple(each.label for each in shown)
-    return Grid(header, tuple(rows), max(1, n_labels), table.title)
+            cells.append(Cell(_shown(value, each), below, is_best=is_best))
+        rows.append(cells)
+    return Grid.of((each.label for each in fields), rows, max(1, n_labels), table.title)
 
 
 def _best(table: Table, field: Field) -> float | None:

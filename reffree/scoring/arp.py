@@ -25,7 +25,7 @@ from torch import Tensor
 
 from reffree.scoring.layout import Layout, SpanName
 from reffree.scoring.pairs import PairValue, Request, Units
-from reffree.scoring.result import OF_SEGMENTS, SIMILARITY, MetricScores, Orientation, masked_mean
+from reffree.scoring.result import OF_SEGMENTS, SIMILARITY, Orientation, RawScores, masked_mean
 
 ROLES: tuple[SpanName, ...] = ("intra", "inter_left", "inter_right")
 
@@ -59,7 +59,7 @@ class Arp(ABC):
         """Pair sums this metric needs."""
         return tuple((self.value, role) for role in ROLES)
 
-    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> MetricScores:
+    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> RawScores:
         """Score every hypothesis."""
         intra, inter = self._moments(units, layout, sums)
         multiple = layout.has_successor & (layout.masses > 1)
@@ -72,7 +72,7 @@ class Arp(ABC):
         intra_p = torch.where(single, substitute[:, None], intra_p)
         total = inter_p + intra_p
         proximity = (inter_p - intra_p) / torch.where(total > 0, total, 1.0)
-        return MetricScores.from_segments(proximity, layout.has_successor)
+        return RawScores.from_segments(proximity, layout.has_successor)
 
     def _moments(
         self, units: Units, layout: Layout, sums: dict[Request, Tensor]

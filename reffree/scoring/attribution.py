@@ -82,7 +82,7 @@ def explain_document(
     )
     explanations: list[dict[str, Explanation]] = [{} for _ in hypotheses]
     for metric in metrics:
-        raw = scores[spelling(metric)].documents[0].cpu().numpy()
+        raw = scores[spelling(metric)][0].documents.cpu().numpy()
         losses = metric.orientation.offset + metric.orientation.slope * raw
         for i, part in enumerate(np.split(losses, neighbours.ends[:-1])):
             explanations[i][spelling(metric)] = _explain(hypotheses[i], part)

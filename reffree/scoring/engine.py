@@ -45,8 +45,7 @@ from reffree.scoring.metrics import (
     spelling,
 )
 from reffree.scoring.pairs import TABLE_ELEMENTS, Units, similar_documents
-from reffree.scoring.posterior import PosteriorFacts
-from reffree.scoring.result import MetricScores
+from reffree.scoring.result import RawScores
 from reffree.scoring.sag import Sag
 
 if TYPE_CHECKING:
@@ -54,6 +53,8 @@ if TYPE_CHECKING:
 
 Unsegmented = Literal["neutral", "skip", "worst"]
 Progress = Callable[[int], None]
+Results = dict[str, dict[int, RawScores]]
+"""By metric and number of the document."""
 
 HYPOTHESIS_ELEMENTS = 1 << 20
 """Hypotheses × units scored at a time by torch, memory permitting."""
@@ -80,27 +81,6 @@ Measured on random corpora: 4e-14 between processors; 2.4e-10 between the compil
 where SegReFree divides by the distance of centroids that are nearly equal. What lies next to a
 threshold (units or centroids that are equal but for rounding) may fall on either side of it.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class RawScores:
-    """One metric over all hypotheses of all documents, one tensor per document."""
-
-    documents: list[Tensor]  # (hypotheses,) NaN where undefined
-    weights: list[Tensor]  # (hypotheses,) what the document counts for in the corpus mean
-    left_out: list[Tensor]  # (hypotheses,) infinite parts that were left out
-    segments: list[Tensor]  # (hypotheses, segments) NaN in the padding; empty unless asked for
-    spread: list[Tensor]  # (hypotheses,) of expected errors over draws; empty unless asked for
-    facts: list[PosteriorFacts | None]  # behind expected errors; none unless asked for
-
-    @classmethod
-    def empty(cls, n_documents: int) -> RawScores:
-        """Make room for documents' scores."""
-
-        def nothing() -> list[Tensor]:
-            return [torch.empty(0)] * n_documents
-
-        return cls(nothing(), nothing(), nothing(), nothing(), nothing(), [None] * n_documents)
 
 
 def score_document(
@@ -145,7 +125,7 @@ def score_document(
         unsegmented=unsegmented,
         memory=memory,
     )
-    return {name: raw.documents[0] for name, raw in scores.items()}
+    return {name: raw.documents for name, (raw,) in scores.items()}
 
 
 def score_documents(
@@ -161,8 +141,10 @@ def score_documents(
     readings: Sequence[Reading] | None = None,
     memory: int | None = None,
     progress: Progress = lambda done: None,
-) -> dict[str, RawScores]:
-    """Score every hypothesis of every document; ``progress`` is told how many were just done.
+) -> dict[str, list[RawScores]]:
+    """Score every hypothesis of every document: by metric, one `RawScores` per document.
+
+    ``progress`` is told how many hypotheses were just done.
 
     ``readings`` are the documents' texts and what trained scorers say of them, for expected errors;
     ``keep_spread`` asks for how far these are unsure, and for what they rest on.
@@ -186,7 +168,7 @@ def score_documents(
     documents = [check_matrix(x, name) for x, name in zip(embeddings, labels, strict=True)]
     task = _Task(documents, hypotheses, labels, unsegmented, keep_segments, device, memory)
     named = {spelling(metric): metric for metric in metrics}
-    results = {name: RawScores.empty(len(documents)) for name in named}
+    results: Results = {name: {} for name in named}
     expected = {name: m for name, m in named.items() if isinstance(m, Expected)}
     others = {name: cast("PairMetric", m) for name, m in named.items() if name not in expected}
     for i in range(len(documents)) if expected else []:
@@ -195,7 +177,7 @@ def score_documents(
         task.run_expected(i, reading, expected, results, told, keep_spread=keep_spread)
     if others:
         task.run_pairs(others, results, progress)
-    return results
+    return {name: [found[i] for i in range(len(documents))] for name, found in results.items()}
 
 
 @dataclass(frozen=True)
@@ -223,7 +205,7 @@ class _Task:
         return mass_matrix(part, len(self.documents[i]), self.names[i], first=start)
 
     def run_pairs(
-        self, metrics: dict[str, PairMetric], results: dict[str, RawScores], progress: Progress
+        self, metrics: dict[str, PairMetric], results: Results, progress: Progress
     ) -> None:
         """Score all documents by metrics made of pair sums."""
         elsewhere = []
@@ -250,7 +232,7 @@ class _Task:
         i: int,
         reading: Reading,
         metrics: dict[str, Expected],
-        results: dict[str, RawScores],
+        results: Results,
         progress: Progress,
         *,
         keep_spread: bool,
@@ -269,22 +251,19 @@ class _Task:
             keep_spread=keep_spread,
         )
         device = self.device_of(i)
+        width = hypothesis_width(self.hypotheses[i]) if self.keep_segments else 0
         for name, (raw, spread, facts) in scored.items():
-            result = results[name]
-            result.documents[i] = torch.from_numpy(raw).to(device)
-            result.spread[i] = torch.from_numpy(spread).to(device)
-            result.weights[i] = torch.ones_like(result.documents[i])
-            result.left_out[i] = torch.zeros_like(result.documents[i])
-            result.facts[i] = facts
-            if self.keep_segments:
-                width = hypothesis_width(self.hypotheses[i])
-                result.segments[i] = torch.full((len(raw), width), torch.nan, dtype=torch.float64)
+            none = torch.full((len(raw), width), torch.nan, dtype=torch.float64)
+            found = RawScores.equally_weighted(torch.from_numpy(raw).to(device), none)
+            results[name][i] = replace(
+                found, spread=torch.from_numpy(spread).to(device), facts=facts
+            )
 
     def run_compiled(
         self,
         i: int,
         metrics: dict[str, PairMetric],
-        results: dict[str, RawScores],
+        results: Results,
         progress: Progress,
     ) -> None:
         """Score one document by the compiled loop."""
@@ -298,24 +277,23 @@ class _Task:
             keep_segments=self.keep_segments,
         )
         device, is_single = self.device_of(i), scores.n_segments == 1
-        equal = torch.from_numpy(np.ones(len(is_single))).to(device)
-        none = torch.from_numpy(np.zeros(len(is_single))).to(device)
         for name, metric in metrics.items():
-            result = results[name]
-            result.weights[i], result.left_out[i] = equal, none
+            weights, left_out = np.ones(len(is_single)), np.zeros(len(is_single))
             if isinstance(metric, Sag):
                 raw, weights = metric.scores(document, scores)
                 segments = np.full_like(scores.segments[:, 0], np.nan)
-                result.weights[i] = torch.from_numpy(weights).to(device)
             else:
                 column = COMPILED.index(name)
                 raw, segments = scores.raw[:, column], scores.segments[:, column]
             if metric.name == "segrefree":
-                result.left_out[i] = torch.from_numpy(scores.left_out).double()
+                left_out = scores.left_out.astype(np.float64)
             raw = np.where(is_single, _unsegmented_raw(metric, self.unsegmented), raw)
-            result.documents[i] = torch.from_numpy(raw).to(device)
-            if self.keep_segments:
-                result.segments[i] = torch.from_numpy(segments).to(device)
+            results[name][i] = RawScores(
+                documents=torch.from_numpy(raw).to(device),
+                weights=torch.from_numpy(weights).to(device),
+                left_out=torch.from_numpy(left_out).to(device),
+                segments=torch.from_numpy(segments).to(device),
+            )
         document.discard()
 
     def _step(self, i: int) -> int:
@@ -329,7 +307,7 @@ class _Task:
         self,
         batch: list[int],
         metrics: Sequence[PairMetric],
-        results: dict[str, RawScores],
+        results: Results,
         progress: Progress,
     ) -> None:
         """Score some documents together by torch."""
@@ -340,7 +318,7 @@ class _Task:
         units = Units([self.documents[i] for i in batch], device, table_elements)
         fitting = self.memory // (2 * HYPOTHESIS_BYTES)
         step = max(1, min(HYPOTHESIS_ELEMENTS, fitting) // units.n_units)
-        parts: dict[str, list[MetricScores]] = {spelling(metric): [] for metric in metrics}
+        parts: dict[str, list[RawScores]] = {spelling(metric): [] for metric in metrics}
         for slots, masses in self._chunks(batch, step):
             layout = Layout.pack(slots, masses, units.n_units, device)
             requests = chain.from_iterable(metric.requests for metric in metrics)
@@ -348,12 +326,16 @@ class _Task:
             is_single = layout.n_segments == 1
             for metric in metrics:
                 scores = metric(units, layout, sums)
-                settled = _settle_unsegmented(scores, is_single, metric, self.unsegmented)
-                parts[spelling(metric)].append(settled)
+                raw = _unsegmented_raw(metric, self.unsegmented)
+                documents = torch.where(is_single, raw, scores.documents)
+                segments = scores.segments if self.keep_segments else scores.segments[:, :0]
+                parts[spelling(metric)].append(
+                    replace(scores, documents=documents, segments=segments)
+                )
             progress(len(slots))
         counts = [len(self.hypotheses[i]) for i in batch]
         for name, pieces in parts.items():
-            _file(results[name], batch, counts, pieces, keep_segments=self.keep_segments)
+            results[name] |= zip(batch, _by_document(pieces, counts), strict=True)
 
     def _chunks(self, batch: list[int], step: int) -> Iterator[tuple[NDArray[np.int64], Masses]]:
         """At most ``step`` hypotheses at a time, in the order of documents and hypotheses."""
@@ -379,48 +361,29 @@ def _silent(done: int) -> None:
     """Tell nobody: these hypotheses have been counted."""
 
 
-def _file(
-    result: RawScores,
-    batch: list[int],
-    counts: list[int],
-    pieces: list[MetricScores],
-    *,
-    keep_segments: bool,
-) -> None:
-    """Hand a batch's flat results back to the documents they belong to."""
-    for target, name in (
-        (result.documents, "documents"),
-        (result.weights, "weights"),
-        (result.left_out, "left_out"),
-    ):
-        if len(batch) == len(pieces) == 1:
-            target[batch[0]] = getattr(pieces[0], name)
-            continue
-        empty = [torch.empty(0, dtype=torch.float64)]
-        flat = torch.cat([getattr(piece, name) for piece in pieces] or empty)
-        for i, values in zip(batch, torch.split(flat, counts), strict=True):
-            target[i] = values
-    if keep_segments and pieces:
-        width = max(piece.segments.shape[1] for piece in pieces)
-        padded = [
-            torch.nn.functional.pad(x, (0, width - x.shape[1]), value=torch.nan)
-            for x in (piece.segments for piece in pieces)
-        ]
-        for i, rows in zip(batch, torch.split(torch.cat(padded), counts), strict=True):
-            result.segments[i] = rows
+def _by_document(pieces: list[RawScores], counts: list[int]) -> Iterator[RawScores]:
+    """Cut the scores of a batch, which come in pieces, into those of its documents."""
+    if not pieces:
+        empty = torch.empty(0, dtype=torch.float64)
+        pieces = [RawScores(empty, empty, empty, empty[:, None])]
+    width = max(piece.segments.shape[1] for piece in pieces)
+    segments = [
+        torch.nn.functional.pad(x, (0, width - x.shape[1]), value=torch.nan)
+        for x in (piece.segments for piece in pieces)
+    ]
+    columns = [
+        [piece.documents for piece in pieces],
+        [piece.weights for piece in pieces],
+        [piece.left_out for piece in pieces],
+        segments,
+    ]
+    parts = [torch.split(torch.cat(column), counts) for column in columns]
+    return (RawScores(*fields) for fields in zip(*parts, strict=True))
 
 
 @lru_cache(maxsize=64)
 def _parsed(names: str | tuple[str, ...], seed: int) -> tuple[Metric, ...]:
     return parse_metrics([names] if isinstance(names, str) else names, seed)
-
-
-def _settle_unsegmented(
-    scores: MetricScores, is_single: Tensor, metric: Metric, unsegmented: Unsegmented
-) -> MetricScores:
-    """Give hypotheses without a boundary what the policy says."""
-    settled = _unsegmented_raw(metric, unsegmented)
-    return replace(scores, documents=torch.where(is_single, settled, scores.documents))
 
 
 def _unsegmented_raw(metric: Metric, unsegmented: Unsegmented) -> float:

@@ -13,7 +13,7 @@ from reffree.scoring.arp import ArpCos, ArpPair, ArpStd
 from reffree.scoring.expected import EXPECTED, Expected
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
-from reffree.scoring.result import MetricScores, Orientation
+from reffree.scoring.result import Orientation, RawScores
 from reffree.scoring.sag import Sag
 from reffree.scoring.segrefree import SegReFree
 from reffree.scoring.silhouette import Silhouette
@@ -23,26 +23,10 @@ class Metric(Protocol):
     """A metric with its options."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    @property
-    def name(self) -> str:
-        """Registered name."""
-        ...
-
-    @property
-    def orientation(self) -> Orientation:
-        """Which way is better."""
-        ...
-
-    @property
-    def undefined(self) -> str:
-        """Why a document with a boundary may have no score."""
-        ...
-
-    @property
-    def aggregation(self) -> str:
-        """How segments become a document's score, and documents a corpus's."""
-        ...
+    name: ClassVar[str]
+    orientation: ClassVar[Orientation]  # which way is better
+    undefined: ClassVar[str]  # why a document with a boundary may have no score
+    aggregation: ClassVar[str]  # how segments become a document's score, and documents a corpus's
 
     def __hash__(self) -> int: ...
 
@@ -55,7 +39,7 @@ class PairMetric(Metric, Protocol):
         """Pair sums needed."""
         ...
 
-    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> MetricScores:
+    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> RawScores:
         """Raw scores of every hypothesis in the layout."""
         ...
 

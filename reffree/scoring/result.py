@@ -1,13 +1,19 @@
-"""What a metric returns for a batch of hypotheses. NaN stands for undefined, in tensors only."""
+"""Raw scores of hypotheses, and how they become losses. NaN is undefined, in tensors only."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from reffree.statistics.losses import Direction
+
+if TYPE_CHECKING:
+    from reffree.scoring.posterior import PosteriorFacts
+
+NONE = torch.empty(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +46,27 @@ WEIGHTED = "weighted_mean(documents)"
 
 
 @dataclass(frozen=True, slots=True)
-class MetricScores:
-    """Raw scores of ``h`` hypotheses."""
+class RawScores:
+    """Raw scores of ``h`` hypotheses by one metric."""
 
-    segments: Tensor  # (h, s) NaN where a segment has no score
     documents: Tensor  # (h,) NaN where a document has none
-    left_out: Tensor  # (h,) parts left out of a document's score because they are infinite
     weights: Tensor  # (h,) what a document counts for in the corpus mean
+    left_out: Tensor  # (h,) parts left out of a document's score because they are infinite
+    segments: Tensor  # (h, s) NaN where a segment has no score; empty where they are not kept
+    spread: Tensor = NONE  # (h,) of an expected error over draws; empty unless asked for
+    facts: PosteriorFacts | None = None  # behind an expected error; none unless asked for
 
     @classmethod
-    def from_segments(cls, segments: Tensor, is_defined: Tensor) -> MetricScores:
+    def equally_weighted(cls, documents: Tensor, segments: Tensor) -> RawScores:
+        """Scores of documents that count alike, with nothing left out."""
+        return cls(documents, torch.ones_like(documents), torch.zeros_like(documents), segments)
+
+    @classmethod
+    def from_segments(cls, segments: Tensor, is_defined: Tensor) -> RawScores:
         """Average the defined segments of each document (eq. 4)."""
         segments = torch.where(is_defined, segments, torch.nan)
         documents = masked_mean(segments.nan_to_num(0.0), is_defined)
-        documents = torch.where(is_defined.any(1), documents, torch.nan)
-        return cls(segments, documents, torch.zeros_like(documents), torch.ones_like(documents))
+        return cls.equally_weighted(torch.where(is_defined.any(1), documents, torch.nan), segments)
 
 
 def masked_mean(values: Tensor, mask: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
-from reffree.scoring.result import OF_SEGMENTS, MetricScores, Orientation, masked_mean
+from reffree.scoring.result import OF_SEGMENTS, Orientation, RawScores, masked_mean
 
 ALL_SINGLE = 10.0
 """Score of a document cut into single units: the paper's penalty."""
@@ -39,7 +39,7 @@ class SegReFree:
     aggregation: ClassVar[str] = OF_SEGMENTS
     requests: ClassVar[tuple[Request, ...]] = (("squared", "own"), ("squared", "next"))
 
-    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> MetricScores:
+    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> RawScores:
         """Score every hypothesis.
 
         With squared distances ``q``: ``|x_i - c|² = Σ_j q_ij / m - V`` and
@@ -74,6 +74,6 @@ class SegReFree:
         is_defined = layout.is_segment & (worst > -torch.inf)
         left_out = (layout.has_successor & ~is_apart).sum(1).double()
         return replace(
-            MetricScores.from_segments(worst, is_defined),
+            RawScores.from_segments(worst, is_defined),
             left_out=torch.where(is_single, 0.0, left_out),
         )

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
-from reffree.scoring.result import OF_SEGMENTS, SIMILARITY, MetricScores, Orientation
+from reffree.scoring.result import OF_SEGMENTS, SIMILARITY, Orientation, RawScores
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Silhouette:
     )
     average: Literal["segments", "units"] = "segments"
 
-    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> MetricScores:
+    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> RawScores:
         """Score every hypothesis."""
         low, high = layout.span("own")
         own = high - low  # (h, n) 0 in the padding
@@ -50,7 +50,7 @@ class Silhouette:
         is_scored = is_segmented & (own > 1) & (largest > 0)
         s = torch.where(is_scored, (b - a) / torch.where(is_scored, largest, 1.0), 0.0)
         segments = layout.segment_sum(s) / layout.masses.clamp(min=1)
-        scores = MetricScores.from_segments(segments, layout.is_segment & is_segmented)
+        scores = RawScores.from_segments(segments, layout.is_segment & is_segmented)
         if self.average == "segments":
             return scores
         mean = s.sum(1) / layout.length

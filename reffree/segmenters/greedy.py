@@ -94,7 +94,7 @@ class _Losses:
         name = spelling(self._metric)
         if not isinstance(self._metric, Sag) and name not in COMPILED:
             (scored,) = score_documents([self._vectors], [masses], [self._metric]).values()
-            return scored.documents[0].numpy()
+            return scored[0].documents.numpy()
         scores = self._document.score_all([lambda: masses], lambda: self._memory)
         if isinstance(self._metric, Sag):
             return self._metric.scores(self._document, scores)[0]

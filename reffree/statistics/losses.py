@@ -104,7 +104,7 @@ class PooledOverDocuments:
     Args:
         values: losses (systems, documents), NaN where undefined: what one document alone scores.
         counts: (documents, systems, c), 0 where a document does not take part, as in
-            `reffree.evaluate.columns.GoldBased`.
+            `reffree.evaluate.scores.Scores`.
         value: counts (…, c) to losses (…,), NaN where undefined.
         takes_part: (documents,) which documents are part of the sums.
     """

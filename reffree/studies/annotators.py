@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
 from reffree.corpus import Corpus
 from reffree.errors import InputError, counted
-from reffree.evaluate.table import rounded
 from reffree.reference.agreement import Agreement
 from reffree.reference.agreement import agreement as agreement_of
+from reffree.studies.result import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,7 @@ class CorpusAgreement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the structure of the JSON output."""
-        values = asdict(self.agreement)
-        result = {k: rounded(v) if isinstance(v, float) else v for k, v in values.items()}
-        return {"signature": self.signature, **result, "notes": list(self.notes)}
+        return {"signature": self.signature, **plain(self.agreement), "notes": list(self.notes)}
 
 
 def agreement(corpus: Corpus, *, systems: bool = False, n_t: int = 2) -> CorpusAgreement:

@@ -22,10 +22,9 @@ from reffree.encoders.embed import (
 )
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError, OptionError, UnknownNameError, counted, shorten
-from reffree.evaluate.corpus_counts import Survey
-from reffree.evaluate.metric_set import Chosen
+from reffree.evaluate.corpus_counts import CorpusCounts
+from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.notes import reading_notes
-from reffree.evaluate.readings import readings
 from reffree.evaluate.signature import Signature
 from reffree.evaluate.table import rounded
 from reffree.progress import Progress, no_progress
@@ -34,6 +33,7 @@ from reffree.scoring.expected import ExpectedPk
 from reffree.scoring.posterior import Posterior
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
+from reffree.segmenters.posterior import readings
 from reffree.segmenters.scorer.description import read_description
 
 METRIC = ExpectedPk.name
@@ -230,25 +230,19 @@ def boundaries(
     shown = _shown(part.corpus, systems)
     positions = _positions(part.corpus, documents)
     corpus, embedded = _encoded(part.corpus, given, positions, options, progress)
-    vectors = Inputs(corpus, embeddings=embedded.vectors).vectors("boundaries")
-    read = readings(corpus, embedded, [metric])
+    inputs = Inputs(corpus, embeddings=embedded.vectors, encoder=embedded.spec)
+    vectors, read = inputs.vectors("boundaries"), readings(inputs, [metric])
     found = []
     with progress("Looking for boundaries", len(corpus)) as advance:
         for document, x, reading in zip(corpus, vectors, read, strict=True):
             found.append(_document(document, metric, metric.posterior(x, reading), shown))
             advance(1)
-    survey = Survey.of(corpus)
+    counts = CorpusCounts.of(corpus)
     return BoundaryMap(
-        _signature(metric, survey, embedded, options, short=short_signature),
-        {
-            "documents": survey.n_documents,
-            "units": survey.n_units,
-            "dropped_units": survey.n_dropped,
-            "distinct_units": len(distinct_texts(corpus)),
-            "truncated_units": embedded.n_truncated,
-        },
+        _signature(metric, counts, embedded, options, short=short_signature),
+        counts.to_dict(len(distinct_texts(corpus)), embedded),
         tuple(found),
-        (*corpus.notes, *reading_notes(survey, embedded), *_notes(found)),
+        (*corpus.notes, *reading_notes(counts, embedded), *_notes(found)),
     )
 
 
@@ -364,15 +358,15 @@ def _nearest(ends: NDArray[np.int64], at: Sequence[int]) -> list[int]:
 
 def _signature(
     metric: ExpectedPk,
-    survey: Survey,
+    counts: CorpusCounts,
     embedded: Embeddings,
     options: EncoderOptions,
     *,
     short: bool,
 ) -> str:
     made = Signature.of(
-        Chosen((METRIC,), {METRIC: metric}, {}),
-        survey,
+        MetricSet((METRIC,), {METRIC: metric}, {}),
+        counts,
         embedded,
         unsegmented="neutral",
         average="macro",

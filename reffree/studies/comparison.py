@@ -12,16 +12,16 @@ import numpy as np
 from reffree.arrays import Floats
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Vectors
-from reffree.encoders.options import Encoding
 from reffree.errors import InputError
 from reffree.evaluate.score import score
+from reffree.evaluate.scores import filled_weights
 from reffree.evaluate.table import CorpusScore, ScoreTable, rounded
-from reffree.evaluate.weights import filled_weights
 from reffree.optional import require_pandas
-from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
 from reffree.statistics.losses import Direction, as_loss
 from reffree.statistics.significance import SWAPS, PairedTest, holm, letters, paired_tests
+from reffree.studies.result import plain
+from reffree.studies.study import StudyKeywords
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,15 +38,6 @@ class RankedSystem:
     letters: str  # shared with the systems it cannot be told apart from; empty without a value
     documents: int  # with a score
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {
-            "system": self.system,
-            "value": rounded(self.value),
-            "letters": self.letters,
-            "documents": self.documents,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -61,19 +52,6 @@ class Pair:
     documents: int
     better: str | None  # a, b, or None: cannot be told apart
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {
-            "a": self.a,
-            "b": self.b,
-            "difference": rounded(self.difference),
-            "ci": None if self.ci is None else [rounded(x) for x in self.ci],
-            "p": rounded(self.p),
-            "p_holm": rounded(self.p_holm),
-            "documents": self.documents,
-            "better": self.better,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class MetricComparison:
@@ -82,14 +60,6 @@ class MetricComparison:
     direction: Direction
     ranking: tuple[RankedSystem, ...]  # best first
     pairs: tuple[Pair, ...]  # in the order of the corpus's systems, the same for every metric
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {
-            "direction": self.direction,
-            "ranking": [row.to_dict() for row in self.ranking],
-            "pairs": [pair.to_dict() for pair in self.pairs],
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +74,8 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the structure of the JSON output."""
-        return {
-            "signature": self.signature,
-            "corpus": dict(self.corpus),
-            "alpha": self.alpha,
-            "metrics": {name: metric.to_dict() for name, metric in self.metrics.items()},
-            "notes": list(self.notes),
-        }
+        made: dict[str, Any] = plain(self)
+        return made
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per metric and pair (needs pandas)."""
@@ -119,7 +84,7 @@ class Comparison:
         rows = []
         for name, metric in self.metrics.items():
             for pair in metric.pairs:
-                row = {"metric": name, **pair.to_dict()}
+                row = {"metric": name, **plain(pair)}
                 row["ci_low"], row["ci_high"] = row.pop("ci") or (None, None)
                 rows.append(row)
         return pd.DataFrame(rows)
@@ -132,11 +97,7 @@ def compare(
     alpha: float = ALPHA,
     embeddings: Vectors | None = None,
     unsegmented: Unsegmented = "neutral",
-    seed: int = 0,
-    short_signature: bool = False,
-    memory: int | None = None,
-    progress: Progress = no_progress,
-    **encoding: Unpack[Encoding],
+    **keywords: Unpack[StudyKeywords],
 ) -> Comparison:
     """Compare all systems of a corpus, and its gold where every document has it, in pairs.
 
@@ -150,11 +111,7 @@ def compare(
         alpha: two systems are told apart where the corrected p is at most this.
         embeddings: one array per document, in corpus order or by id, instead of an encoder.
         unsegmented: what a document without a boundary scores, as in `reffree.score`.
-        seed: of the bootstrap and the permutations.
-        short_signature: abbreviate the signature.
-        memory: bytes that scoring lays out at most, beside vectors; a quarter of those free.
-        progress: called as stages start.
-        **encoding: which encoder, and how: see `EncoderOptions`.
+        **keywords: how to encode and to run, as for every study: see `StudySettings`.
     """
     if not 0 < alpha < 1:
         raise InputError(
@@ -174,13 +131,9 @@ def compare(
         embeddings=embeddings,
         per_document=True,
         unsegmented=unsegmented,
-        seed=seed,
-        short_signature=short_signature,
-        memory=memory,
-        progress=progress,
-        **encoding,
+        **keywords,
     )
-    return compare_table(table, alpha=alpha, seed=seed)
+    return compare_table(table, alpha=alpha, seed=keywords.get("seed", 0))
 
 
 def compare_table(table: ScoreTable, *, alpha: float = ALPHA, seed: int = 0) -> Comparison:

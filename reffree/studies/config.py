@@ -10,8 +10,8 @@ import difflib
 import inspect
 import re
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from reffree.bounds import Seed
 from reffree.encoders.options import Encoding
-from reffree.errors import InputError, Place, ReffreeError, shorten
+from reffree.errors import InputError, Place, ReffreeError, located, shorten
 from reffree.evaluate.metric_set import check_metrics
 from reffree.formats import corpus_names
 from reffree.formats.source import Source
@@ -44,10 +44,6 @@ NAMES: dict[str, Callable[[str], object]] = {
     "kinds": lambda name: parse_strengths([name], None),
 }
 """Fields that hold names with options, and what reads one of them."""
-
-
-class ConfigError(InputError):
-    """A field of a configuration that cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,35 +90,32 @@ def load_config(path: Path | str, corpora: Mapping[str, str] | None = None) -> C
     Files are looked for relative to the working directory, as on the command line.
     """
     place = Place(file=str(path))
-    data = _read_yaml(path, place)
-    if not isinstance(data, dict):
-        raise ConfigError(
-            f"{type(data).__name__} at the top",
-            expected="fields such as name, corpora and studies",
-            remedy="see configs/smoke.yaml",
-            place=place,
-        )
-    top = _validated(_File, data, "", place)
-    named = _named(top.corpora if corpora is None else corpora, place)
-    if not named:
-        raise ConfigError(
-            "no corpora",
-            expected="at least one",
-            remedy="name them under corpora, or pass --corpus NAME=FILE",
-            place=place,
-        )
-    _check_file_name("name", top.name, place)
-    shared = {"seed": top.seed, **top.encoding}
-    steps = [_step(i, step, shared, place) for i, step in enumerate(top.studies)]
-    names = [step.name.casefold() for step in steps]  # one file each, also where case is ignored
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            raise ConfigError(
-                f"studies.{i}: the name {steps[i].name!r} a second time",
-                expected="a name of its own for every step",
-                remedy="add name: to one of them",
-                place=place,
+    data = _read_yaml(path)
+    with located(place):
+        if not isinstance(data, dict):
+            raise InputError(
+                f"{type(data).__name__} at the top",
+                expected="fields such as name, corpora and studies",
+                remedy="see configs/smoke.yaml",
             )
+        top = _validated(_File, data, "")
+    given = top.corpora if corpora is None else corpora
+    named = dict(given) if isinstance(given, Mapping) else corpus_names(given)
+    with located(place):
+        _check_corpora(named)
+        _check_file_name("name", top.name)
+        for field in sorted(top.encoding.keys() - Encoding.__annotations__.keys()):
+            raise _unknown(f"encoding.{field}", field, Encoding.__annotations__)
+        shared = {"seed": top.seed, **top.encoding}
+        steps = [_step(f"studies.{i}", step, shared) for i, step in enumerate(top.studies)]
+        names = [step.name.casefold() for step in steps]  # of files, whose case may not matter
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                raise InputError(
+                    f"studies.{i}: the name {steps[i].name!r} a second time",
+                    expected="a name of its own for every step",
+                    remedy="add name: to one of them",
+                )
     return Config(top.name, named, tuple(steps))
 
 
@@ -133,7 +126,8 @@ def settings_model(study: str) -> type[BaseModel]:
     fields: dict[str, Any] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is parameter.KEYWORD_ONLY and name not in PER_RUN:
-            fields[name] = (hints[name], parameter.default)
+            is_required = parameter.default is parameter.empty
+            fields[name] = (hints[name], ... if is_required else parameter.default)
     defaults = StudySettings()
     for name, hint in get_type_hints(StudyKeywords, include_extras=True).items():
         if name not in PER_RUN:
@@ -141,32 +135,35 @@ def settings_model(study: str) -> type[BaseModel]:
     return create_model(study, __config__=STRICT, **fields)
 
 
-def _step(i: int, data: Mapping[str, Any], shared: Mapping[str, Any], place: Place) -> Step:
-    where = f"studies.{i}"
+def _step(where: str, data: Mapping[str, Any], shared: Mapping[str, Any]) -> Step:
+    """Check the fields of a step, those it shares with all others filled in."""
     own = dict(data)
     study = own.pop("study", None)
     if not isinstance(study, str) or study not in STUDIES:
         near = difflib.get_close_matches(str(study), STUDIES, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"write study: {STUDIES[0]}"
-        raise ConfigError(
+        raise InputError(
             f"{where}.study: {'nothing' if study is None else _shown(study)}",
             expected=" or ".join(STUDIES),
             remedy=hint,
-            place=place,
         )
     name = own.pop("name", study)
-    _check_file_name(f"{where}.name", name, place)
-    model = settings_model(study)
-    known = {key: value for key, value in shared.items() if key in model.model_fields}
-    unknown = sorted(shared.keys() - known.keys() - Encoding.__annotations__.keys() - {"seed"})
-    if unknown:
-        raise _unknown(f"encoding.{unknown[0]}", unknown[0], Encoding.__annotations__, place)
-    checked = _validated(model, {**known, **own}, where, place)
-    _check_names(checked, where, place)
+    _check_file_name(f"{where}.name", name)
+    checked = _validated(settings_model(study), {**shared, **own}, where)
+    for field, check in NAMES.items():
+        for i, each in enumerate(getattr(checked, field, None) or ()):
+            try:
+                check(each)
+            except ReffreeError as error:
+                raise InputError(
+                    f"{where}.{field}.{i}: {shorten(each)!r}",
+                    expected="a name that exists",
+                    remedy=str(error),
+                ) from None
     return Step(name, study, checked.model_dump(mode="json"))
 
 
-def _check_file_name(field: str, name: object, place: Place) -> None:
+def _check_file_name(field: str, name: object) -> None:
     """Refuse what cannot be a file's or a folder's name: the results are called by it."""
     is_name = (
         isinstance(name, str)
@@ -174,28 +171,12 @@ def _check_file_name(field: str, name: object, place: Place) -> None:
         and len(name.encode(errors="replace")) <= MOST_NAME
     )
     if not is_name:
-        raise ConfigError(
+        raise InputError(
             f"{field}: {_shown(name)}",
             expected=f"a file's name of at most {MOST_NAME} bytes: letters, digits, spaces and "
             "- _ . + = , the first a letter, a digit or _",
             remedy="choose another",
-            place=place,
         )
-
-
-def _check_names(settings: BaseModel, where: str, place: Place) -> None:
-    """Refuse metrics, methods and kinds of perturbation that do not exist, before any work."""
-    for field, check in NAMES.items():
-        for i, name in enumerate(getattr(settings, field, None) or ()):
-            try:
-                check(name)
-            except ReffreeError as error:
-                raise ConfigError(
-                    f"{where}.{field}.{i}: {shorten(name)!r}",
-                    expected="a name that exists",
-                    remedy=str(error),
-                    place=place,
-                ) from None
 
 
 def _shown(value: object) -> str:
@@ -203,21 +184,24 @@ def _shown(value: object) -> str:
     return shorten(reprlib.repr(value))
 
 
-def _named(corpora: Sequence[str] | Mapping[str, str], place: Place) -> dict[str, str]:
-    """Give every corpus a name; its file must be there to be read again."""
-    named = dict(corpora) if isinstance(corpora, Mapping) else corpus_names(corpora)
+def _check_corpora(named: Mapping[str, str]) -> None:
+    """Refuse none, and what cannot be read again to go on after a stop."""
+    if not named:
+        raise InputError(
+            "no corpora",
+            expected="at least one",
+            remedy="name them under corpora, or pass --corpus NAME=FILE",
+        )
     for name, file in named.items():
         if file in ("", "-") or not name:
-            raise ConfigError(
+            raise InputError(
                 f"corpora: {shorten(name)!r}, read from {shorten(file)!r}",
                 expected="a name and a file",
                 remedy="write the file's path",
-                place=place,
             )
-    return named
 
 
-def _validated(model: type[Any], data: Mapping[str, Any], where: str, place: Place) -> Any:  # noqa: ANN401  (the model's own type)
+def _validated(model: type[Any], data: Mapping[str, Any], where: str) -> Any:  # noqa: ANN401  (the model's own type)
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -225,30 +209,26 @@ def _validated(model: type[Any], data: Mapping[str, Any], where: str, place: Pla
         path = ".".join(str(part) for part in first["loc"])
         field = ".".join(filter(None, [where, path]))
         if first["type"] == "extra_forbidden":
-            raise _unknown(field, str(first["loc"][-1]), model.model_fields, place) from None
+            raise _unknown(field, str(first["loc"][-1]), model.model_fields) from None
         if first["type"] == "invalid_key":
-            raise _unknown(field, "", model.model_fields, place) from None
+            raise _unknown(field, "", model.model_fields) from None
         if first["type"] == "missing":
-            raise ConfigError(
-                f"no field {field!r}", expected="it to be there", remedy="add it", place=place
+            raise InputError(
+                f"no field {field!r}", expected="it to be there", remedy="add it"
             ) from None
-        raise ConfigError(
+        raise InputError(
             f"{field}: {_shown(first['input'])}",
             expected=first["msg"].removeprefix("Input should be ").removeprefix("Value error, "),
             remedy="correct the field",
-            place=place,
         ) from None
 
 
-def _unknown(
-    field: str, name: str, known: Sequence[str] | Mapping[str, Any], place: Place
-) -> ConfigError:
+def _unknown(field: str, name: str, known: Mapping[str, Any]) -> InputError:
     near = difflib.get_close_matches(name, known, n=1)
-    return ConfigError(
+    return InputError(
         f"the unknown field {shorten(field)!r}",
         expected=f"one of {', '.join(known)}",
         remedy=f"did you mean {near[0]!r}?" if near else "remove it",
-        place=place,
     )
 
 
@@ -287,7 +267,7 @@ def _mistake(found: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
     return yaml.constructor.ConstructorError(None, None, found, node.start_mark)
 
 
-def _read_yaml(path: Path | str, place: Place) -> object:
+def _read_yaml(path: Path | str) -> object:
     text = "\n".join(line for _, line in Source(path).lines())
     try:
         return yaml.load(text, _Loader)  # a safe loader
@@ -297,9 +277,9 @@ def _read_yaml(path: Path | str, place: Place) -> object:
         problem = getattr(error, "problem", None) or str(error)
         mark = getattr(error, "problem_mark", None)
         line = None if mark is None else mark.line + 1
-    raise ConfigError(
+    raise InputError(
         f"no YAML ({shorten(' '.join(problem.split()), 120)})",
         expected="fields and their values",
         remedy="correct it there",
-        place=replace(place, line=line),
+        place=Place(file=str(path), line=line),
     )

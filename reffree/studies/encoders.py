@@ -26,7 +26,7 @@ from reffree.encoders.embed import distinct_texts
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.sentence_transformer import open_encoder
 from reffree.errors import InputError, listed
-from reffree.evaluate.columns import Average
+from reffree.evaluate.scores import Average
 from reffree.scoring.engine import Unsegmented
 from reffree.seeds import rng_for
 from reffree.statistics.meta_evaluation import MetaEvaluation
@@ -56,7 +56,7 @@ Cases = Mapping[tuple[str, str], Case]
 def compare_encoders(
     corpora: Mapping[str, Corpus],
     *,
-    encoders: Sequence[str],
+    encoders: Sequence[str] = (),
     metrics: Sequence[str] | None = None,
     pool: Choice = "auto",
     cohesion: Sequence[str] = (),

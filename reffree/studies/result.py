@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -31,6 +32,24 @@ MOST = 10**15
 
 Kind = Literal["text", "count", "number", "share", "p", "interval"]
 Value = str | int | float | None | list[float]
+
+
+def plain(value: object) -> Any:  # noqa: ANN401  (what JSON knows)
+    """Return what JSON knows: dataclasses as dicts, numbers rounded, NumPy's too, NaN as None."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, Sequence):
+        return [plain(each) for each in value]
+    number = float(value)  # type: ignore[arg-type]
+    if math.isnan(number):
+        return None
+    if isinstance(value, Integral):
+        return int(value)
+    return rounded(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +81,7 @@ def estimate(
     return Field(name, label, kind, interval), Field(interval, ci_label, "interval")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """Rows of plain values; undefined is None.
 
@@ -71,9 +90,9 @@ class Table:
 
     name: str
     title: str
+    shown: bool = True
     fields: tuple[Field, ...]
     rows: tuple[tuple[Value, ...], ...]
-    shown: bool = True
 
     @classmethod
     def of(
@@ -86,8 +105,8 @@ class Table:
         shown: bool = True,
     ) -> Table:
         """Make a table of mappings, with numbers rounded as everywhere and NaN as None."""
-        cells = tuple(tuple(_plain(row.get(f.name)) for f in fields) for row in rows)
-        return cls(name, title, tuple(fields), cells, shown)
+        cells = tuple(tuple(plain(row.get(f.name)) for f in fields) for row in rows)
+        return cls(name=name, title=title, shown=shown, fields=tuple(fields), rows=cells)
 
     def column(self, name: str) -> list[Value]:
         """Values of one column."""
@@ -111,7 +130,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class DocumentText:
     """A document's units and the masses of every system on it, for the reader's own eyes."""
 
     corpus: str
@@ -127,13 +146,13 @@ class StudyResult:
     study: str
     question: str
     answer: tuple[str, ...]  # sentences, the most important one first
-    tables: tuple[Table, ...]
     signature: str
     settings: dict[str, Any]
     corpora: tuple[dict[str, Any], ...]  # name, documents, units, dropped_units, …
+    tables: tuple[Table, ...]
     notes: tuple[str, ...] = ()
     reading: dict[str, str] = field(default_factory=dict)  # metric or column → how to read it
-    texts: tuple[Text, ...] = ()
+    texts: tuple[DocumentText, ...] = ()
 
     def table(self, name: str) -> Table:
         """Return the table of that name."""
@@ -144,31 +163,7 @@ class StudyResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the structure of the JSON output."""
-        return {
-            "reffree_study": FORMAT,
-            "study": self.study,
-            "question": self.question,
-            "answer": list(self.answer),
-            "signature": self.signature,
-            "settings": self.settings,
-            "corpora": [dict(corpus) for corpus in self.corpora],
-            "tables": [
-                {
-                    "name": table.name,
-                    "title": table.title,
-                    "shown": table.shown,
-                    "fields": [asdict(each) for each in table.fields],
-                    "rows": [list(row) for row in table.rows],
-                }
-                for table in self.tables
-            ],
-            "notes": list(self.notes),
-            "reading": dict(self.reading),
-            "texts": [
-                {**asdict(t), "systems": {name: list(m) for name, m in t.systems.items()}}
-                for t in self.texts
-            ],
-        }
+        return {"reffree_study": FORMAT, **plain(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], place: Place | None = None) -> StudyResult:
@@ -211,20 +206,6 @@ def _reader() -> TypeAdapter[StudyResult]:
     return TypeAdapter(StudyResult)
 
 
-def _plain(value: object) -> Value:
-    """Round numbers; NaN and NumPy's types become what JSON knows."""
-    if value is None or isinstance(value, str | bool):
-        return value
-    if isinstance(value, Sequence):
-        return [float(rounded(float(x)) or 0.0) for x in value]
-    number = float(value)  # type: ignore[arg-type]
-    if math.isnan(number):
-        return None
-    if isinstance(value, int) or (number.is_integer() and "int" in type(value).__name__):
-        return int(number)
-    return rounded(number)
-
-
 def _checked(table: Table, place: Place | None) -> Table:
     """Hold the cells of a table that was read against its header; return them rounded, as made."""
     names = [each.name for each in table.fields]
@@ -237,7 +218,7 @@ def _checked(table: Table, place: Place | None) -> Table:
         fits = len(row) == len(names) and all(map(_is_of_kind, row, table.fields))
         if not fits:
             raise _damaged(f"row {i + 1} of table {shorten(table.name)!r}", place)
-        rows.append(tuple(map(_plain, row)))
+        rows.append(tuple(map(plain, row)))
     return replace(table, rows=tuple(rows))
 
 

@@ -17,7 +17,7 @@ from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError, UnknownNameError, counted
 from reffree.evaluate.signature import Signature
 from reffree.progress import Progress, no_progress
-from reffree.studies.result import StudyResult, Table, Text
+from reffree.studies.result import DocumentText, StudyResult, Table
 
 
 class StudyKeywords(Encoding, total=False):
@@ -94,7 +94,7 @@ def study_result(
     settings: dict[str, Any],
     notes: Iterable[str],
     reading: dict[str, str],
-    texts: Iterable[Text] = (),
+    texts: Iterable[DocumentText] = (),
 ) -> StudyResult:
     """Put what a study found together with what is to be said of its corpora.
 

@@ -21,18 +21,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import reffree
-from reffree.chunkers.chonkie import (
+from reffree.chunkers.chunked import PlainText, chunked, sentences
+from reffree.chunkers.libraries import (
     ChonkieRecursive,
     ChonkieSemantic,
     ChonkieSentence,
     ChonkieToken,
+    LangChainCharacter,
+    LangChainRecursive,
+    SemanticTextSplitter,
 )
-from reffree.chunkers.chunked import Text, chunked
-from reffree.chunkers.function import FunctionChunker
-from reffree.chunkers.langchain import LangChainCharacter, LangChainRecursive
-from reffree.chunkers.registry import CHUNKERS, find_chunker
-from reffree.chunkers.semantic_text_splitter import SemanticTextSplitter
-from reffree.chunkers.sentences import sentences
+from reffree.chunkers.registry import CHUNKERS, FunctionChunker, find_chunker
 from reffree.chunkers.snap import SnapReport, snap
 from reffree.chunkers.spans import locate, spans_of, trimmed
 from reffree.cli.chunkers import command
@@ -520,7 +519,7 @@ def test_a_megabyte():
     text = "\n\n".join(paragraphs)
     assert len(text) > 1_000_000
     chunkers = [kind() for kind in CHUNKERS.values() if kind is not ChonkieSemantic]
-    corpus, reports = chunked([Text("big", text, Place())], chunkers)
+    corpus, reports = chunked([PlainText("big", text, Place())], chunkers)
     assert corpus.n_units == 4 * 4500
     assert all(report.segments > 200 for report in reports.values())
     assert all(report.outside == 0 for report in reports.values())
@@ -540,7 +539,7 @@ def test_a_megabyte():
 def test_a_missing_library_is_named_with_its_command(monkeypatch, module, package, chunker):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError) as caught:
-        chunked([Text("a", PROSE, Place(file="a.txt"))], [chunker])
+        chunked([PlainText("a", PROSE, Place(file="a.txt"))], [chunker])
     assert str(caught.value) == (
         f"system '{chunker.name}': found no installed {package}; expected this library, since "
         f"{chunker.name} needs it; install it with pip install {package}, or all that are known "
@@ -624,7 +623,7 @@ def test_functions_of_any_module(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     strings, spans = find_chunker("mine_one:cutter.cut"), find_chunker("mine_one:spans")
-    corpus, reports = chunked([Text("a", PROSE, Place())], [strings, spans])
+    corpus, reports = chunked([PlainText("a", PROSE, Place())], [strings, spans])
     assert corpus[0].systems["mine_one:cutter.cut"].masses == (4, 3, 3)
     assert corpus[0].systems["mine_one:spans"].masses == (1, 9)
     assert reports["mine_one:spans"].moved == 0
@@ -670,7 +669,7 @@ def fails_later(text):
     ],
 )
 def test_failing_functions_are_told_with_their_place(function, part):
-    texts = [Text("a", PROSE, Place(file="a.txt"))]
+    texts = [PlainText("a", PROSE, Place(file="a.txt"))]
     refused(
         lambda: chunked(texts, [FunctionChunker("mine:cut", function)]),
         "a.txt, system 'mine:cut', document 'a': found ",
@@ -680,13 +679,13 @@ def test_failing_functions_are_told_with_their_place(function, part):
 
 def test_lost_text_is_counted():
     chunker = FunctionChunker("mine:cut", lambda text: [(88, 120), (177, len(text))])
-    corpus, reports = chunked([Text("a", PROSE, Place())], [chunker])
+    corpus, reports = chunked([PlainText("a", PROSE, Place())], [chunker])
     assert corpus[0].systems["mine:cut"].masses == (7, 3)
     assert reports["mine:cut"].outside == 5
 
 
 def test_no_text_is_refused():
-    refused(lambda: chunked([Text("a", " \n", Place(file="a.txt"))], []), "a.txt", "no units")
+    refused(lambda: chunked([PlainText("a", " \n", Place(file="a.txt"))], []), "a.txt", "no units")
 
 
 # The command

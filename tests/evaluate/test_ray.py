@@ -25,8 +25,8 @@ from reffree.encoders.options import EncoderOptions
 from reffree.encoders.ray_actors import Actors, ray_actors
 from reffree.encoders.sentence_transformer import open_encoder
 from reffree.errors import EncoderError, InputError, OptionError, ReffreeError
-from reffree.evaluate import blocks, distributed
-from reffree.evaluate.ray import score_streamed
+from reffree.evaluate import corpus_counts
+from reffree.evaluate.ray import BlockTextWork, ScoreWork
 from reffree.formats.shards import Shards
 from tests.checkpoints import save_checkpoint
 from tests.evaluate.test_streamed import METRICS, as_json, tables, write_jsonl
@@ -122,18 +122,18 @@ def kill_one(monkeypatch, doing, begin, marker):
 
 
 def test_scores_are_the_single_machines_byte_for_byte(tmp_path, model, address, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_UNITS", 32)
+    monkeypatch.setattr(corpus_counts, "BLOCK_UNITS", 32)
     path = write_jsonl(tmp_path / "c.jsonl", tables(gold=lambda d: d > 8))
     how = {"encoder": model, "metrics": METRICS, "null": 20, "per_document": True}
     expected = reffree.score(reffree.load(path), cache_dir=tmp_path / "cache", **how)
     kill_one(
         monkeypatch,
-        distributed.ScoreWork.of_actor,
-        lambda work, block: work(block).n_units,
+        ScoreWork,
+        lambda work, block: len(work(block)[0].has_gold),
         tmp_path / "killed",
     )
     with ray_actors(address, 2) as actors:
-        found = score_streamed(Shards([path]), actors=actors, cache_dir=tmp_path / "cache", **how)
+        found = reffree.score(Shards([path]), actors=actors, cache_dir=tmp_path / "cache", **how)
     assert as_json(found) == as_json(expected)
     assert int((tmp_path / "killed").read_text()) > 0
 
@@ -151,11 +151,11 @@ class Here(Actors):
 
 
 def test_what_the_cache_lacks_is_encoded_as_by_one_process(tmp_path, model, monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_UNITS", 32)
+    monkeypatch.setattr(corpus_counts, "BLOCK_UNITS", 32)
     path = write_jsonl(tmp_path / "c.jsonl", tables())
     how = {"encoder": model, "metrics": ["arp_pair"]}
     reffree.score(reffree.load(path), cache_dir=tmp_path / "one", **how)
-    score_streamed(Shards([path]), actors=Here(2, 0), cache_dir=tmp_path / "two", **how)
+    reffree.score(Shards([path]), actors=Here(2, 0), cache_dir=tmp_path / "two", **how)
     assert cached(tmp_path / "one") == cached(tmp_path / "two") != []
 
 
@@ -271,7 +271,7 @@ def test_another_model_on_an_actors_host_is_refused(tmp_path, model):
     save_checkpoint("mpnet", tmp_path / "other")
     spec = open_encoder(EncoderOptions(encoder=str(tmp_path / "other"), cache=False)).spec
     with pytest.raises(EncoderError, match="install the same model on every host"):
-        distributed.BlockTextWork(EncoderOptions(encoder=model), spec)
+        BlockTextWork(EncoderOptions(encoder=model), spec)
 
 
 def test_a_device_that_actors_cannot_have():

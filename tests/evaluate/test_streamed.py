@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 import reffree
 from reffree.errors import InputError
-from reffree.evaluate import blocks, corpus_counts
-from reffree.evaluate.corpus_counts import DistinctTexts
-from reffree.evaluate.ray import Plan, score_streamed
+from reffree.evaluate import corpus_counts
+from reffree.evaluate.corpus_counts import DistinctTexts, Plan
 from reffree.formats.shards import Shards, joined, read_spans
 from reffree.report.score import render
 from tests.checkpoints import WORDS, save_checkpoint
@@ -68,7 +67,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_UNITS", 64)
+    monkeypatch.setattr(corpus_counts, "BLOCK_UNITS", 64)
 
 
 def as_json(table):
@@ -89,7 +88,7 @@ def test_shards_give_the_bytes_of_the_corpus_in_memory(tmp_path, model, small_bl
     shards = Shards.of([folder])
     assert len(Plan.of(shards, 0).blocks) > 5
     # Both encode anew: the tiny model's vectors depend on the batches, so these are the same too.
-    found = score_streamed(shards, cache_dir=tmp_path / "two", **how)
+    found = reffree.score(shards, cache_dir=tmp_path / "two", **how)
     assert as_json(found) == as_json(expected)
     assert reffree.load(folder).documents == reffree.load(whole).documents
 
@@ -98,7 +97,7 @@ def test_blocks_change_nothing_but_what_is_in_memory(tmp_path, model, monkeypatc
     corpus = reffree.load(write_jsonl(tmp_path / "c.jsonl", tables()))
     how = {"encoder": model, "metrics": METRICS, "null": 20, "explain": True}
     expected = reffree.score(corpus, cache_dir=tmp_path, **how)
-    monkeypatch.setattr(blocks, "BLOCK_UNITS", 40)
+    monkeypatch.setattr(corpus_counts, "BLOCK_UNITS", 40)
     assert as_json(reffree.score(corpus, cache_dir=tmp_path, **how)) == as_json(expected)
 
 

@@ -20,7 +20,7 @@ import torch
 
 import reffree
 from reffree.corpus import Corpus, Document
-from reffree.evaluate import blocks
+from reffree.evaluate import corpus_counts
 from reffree.scoring.engine import score_documents
 from reffree.scoring.fast import document as compiled
 from reffree.scoring.fast import search
@@ -97,7 +97,7 @@ def engine_values(case: Case, systems: tuple[str, ...] = SYSTEMS, **how: object)
         **how,  # type: ignore[arg-type]
     )
     return {
-        (metric, field, document.id, system): _bytes(getattr(scores, field)[i][s].item())
+        (metric, field, document.id, system): _bytes(getattr(scores[i], field)[s].item())
         for metric, scores in raw.items()
         for field in ("documents", "weights", "left_out")
         for i, document in enumerate(case.corpus.documents)
@@ -219,7 +219,7 @@ ENGINE_WAYS: dict[str, Callable[[Case], Values]] = {
 
 
 def _in_blocks(case: Case) -> Values:
-    with patch.object(blocks, "BLOCK_UNITS", 40):
+    with patch.object(corpus_counts, "BLOCK_UNITS", 40):
         return table_values(case, null=4)
 
 

@@ -13,11 +13,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import click
 import numpy as np
 import yaml
 
 import reffree
-from reffree.cli import COMMANDS, main
+from reffree.cli import cli, main
 from reffree.formats import FORMATS, load, read_system, save
 from reffree.formats.saving import WRITABLE
 from tests import synthetic_results
@@ -191,9 +192,7 @@ def _results() -> list[dict[str, Any]]:
 def results(rng: Random, folder: Path) -> None:
     """Read damaged results of a study and render them in every way."""
     from reffree.report.charts import charts_of
-    from reffree.report.page import packed
-    from reffree.report.page_tables import page_corpora, page_settings, page_table
-    from reffree.report.page_texts import page_texts
+    from reffree.report.page import packed, page_corpora, page_settings, page_table, page_texts
     from reffree.report.study import render
     from reffree.studies.result import load_result
 
@@ -285,9 +284,7 @@ def chunker(rng: Random, folder: Path) -> None:
 @cache
 def _flags(command: str) -> list[str]:
     """Return the options of a command that take a value."""
-    import importlib
-
-    parameters = importlib.import_module(COMMANDS[command][0]).command.params
+    parameters = cli.get_command(click.Context(cli), command).params
     taking = [p for p in parameters if p.param_type_name == "option" and not p.is_flag]
     return [each.opts[0] for each in taking if each.name not in ("memory_limit", "ray_address")]
 

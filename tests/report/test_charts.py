@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from reffree.errors import UnknownNameError
 from reffree.report.charts import charts_of
 from reffree.report.charts.chart import PALETTE, spaced, thinned
-from reffree.report.charts.drawing import draw_files, titled
-from reffree.report.charts.labels import CHARACTER, LIMIT, LINE, placements
+from reffree.report.charts.drawing import CHARACTER, LIMIT, LINE, draw_files, placements, titled
 from tests import synthetic_results as synthetic
 
 EXPECTED = {

@@ -15,7 +15,7 @@ from reffree.cli import main
 from reffree.errors import InputError
 from reffree.report.page import packed, render_page
 from reffree.report.study import render
-from reffree.studies.result import Text, load_result
+from reffree.studies.result import DocumentText, load_result
 from tests import synthetic_results as synthetic
 from tests.synthetic_results import NASTY
 
@@ -99,7 +99,7 @@ def test_a_large_result_makes_a_page_of_bounded_size():
     assert sum(len(table.rows) for table in result.tables) > 20_000
     long = replace(synthetic.ranking(), rows=synthetic.ranking().rows * 200)
     texts = tuple(
-        Text(c, f"{c}{i}", ("word " * 20,) * 3000, {"gold": (1500, 1500)})
+        DocumentText(c, f"{c}{i}", ("word " * 20,) * 3000, {"gold": (1500, 1500)})
         for c in "ab"
         for i in range(4)
     )
@@ -114,7 +114,7 @@ def test_a_large_result_makes_a_page_of_bounded_size():
 
 
 def test_masses_that_do_not_fit_are_refused():
-    text = Text("alpha", "d1", ("one", "two"), {"gold": (1, 1), "mine": (3,)})
+    text = DocumentText("alpha", "d1", ("one", "two"), {"gold": (1, 1), "mine": (3,)})
     with pytest.raises(
         InputError, match=r"system 'mine', document 'd1': found masses that sum to 3"
     ):

@@ -11,15 +11,14 @@ from reffree.evaluate.signature import _words
 from reffree.folders import cache_folder
 from reffree.reference import windows
 from reffree.reference.cohesion import FUNCTION_WORDS
-from reffree.report.grid import Cell, Grid
-from reffree.report.terminal import render_terminal
+from reffree.report.grid import Grid, markdown_table, render_terminal
 
 HEADER = ("corpus", "kind", "metric", *(f"number {i}" for i in range(6)))
 
 
 def grid(labels=("wiki", "removal", "sag"), n_labels=3, header=HEADER):
     cells = [*labels, *(f"0.{i}{i}{i}" for i in range(6))]
-    return Grid(header, (tuple(map(Cell, cells)),), n_labels)
+    return Grid.of(header, [cells], n_labels)
 
 
 def lines(made, width):
@@ -43,13 +42,13 @@ def test_names_that_take_the_whole_width_are_repeated_in_part():
 
 
 def test_a_table_of_names_only_is_drawn_once():
-    made = Grid(("a", "b"), ((Cell("x" * 50), Cell("y" * 50)),), 2)
+    made = Grid.of(("a", "b"), [("x" * 50, "y" * 50)], 2)
     assert sum("x" * 50 in line for line in lines(made, 40)) == 1
 
 
 def test_pipes_in_headers_do_not_make_columns():
     header = ("its |Pearson|", *HEADER[1:])
-    assert grid(header=header).to_markdown().startswith("| its \\|Pearson\\| | kind |")
+    assert markdown_table(grid(header=header)).startswith("| its \\|Pearson\\| | kind |")
 
 
 def test_the_words_that_sed_leaves_out_have_one_name():

@@ -18,7 +18,7 @@ from reffree.scoring.engine import TOLERANCE, score_document, score_documents
 from reffree.scoring.fast import document as compiled
 from reffree.scoring.fast.document import CompiledDocument
 from reffree.scoring.fast.sweep import Rows, sweep_tables
-from reffree.scoring.fast.tables import Band, build_tables
+from reffree.scoring.fast.tables import TableBand, build_tables
 from reffree.scoring.metrics import COMPILED, parse_metrics
 from tests.properties import examples
 from tests.scoring.test_scoring import by_torch, documents, hypotheses, oracle, random_masses
@@ -61,7 +61,7 @@ def test_both_paths_agree_on_a_real_size():
     for name, ours in many.items():
         theirs = torch_path[name]
         for field in ("documents", "weights", "left_out", "segments"):
-            ours_, theirs_ = getattr(ours, field)[0], getattr(theirs, field)[0]
+            ours_, theirs_ = getattr(ours[0], field), getattr(theirs[0], field)
             assert_allclose(ours_, theirs_, rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
 
 
@@ -139,7 +139,7 @@ def test_spreads_are_the_dispersions_of_all_spans():
     rng = np.random.default_rng(7)
     x = rng.normal(size=(9, 3))
     edges = np.arange(10)
-    everything = Band(np.zeros_like(edges), np.full_like(edges, 9), edges * 9, 90)
+    everything = TableBand(np.zeros_like(edges), np.full_like(edges, 9), edges * 9, 90)
     document = CompiledDocument(torch.from_numpy(x))
     spread = build_tables(document.vectors, everything).spread.reshape(10, 9, 3)
     for start in range(9):

@@ -21,7 +21,7 @@ mpmath.mp.dps = 60
 def torch_scores(x, masses):
     with by_torch():
         raw = score_documents([x], [masses], parse_metrics(list(COMPILED)))
-    return {name: scores.documents[0] for name, scores in raw.items()}
+    return {name: scores[0].documents for name, scores in raw.items()}
 
 
 def exact_vectors(x):
@@ -112,7 +112,7 @@ def test_hard_documents_against_sixty_digits(make, path):
             "segrefree": exact_segrefree(x, m, s),
         }
         for name, value in expected.items():
-            got = raw[name].segments[0][0][s].item()
+            got = raw[name][0].segments[0][s].item()
             assert got == pytest.approx(value, rel=1e-6, abs=1e-6), (name, s)
 
 
@@ -139,7 +139,7 @@ def test_a_far_unit_leaves_other_segments_alone():
     near = score_documents([x], [[[5] * 4]], metrics, keep_segments=True)
     with_far = score_documents([far], [[[5] * 5]], metrics, keep_segments=True)
     for name in near:
-        a, b = near[name].segments[0][0][:3], with_far[name].segments[0][0][:3]
+        a, b = near[name][0].segments[0][:3], with_far[name][0].segments[0][:3]
         assert_allclose(b, a, rtol=1e-6, atol=1e-9, err_msg=name)
 
 
@@ -171,16 +171,16 @@ def test_opposite_vectors_have_no_centroid_direction():
     x = np.array([[1.0, 0], [-1, 1e-12], [0, 1], [0, -1], [1, 1], [1, 1.1]])
     # Both pairs' centroids vanish: cosine 0, dispersion 1 on each side of the first boundary.
     segments = score_documents([x], [[[2, 2, 2]]], parse_metrics(["arp_cos"]), keep_segments=True)
-    assert abs(segments["arp_cos"].segments[0][0][0].item()) < 1
+    assert abs(segments["arp_cos"][0].segments[0][0].item()) < 1
 
 
 def test_equal_centroids_of_different_units_are_left_out():
     x = np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1], [5, 5], [6, 5]])
     raw = score_documents([x], [[[2, 2, 2]]], parse_metrics(["segrefree"]), keep_segments=True)
-    assert raw["segrefree"].left_out[0].tolist() == [1]
-    assert raw["segrefree"].segments[0][0].isnan().tolist() == [True, False, False]
+    assert raw["segrefree"][0].left_out.tolist() == [1]
+    assert raw["segrefree"][0].segments[0].isnan().tolist() == [True, False, False]
     single = score_documents([x], [[[1] * 6]], parse_metrics(["segrefree"]))
-    assert single["segrefree"].left_out[0].tolist() == [0]
+    assert single["segrefree"][0].left_out.tolist() == [0]
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

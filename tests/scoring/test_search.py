@@ -240,9 +240,10 @@ class Scores:
             [np.asarray(x) for x in xs], masses, [metric], unsegmented="skip", keep_segments=True
         ).values()
         self.documents, self.weights, self.left_out = (
-            torch.cat(parts) for parts in (found.documents, found.weights, found.left_out)
+            torch.cat([getattr(part, field) for part in found])
+            for field in ("documents", "weights", "left_out")
         )
-        self.segments = torch.cat([part.flatten() for part in found.segments])
+        self.segments = torch.cat([part.segments.flatten() for part in found])
 
 
 @given(st.data())
@@ -381,11 +382,11 @@ def test_vectors_of_any_scale_can_be_pooled(scale, n):
     metrics = parse_metrics(["sag:shuffles=3"])
     (plain,) = score_documents([x], [masses], metrics).values()
     (scaled,) = score_documents([x * scale], [masses], metrics).values()
-    assert_allclose(scaled.documents[0], plain.documents[0], rtol=1e-9)
-    weights = scaled.weights[0].numpy()
+    assert_allclose(scaled[0].documents, plain[0].documents, rtol=1e-9)
+    weights = scaled[0].weights.numpy()
     assert (weights > 0).all()
     assert np.isfinite(1000 * np.square(weights)).all()
-    assert_allclose(weights[1] / weights[0], (plain.weights[0][1] / plain.weights[0][0]).item())
+    assert_allclose(weights[1] / weights[0], (plain[0].weights[1] / plain[0].weights[0]).item())
 
 
 def test_long_documents_are_measured_from_their_mean(monkeypatch):

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 import reffree
 from reffree.corpus import Corpus, Document
-from reffree.evaluate.weights import corpus_mean
+from reffree.evaluate.scores import corpus_mean
 from reffree.statistics.curves import band
 from reffree.statistics.resampling import DocumentBootstrap, percentiles
 from reffree.statistics.significance import paired_tests

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import yaml
 
-from reffree.errors import InputError
+import reffree.studies
+from reffree.errors import InputError, OptionError, UnknownNameError
 from reffree.studies import STUDIES, find_study
 from reffree.studies.config import load_config, settings_model
+from reffree.studies.study import StudyKeywords, StudySettings
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SMALL = {
@@ -45,10 +49,34 @@ def test_the_smoke_study_has_every_study_that_needs_one_encoder():
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_fields_are_the_keywords_of_the_function(study):
-    fields = settings_model(study).model_fields
-    assert {"seed", "metrics", "encoder", "device", "cache_dir"} <= fields.keys()
-    assert not {"progress", "embeddings", "memory"} & fields.keys()
-    assert callable(find_study(study))
+    read = settings_model(study).model_fields
+    assert {"seed", "metrics", "encoder", "device", "cache_dir"} <= read.keys()
+    assert not {"progress", "embeddings", "memory"} & read.keys()
+    function = find_study(study)
+    assert function.__name__ == {"encoders": "compare_encoders"}.get(study, study)
+    own = [p for p in inspect.signature(function).parameters.values() if p.kind == p.KEYWORD_ONLY]
+    every = {p.name for p in own} | StudyKeywords.__annotations__.keys()
+    assert read.keys() == every - {"progress", "embeddings", "memory", "short_signature"}
+    assert [n for n, f in read.items() if f.is_required()] == ["encoders"] * (study == "encoders")
+    for keyword in own:
+        if keyword.name in read and keyword.default is not keyword.empty:
+            assert read[keyword.name].default == keyword.default
+
+
+def test_no_other_study_is_found():
+    with pytest.raises(UnknownNameError, match="unknown study 'compare'"):
+        find_study("compare")
+
+
+@pytest.mark.parametrize("name", reffree.studies.__all__)
+def test_studies_are_imported_by_name(name):
+    assert getattr(reffree.studies, name).__name__ == name
+
+
+def test_what_every_study_takes_has_a_default():
+    assert list(StudyKeywords.__annotations__) == [each.name for each in fields(StudySettings)]
+    with pytest.raises(OptionError, match="seed = -1; expected a whole number, 0 or more"):
+        reffree.studies.correlate({}, seed=-1)
 
 
 def changed(**fields):
@@ -72,6 +100,7 @@ def step(**fields):
             ["studies.0.study", "did you mean 'correlate'?"],
         ),
         (changed(studies=[{}]), ["studies.0.study: nothing"]),
+        (changed(studies=[{"study": "encoders"}]), ["no field 'studies.0.encoders'"]),
         (changed(studies=[]), ["studies: []"]),
         (changed(encoding={"devise": "cpu"}), ["'encoding.devise'", "did you mean 'device'?"]),
         (changed(corpora={}), ["no corpora", "--corpus NAME=FILE"]),

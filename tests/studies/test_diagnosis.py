@@ -507,7 +507,7 @@ def test_command_refuses(files, capfd, extra, message):
 
 
 def test_command_and_function_have_the_same_defaults():
-    from reffree.cli.diagnose import command
+    from reffree.cli.studies import diagnose as command
 
     of_function = {k: p.default for k, p in inspect.signature(diagnose).parameters.items()}
     of_command = {option.name: option.default for option in command.params}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from reffree.report.charts.chart import Chart, Choice
-from reffree.report.charts.curves import density, perturbation
-from reffree.report.charts.granularity import granularity
+from reffree.report.charts.curves import density, granularity, perturbation
 from reffree.report.charts.heatmaps import agreement, correlations, cross
 from reffree.report.charts.points import noticed, scatter, strip
 from reffree.studies.result import StudyResult

@@ -73,10 +73,14 @@ class Chart:
     rows: list[Row]
     choices: tuple[Choice, ...] = ()
     required: tuple[str, ...] = ()  # drawn columns without which a row cannot be drawn
-    facet: str | None = None
     panel: tuple[int, int] = (260, 900)  # width of a panel at least, at most
     has_labels: bool = False  # labels beside points, moved apart
     notes: tuple[str, ...] = ()
+
+    @property
+    def facet(self) -> str | None:
+        """The column whose values are drawn in panels; None where there is only one."""
+        return "facet" if len(distinct(self.rows, "facet")) > 1 else None
 
     def drawn(self, picks: Mapping[str, str]) -> list[Row]:
         """Return the rows of a complete set of picks, under the names they are drawn by."""
@@ -180,12 +184,15 @@ def by_order(name: str) -> alt.EncodingSortField:
 
 
 def panels(
-    layers: list[alt.Chart], width: int, height: int | alt.Step, *shared: str
-) -> alt.FacetChart:
+    layers: list[alt.Chart], rows: Sequence[Row], width: int, height: int | alt.Step, *shared: str
+) -> alt.TopLevelMixin:
     """Draw a panel for each value of ``facet``; scales are each panel's own unless shared."""
+    drawn: Any = alt.layer(*layers).properties(width=width, height=height)
+    if len(distinct(rows, "facet")) < 2:
+        alone: alt.LayerChart = drawn
+        return alone
     header = alt.Header(title=None, labelFontWeight="bold", labelLimit=200)
     facet = alt.Facet("facet:N", sort=by_order("facet"), header=header)
-    drawn: Any = alt.layer(*layers).properties(width=width, height=height)
     own: dict[str, Any] = {axis: "independent" for axis in "xy" if axis not in shared}
     axes = {"x": "independent", "y": "independent"}
     faceted: alt.FacetChart
@@ -212,16 +219,12 @@ def shapes(name: str, values: Sequence[str], title: str) -> alt.Shape:
 
 
 def _legend(of_lines: bool) -> alt.Legend:
-    columns = alt.ExprRef("legend_columns")
-    if not of_lines:
-        return alt.Legend(orient="bottom", columns=columns, symbolOpacity=1)
+    strokes: dict[str, Any] = {"symbolType": "stroke", "symbolSize": 400, "symbolStrokeWidth": 2}
     return alt.Legend(
         orient="bottom",
-        columns=columns,
-        symbolType="stroke",
-        symbolSize=400,
-        symbolStrokeWidth=2,
+        columns=alt.ExprRef("legend_columns"),
         symbolOpacity=1,
+        **(strokes if of_lines else {}),
     )
 
 

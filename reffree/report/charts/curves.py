@@ -1,4 +1,4 @@
-"""Curves with bands: losses against perturbation strength, quality against boundary density."""
+"""Curves with bands, against perturbation strength, boundary density and assumed segments."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import altair as alt
 
+from reffree.corpus import GOLD
 from reffree.report.charts.chart import (
     Chart,
     Choice,
@@ -24,6 +25,12 @@ from reffree.report.charts.chart import (
 )
 from reffree.studies.density_curves.points import REGIMES, regime
 from reffree.studies.result import StudyResult
+
+ROWS = alt.NamedData("rows")
+HAS_BAND = "isValid(datum.low) && isValid(datum.high)"
+HEIGHT = 300
+TICKS = tuple(digit * 10**power for power in range(6) for digit in (1, 1.5, 2, 3, 4, 5, 7))
+"""Of the axis of segments: more than documents have."""
 
 
 def perturbation(result: StudyResult) -> list[Chart]:
@@ -158,20 +165,12 @@ def _lines(
     of_lines = [row for row in rows if row["y"] is not None and row.get("kind", "sweep") == "sweep"]
     if not of_lines:
         return None
-    is_faceted = len(distinct(rows, "facet")) > 1
     layers = _layers(distinct(of_lines, "line"), titles, has_density)
-    body: alt.TopLevelMixin = alt.layer(*layers).properties(width=290, height=220)
-    if is_faceted:
-        body = panels(layers, 290, 220, *shared)
+    body = panels(layers, rows, 290, 220, *shared)
+    is_faceted = len(distinct(rows, "facet")) > 1
     return Chart(
-        name,
-        title,
-        reading,
-        body,
-        ordered(rows, "facet"),
-        choices,
+        *(name, title, reading, body, ordered(rows, "facet"), choices),
         required=("x", "y"),
-        facet="facet" if is_faceted else None,
         panel=(280, 460) if is_faceted else (280, 900),
         notes=notes,
     )
@@ -181,21 +180,13 @@ def _layers(
     lines: list[str], titles: tuple[str, str, str | None], has_density: bool
 ) -> list[alt.Chart]:
     legend, x_title, y_title = titles
-    data = alt.NamedData("rows")
-    base = alt.Chart(data).encode(
-        x=alt.X("x:Q", title=x_title, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5)),
-        tooltip=[
-            alt.Tooltip("line:N", title=legend),
-            alt.Tooltip("x:Q", title="across" if has_density else x_title, format=".3~f"),
-            alt.Tooltip("y:Q", title=y_title or "value", format=".3f"),
-            alt.Tooltip("low:Q", format=".3f"),
-            alt.Tooltip("high:Q", format=".3f"),
-        ],
-    )
+    across = alt.X("x:Q", title=x_title, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5))
+    named_x = "across" if has_density else x_title
+    base = alt.Chart(ROWS).encode(x=across, tooltip=_tooltips(legend, named_x, y_title or "value"))
     colour = colours("line", lines, legend, of_lines=True)
     upright = alt.Y("y:Q", title=y_title, scale=alt.Scale(zero=False))
     sweeps = base.transform_filter("datum.kind === 'sweep'") if has_density else base
-    bands = sweeps.transform_filter("isValid(datum.low) && isValid(datum.high)")
+    bands = sweeps.transform_filter(HAS_BAND)
     dashed = dashes("line", lines, legend)
     layers: list[alt.Chart] = [
         bands.mark_area(opacity=0.16).encode(
@@ -208,7 +199,7 @@ def _layers(
         return [*layers, points]
     kinds = {kind: base.transform_filter(f"datum.kind === '{kind}'") for kind in ("system", "own")}
     own = kinds["own"].mark_point(shape="cross", filled=True, size=110, opacity=1)
-    gold = alt.Chart(data).transform_filter("isValid(datum.gold)")
+    gold = alt.Chart(ROWS).transform_filter("isValid(datum.gold)")
     return [
         *layers,
         points.encode(shape=shapes("regime", REGIMES, "boundaries"), size=alt.value(34)),
@@ -216,3 +207,125 @@ def _layers(
         own.encode(y=upright, color=colour),
         gold.mark_rule(strokeDash=[2, 3]).encode(x="max(gold):Q"),
     ]
+
+
+def _tooltips(line: str, x: str, y: str) -> list[alt.Tooltip]:
+    return [
+        alt.Tooltip("line:N", title=line),
+        alt.Tooltip("x:Q", title=x, format=".3~f"),
+        alt.Tooltip("y:Q", title=y, format=".3f"),
+        alt.Tooltip("low:Q", format=".3f"),
+        alt.Tooltip("high:Q", format=".3f"),
+    ]
+
+
+# Granularity
+
+
+def granularity(result: StudyResult) -> list[Chart]:
+    """Expected errors, a line per system, over a logarithmic axis of assumed segments."""
+    needed = ("corpus", "metric", "system", "point", "segments", "value", "low", "high", "real")
+    found = [
+        row
+        for row in records_of(result, "curves", needed)
+        if row["value"] is not None and row["segments"] is not None and row["segments"] > 0
+    ]
+    if not found:
+        return []
+    choices = choices_of(found, "corpus", "metric")
+    lines = [_row(row, choices, row["system"], row["point"], row["value"]) for row in found]
+    lines, notes = thinned(lines, [*(c.field for c in choices), "line"])
+    rows = [*lines, *_gold_lines(found, choices), *_marks(result, choices)]
+    title = "Expected errors by assumed segments a document"
+    reading = (
+        "Each line is a system's expected error if annotators made so many segments a document, "
+        "its band the interval over documents. The large mark on a line is the number of segments "
+        "that the system itself has; the shaded stretch is what the metric assumes. Where there is "
+        "gold, the dotted rule is its number of segments, and the dashed line of a system's colour "
+        "is the metric against gold. Where lines cross, the better system depends on how finely "
+        "one wants to cut."
+    )
+    body = _by_segments(distinct(found, "system"), rows)
+    shape: dict[str, Any] = {"required": ("x",), "panel": (280, 900), "notes": notes}
+    return [Chart("granularity", title, reading, body, rows, choices, **shape)]
+
+
+def _row(
+    row: dict[str, Any], choices: tuple[Choice, ...], line: str, kind: str, y: float | None
+) -> Row:
+    cells: Row = {"line": str(line), "kind": kind, "x": row["segments"], "y": y}
+    return {**parts(row, choices), **cells, "low": row["low"], "high": row["high"]}
+
+
+def _gold_lines(found: list[dict[str, Any]], choices: tuple[Choice, ...]) -> list[Row]:
+    """Two ends of a level line for every system but gold that has a value against gold."""
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in found:
+        if row["real"] is not None and row["system"] != GOLD:
+            key = (*map(str, parts(row, choices).values()), str(row["system"]))
+            groups.setdefault(key, []).append({**row, "low": None, "high": None})
+    return [
+        _row(end(group, key=lambda row: row["segments"]), choices, system, "real", group[0]["real"])
+        for (*_, system), group in groups.items()
+        for end in (min, max)
+    ]
+
+
+def _marks(result: StudyResult, choices: tuple[Choice, ...]) -> list[Row]:
+    """What the metric assumes, and gold's number of segments."""
+    needed = ("corpus", "metric", "point", "low", "segments", "high")
+    return [
+        _row(row, choices, "", row["point"], None)
+        for row in records_of(result, "marks", needed)
+        if all(row[name] is None or row[name] > 0 for name in ("low", "segments", "high"))
+    ]
+
+
+def _by_segments(systems: list[str], rows: list[Row]) -> alt.TopLevelMixin:
+    def across(field: str) -> alt.X:
+        return alt.X(
+            f"{field}:Q",
+            title="assumed segments a document (log scale)",
+            scale=alt.Scale(type="log", nice=False, padding=6),
+            axis=alt.Axis(values=_ticks(rows), format="~s", labelOverlap=True),
+        )
+
+    def of_kind(chart: alt.Chart, *kinds: str) -> alt.Chart:
+        return chart.transform_filter(" || ".join(f"datum.kind === '{kind}'" for kind in kinds))
+
+    title, x, colour = "expected error", across("x"), colours("line", systems, "system")
+    y = alt.Y("y:Q", title=title, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=6))
+    base = alt.Chart(ROWS).encode(x=x, tooltip=_tooltips("system", "segments", "error"))
+    assumed, gold = (of_kind(alt.Chart(ROWS), kind) for kind in ("assumed", "gold"))
+    on_lines, own, real = (of_kind(base, *each) for each in (("grid", "own"), ("own",), ("real",)))
+    bands = on_lines.transform_filter(HAS_BAND).mark_area(opacity=0.13)
+    return alt.layer(
+        assumed.transform_filter(HAS_BAND)
+        .mark_rect(opacity=0.1)
+        .encode(x=across("low"), x2="high:Q"),
+        assumed.mark_text(baseline="bottom", fontSize=10, opacity=0.8).encode(
+            x=x, y=alt.value(HEIGHT - 3), text=alt.value("assumed")
+        ),
+        gold.mark_rule(strokeDash=[2, 3]).encode(x=x),
+        gold.mark_text(baseline="top", align="left", dx=3, fontSize=10, opacity=0.8).encode(
+            x=x, y=alt.value(2), text=alt.value("gold")
+        ),
+        bands.encode(y=alt.Y("low:Q", title=title), y2="high:Q", color=colour),
+        real.mark_line(strokeWidth=1.4, strokeDash=[6, 4], opacity=0.9).encode(y=y, color=colour),
+        on_lines.mark_line(strokeWidth=2).encode(y=y, color=colour),
+        on_lines.mark_point(filled=True, size=12, opacity=1).encode(y=y, color=colour),
+        own.mark_point(filled=True, size=120, opacity=1).encode(
+            y=y, color=colour, shape=shapes("line", systems, "system")
+        ),
+    ).properties(width=290, height=HEIGHT)
+
+
+def _ticks(rows: list[Row]) -> list[float]:
+    """Round numbers within what is drawn."""
+    drawn = [
+        float(row[name])  # type: ignore[arg-type]
+        for row in rows
+        for name in (("x", "low", "high") if row["kind"] == "assumed" else ("x",))
+        if row[name] is not None
+    ]
+    return [tick for tick in TICKS if min(drawn) <= tick <= max(drawn)]

@@ -53,7 +53,6 @@ def correlations(result: StudyResult) -> list[Chart]:
         }
         for row in found
     ]
-    is_faceted = len(distinct(rows, "facet")) > 1
     rows = ordered(rows, "row", "column", "facet")
     reading = (
         "Each cell is the correlation of a reference-free metric (row) with a gold-based one "
@@ -65,19 +64,9 @@ def correlations(result: StudyResult) -> list[Chart]:
         reading += " Of the accuracies (spa, acc_eq), 0.5 is guessing."
     tooltips = [("row", "metric"), ("column", "with"), ("shown", "correlation")]
     tooltips += [("interval", "95 % interval"), ("systems", "systems")]
-    body = _cells(("", ""), dict(tooltips), is_faceted=is_faceted)
-    return [
-        Chart(
-            "correlations",
-            "Correlation of reference-free with gold-based metrics",
-            reading,
-            body,
-            rows,
-            choices,
-            facet="facet" if is_faceted else None,
-            panel=(280, 430),
-        )
-    ]
+    body = _cells(rows, ("", ""), dict(tooltips))
+    title = "Correlation of reference-free with gold-based metrics"
+    return [Chart("correlations", title, reading, body, rows, choices, panel=(280, 430))]
 
 
 def agreement(result: StudyResult) -> list[Chart]:
@@ -135,15 +124,12 @@ def _matrix(
     rows = ordered(rows, "row", "column")
     titles = (axes["row"].replace("_", " "), axes["column"].replace("_", " "))
     tooltips = {"row": titles[0], "column": titles[1], "shown": axes["value"]}
-    body = _cells(titles, tooltips)
+    body = _cells(rows, titles, tooltips)
     return [Chart(name, title, reading, body, rows, choices, panel=(280, 560))]
 
 
 def _cells(
-    titles: tuple[str, str],
-    tooltips: Mapping[str, str],
-    *,
-    is_faceted: bool = False,
+    rows: list[Row], titles: tuple[str, str], tooltips: Mapping[str, str]
 ) -> alt.TopLevelMixin:
     """Coloured cells with their values as text."""
     angle = alt.Axis(labelAngle=-35)
@@ -162,9 +148,7 @@ def _cells(
         numbers.encode(text="shown:N", color=ink),
         undefined.encode(text="shown:N"),
     ]
-    if is_faceted:
-        return panels(layers, 280, alt.Step(26))
-    return alt.layer(*layers).properties(width=280, height=alt.Step(26))
+    return panels(layers, rows, 280, alt.Step(26))
 
 
 def _is_sentinel(row: Mapping[str, Any]) -> bool:

@@ -109,7 +109,8 @@ def strip(result: StudyResult) -> list[Chart]:
         for row in kept
     ]
     # Without an axis of its own the mean would give its name to that of the values.
-    across = alt.X("value:Q", title=named("metric") if _is_chosen(choices) else found[0]["metric"])
+    is_chosen = any(choice.field == "metric" for choice in choices)
+    across = alt.X("value:Q", title=named("metric") if is_chosen else found[0]["metric"])
     base = alt.Chart(alt.NamedData("rows")).encode(
         y=alt.Y("system:N", title=None, sort=alt.EncodingSortField("mean", op="max"))
     )
@@ -154,7 +155,6 @@ def noticed(result: StudyResult) -> list[Chart]:
         }
         for row in found
     ]
-    is_faceted = len(distinct(rows, "facet")) > 1
     rows = ordered(rows, "metric", "facet")
     shown = alt.Text("share:Q", format=".0%")
     percent, whole = alt.Axis(format="%", tickCount=5), alt.Scale(domain=[0, 1])
@@ -179,9 +179,7 @@ def noticed(result: StudyResult) -> list[Chart]:
         .transform_filter("datum.share <= 0.2")
         .encode(text=shown),
     ]
-    body: alt.TopLevelMixin = alt.layer(*layers).properties(width=280, height=alt.Step(22))
-    if is_faceted:
-        body = panels(layers, 280, alt.Step(22))
+    body = panels(layers, rows, 280, alt.Step(22))
     reading = (
         "Each bar is the share of documents in which damage of a kind raises the metric's loss; "
         "the thick mark is what chance would give. A bar that ends before the mark, or before "
@@ -192,17 +190,12 @@ def noticed(result: StudyResult) -> list[Chart]:
             "Each bar is the share of documents in which damage of a kind raises the metric's "
             "loss; a metric that does not notice is near 50 %."
         )
-    facet = "facet" if is_faceted else None
     title = "What each metric notices"
-    return [Chart("noticed", title, reading, body, rows, choices, facet=facet, panel=(260, 420))]
+    return [Chart("noticed", title, reading, body, rows, choices, panel=(260, 420))]
 
 
 def _strip(row: Row) -> tuple[str, ...]:
     return tuple(str(row[name]) for name in ("corpus", "encoder", "metric", "system"))
-
-
-def _is_chosen(choices: tuple[Choice, ...]) -> bool:
-    return any(choice.field == "metric" for choice in choices)
 
 
 def _fewer_documents(found: list[Row]) -> tuple[list[Row], tuple[str, ...]]:

@@ -11,9 +11,9 @@ import numpy as np
 from reffree.arrays import Floats, Integers
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
-from reffree.evaluate.columns import Average
-from reffree.evaluate.metric_set import Chosen, check_metrics, choose_metrics
-from reffree.evaluate.scored import score_columns
+from reffree.evaluate.metric_set import MetricSet, check_metrics, choose_metrics
+from reffree.evaluate.score import scores_of
+from reffree.evaluate.scores import Average, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.reference.metrics import GOLD_DEFAULT, GOLD_METRICS
 from reffree.scoring.engine import Unsegmented
@@ -60,7 +60,7 @@ class Case(StudiedCorpus):
     embedded: Embeddings
     encoder: str
     members: tuple[Member, ...]  # in the order of the corpus's systems
-    chosen: Chosen
+    chosen: MetricSet
     losses: dict[str, SystemLosses]  # sentinels included
     pools: dict[str, MetaEvaluation]  # those with enough systems
 
@@ -120,22 +120,19 @@ def score_case(
 ) -> Case:
     """Score the systems of a corpus that is complete; vectors may be another encoder's."""
     chosen = choose_metrics(settings.metrics, corpus, seed=settings.seed, offline=settings.offline)
-    scored = score_columns(
-        corpus,
-        chosen,
+    how = ScoreSettings(
         settings,
-        embeddings=embedded,
         unsegmented=settings.unsegmented,
         average=settings.average,
         seed=settings.seed,
         memory=settings.memory,
-        progress=settings.progress,
     )
+    scores = scores_of(corpus, chosen, how, embedded, settings.progress)
     # Members come in the order in which they were made; losses in that of the corpus.
     place = {system: i for i, system in enumerate(corpus.hypotheses)}
     ordered = tuple(sorted(members, key=lambda member: place[member.system]))
     sentinels = sentinel_scores(corpus, settings.seed)
-    losses = {metric: scored.losses(metric) for metric in chosen.names} | sentinels
+    losses = {metric: scores.losses(metric) for metric in chosen.names} | sentinels
     pools = {}
     for pool in POOLS:
         rows = np.array([i for i, m in enumerate(ordered) if m.is_in(pool)], dtype=np.int64)

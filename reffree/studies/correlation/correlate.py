@@ -16,7 +16,7 @@ from reffree.bounds import Count, Resamples, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Vectors
 from reffree.errors import UnknownNameError, listed
-from reffree.evaluate.columns import Average
+from reffree.evaluate.scores import Average
 from reffree.scoring.engine import Unsegmented
 from reffree.statistics.resampling import RESAMPLES
 from reffree.studies.correlation.cases import SENTINELS, Case, CaseSettings, both_kinds, make_case

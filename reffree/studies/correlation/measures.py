@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import product
 from typing import Any
 
@@ -68,18 +69,8 @@ def _estimates(evaluation: MetaEvaluation, metric: str, gold: str) -> Iterator[d
         *(("document", m, evaluation.documents(metric, gold, m)) for m in DOCUMENT_MEASURES),
     ]
     for level, coefficient, estimate in found:
-        yield {
-            "level": level,
-            "coefficient": coefficient,
-            "value": estimate.value,
-            "ci": estimate.ci,
-            "noiseless": estimate.noiseless,
-            "noiseless_ci": estimate.noiseless_ci,
-            "n_systems": estimate.systems,
-            "documents": estimate.documents,
-            "undefined": estimate.undefined,
-            "reason": estimate.reason,
-        }
+        about = {"level": level, "coefficient": coefficient, "n_systems": estimate.systems}
+        yield about | asdict(estimate)
 
 
 def sentinel_tests(cases: Sequence[Case], progress: Progress) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from reffree.corpus import GOLD, Corpus
 from reffree.encoders.embed import Embeddings
@@ -24,7 +24,7 @@ Pool = Literal["independent", "cohesion"]
 Kind = Literal["gold", "random", "perturbed", "lexical", "cohesion", "given"]
 Choice = Literal["auto", "given", "default", "both"]
 
-CHOICES: tuple[Choice, ...] = ("auto", "given", "default", "both")
+CHOICES: tuple[Choice, ...] = get_args(Choice)
 ENOUGH_SYSTEMS = 8
 """With as many systems of its own, a corpus needs no default pool."""
 
@@ -81,7 +81,7 @@ def complete_pool(
     _check(corpus, choice, cohesion)
     given = [name for name in corpus.hypotheses if name != GOLD]
     if choice == "default":
-        corpus, given = _without_systems(corpus), []
+        corpus, given = corpus.only_systems(()), []
     members = [Member(GOLD, "gold", "independent")]
     for name in given:
         seeks = name in cohesion or name.partition(":")[0] in SEEKERS
@@ -95,7 +95,7 @@ def complete_pool(
 def _with_default(
     corpus: Corpus, embedded: Embeddings, seed: int, progress: Progress
 ) -> tuple[Corpus, list[Member]]:
-    made, members = corpus, []
+    made, members, bare = corpus, [], corpus.only_systems(())
     ids = [document.id for document in corpus.documents]
     steps: list[tuple[Kind, Pool, tuple[str, ...]]] = [
         ("random", "independent", (ARP_BASELINES,)),
@@ -105,9 +105,7 @@ def _with_default(
     for kind, pool, methods in steps:
         wanted = [method for method in methods if method not in corpus.hypotheses]
         if wanted:
-            produced = segment(
-                _without_systems(corpus), wanted, seed=seed, embeddings=embedded, progress=progress
-            )
+            produced = segment(bare, wanted, seed=seed, embeddings=embedded, progress=progress)
             for name, segmentations in produced.hypotheses.items():
                 if name not in made.hypotheses:
                     made = made.with_system(name, dict(zip(ids, segmentations, strict=True)))
@@ -118,10 +116,6 @@ def _with_default(
             made = made.with_system(system.name, dict(zip(ids, system.segmentations, strict=True)))
             members.append(Member(system.name, "perturbed", "independent"))
     return made, members
-
-
-def _without_systems(corpus: Corpus) -> Corpus:
-    return corpus.only_systems(())
 
 
 def _check(corpus: Corpus, choice: str, cohesion: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from reffree.studies.correlation.cases import SENTINELS, Case
 from reffree.studies.correlation.measures import Correlations, Row
-from reffree.studies.result import Field, Table, Text, columns, estimate
+from reffree.studies.result import DocumentText, Field, Table, columns, estimate
 
 DOCUMENT_ROWS = 20_000
 """Scores of single documents kept per case, for the report's strip chart."""
@@ -177,13 +177,15 @@ def document_table(cases: Sequence[Case]) -> tuple[Table, list[str]]:
     return Table.of("documents", "Scores of single documents", fields, rows, shown=False), notes
 
 
-def texts_of(cases: Sequence[Case], count: int) -> list[Text]:
+def texts_of(cases: Sequence[Case], count: int) -> list[DocumentText]:
     """The first documents of every corpus, with all its systems under the first encoder."""
-    made: dict[str, list[Text]] = {}
+    made: dict[str, list[DocumentText]] = {}
     for case in cases:
         systems = case.corpus.hypotheses
         texts = [
-            Text(case.name, document.id, document.units, {s: systems[s][d].masses for s in systems})
+            DocumentText(
+                case.name, document.id, document.units, {s: systems[s][d].masses for s in systems}
+            )
             for d, document in enumerate(case.corpus.documents[:count])
         ]
         made.setdefault(case.name, texts)

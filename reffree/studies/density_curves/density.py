@@ -19,7 +19,8 @@ from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_ta
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError, OptionError
 from reffree.evaluate.metric_set import choose_metrics
-from reffree.evaluate.scored import score_columns
+from reffree.evaluate.score import scores_of
+from reffree.evaluate.scores import ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.naming import spelling_of
 from reffree.progress import Progress, no_progress
@@ -230,17 +231,10 @@ class _Sweep:
         ):
             embedded = corpus_vectors(corpus, given, self.options, self.progress)
         plane = build_plane(corpus, self._gap_scores(corpus, embedded), self.thresholds)
-        scored = score_columns(
-            plane.corpus,
-            chosen,
-            self.options,
-            embeddings=embedded,
-            unsegmented=self.unsegmented,
-            average="macro",
-            seed=self.seed,
-            memory=self.memory,
-            progress=self.progress,
+        how = ScoreSettings(
+            self.options, unsegmented=self.unsegmented, seed=self.seed, memory=self.memory
         )
+        scored = scores_of(plane.corpus, chosen, how, embedded, self.progress)
         counts = resampled_documents(len(corpus), rng_for(self.seed, "documents"))
         signature = Signature.of(
             chosen,

@@ -10,12 +10,10 @@ import numpy as np
 
 from reffree.arrays import Floats
 from reffree.corpus import GOLD, Corpus
-from reffree.evaluate.columns import GoldBased
-from reffree.evaluate.scored import Scored
+from reffree.evaluate.scores import Scores
 from reffree.reference.failure_modes import Thresholds
 from reffree.segmentation import Segmentation
 from reffree.segmenters.gap_scores import GapScores
-from reffree.statistics.losses import MeanOverDocuments, PooledOverDocuments, SystemLosses
 from reffree.statistics.resampling import MIN_DOCUMENTS, Counts, percentile_interval
 
 Kind = Literal["sweep", "own", "matched", "system", "gold"]
@@ -139,9 +137,9 @@ def build_plane(corpus: Corpus, methods: Sequence[GapScores], thresholds: Sequen
 class Measured:
     """Every measure of every point, with resampled documents behind its intervals."""
 
-    def __init__(self, plane: Plane, scored: Scored, counts: Counts) -> None:
+    def __init__(self, plane: Plane, scored: Scores, counts: Counts) -> None:
         """Take values from scores; nothing is resampled until it is asked for."""
-        self._scores = {name: _own_values(scored, name) for name in scored.columns}
+        self._scores = {name: scored.own_values(name) for name in scored.metrics.names}
         everything = np.ones((1, len(plane.corpus)))
         self.values = {name: scores.over(everything)[0] for name, scores in self._scores.items()}
         self._counts = counts
@@ -160,17 +158,6 @@ class Measured:
             drawn = drawn - self._drawn[measure][:, other]
         found = None if np.isnan(value) else percentile_interval(float(value), drawn)
         return None if found is None else list(found)
-
-
-def _own_values(scored: Scored, name: str) -> SystemLosses:
-    """Losses of a reference-free metric, values of a gold-based one."""
-    column = scored.columns[name]
-    if not isinstance(column, GoldBased):
-        return scored.losses(name)
-    values = column.values.T
-    if not column.is_pooled:
-        return MeanOverDocuments(values)
-    return PooledOverDocuments(values, column.counts, column.metric.value, column.has_gold)
 
 
 def spelt_range(thresholds: Sequence[float]) -> str | None:

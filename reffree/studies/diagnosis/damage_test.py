@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from reffree.arrays import Booleans, Floats, Integers
 from reffree.corpus import Corpus
-from reffree.evaluate.weights import corpus_mean, filled_weights
+from reffree.evaluate.scores import corpus_mean, filled_weights
 from reffree.perturbation import parse_perturbation, perturb
 from reffree.scoring.engine import Unsegmented, score_documents
 from reffree.scoring.evidence import Reading
@@ -184,8 +184,8 @@ def run_damage_tests(
         made = {}
         for name, metric in metrics.items():
             found = scores[spelling(metric)]
-            raw = np.stack([row.cpu().numpy() for row in found.documents])
-            weights = filled_weights(np.array([float(row[0]) for row in found.weights]))
+            raw = np.stack([each.documents.cpu().numpy() for each in found])
+            weights = filled_weights(np.array([float(each.weights[0]) for each in found]))
             made[name] = metric.orientation.offset + metric.orientation.slope * raw, weights
         return made
 

@@ -13,12 +13,11 @@ from reffree.corpus import GOLD, Corpus
 from reffree.encoders.device import choose_device, scoring_device
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.errors import InputError, OptionError, UnknownNameError, counted
-from reffree.evaluate.metric_set import choose_metrics
+from reffree.evaluate.metric_set import MetricSet, choose_metrics
+from reffree.evaluate.score import scores_of
+from reffree.evaluate.scores import ScoreSettings, corpus_mean
 from reffree.evaluate.signature import Signature
-from reffree.evaluate.weights import corpus_mean, values_and_weights
 from reffree.reference.metrics import GOLD_METRICS
-from reffree.scoring.engine import score_documents
-from reffree.scoring.evidence import Reading
 from reffree.scoring.expected import ExpectedPk
 from reffree.scoring.metrics import DEFAULT
 from reffree.seeds import rng_for
@@ -235,16 +234,10 @@ def _choose_source(
     if len(systems) == 1:
         return SourceSystem(systems[0], "the only system")
     metric = ExpectedPk(seed=settings.seed)
-    scores = score_documents(
-        embedded.vectors,
-        list(zip(*corpus.hypotheses.values(), strict=True)),
-        [metric],
-        device=scoring_device(choose_device(settings.device)),
-        names=[document.id for document in corpus.documents],
-        readings=[Reading(document.units) for document in corpus],
-        memory=settings.memory,
-    )[metric.name]
-    means = [corpus_mean(*values_and_weights(scores, s)) for s in range(len(systems))]
+    metrics = MetricSet((metric.name,), {metric.name: metric}, {})
+    how = ScoreSettings(settings, seed=settings.seed, memory=settings.memory)
+    scores = scores_of(corpus, metrics, how, embedded)
+    means = [corpus_mean(raw, np.ones(len(corpus))) for raw in scores.raw[0].T]
     losses = [np.inf if mean is None else metric.orientation.loss(mean) for mean in means]
     best = int(np.argmin(losses))
     if np.isinf(losses[best]):

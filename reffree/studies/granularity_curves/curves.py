@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from reffree.arrays import Floats
 from reffree.corpus import GOLD, Corpus
-from reffree.evaluate.columns import GoldBased
+from reffree.evaluate.scores import Scores
+from reffree.evaluate.table import CorpusScore
 from reffree.scoring.expected import Expected
 from reffree.scoring.posterior import FEWEST, assumed_segments, most_segments
 from reffree.statistics.resampling import DocumentBootstrap
@@ -137,7 +138,7 @@ class Curves:
     values: Floats  # (x, systems, documents)
     overall: Floats  # (systems, documents) of the metric as it is
     span: Floats  # (3, documents) fewest, mean and most segments that the metric assumes
-    gold_based: GoldBased | None
+    against_gold: Scores | None  # by the metrics whose expectations these are
     bootstrap: DocumentBootstrap
 
     @property
@@ -175,6 +176,17 @@ class Curves:
     def losses(self) -> Floats:
         """Means turned so that lower is better."""
         return self.means * self.metric.orientation.slope
+
+    @property
+    def gold_name(self) -> str:
+        """Name of the metric whose expectation this is."""
+        return self.metric.name.removeprefix("expected_")
+
+    def real(self, system: int) -> CorpusScore | None:
+        """Score of a system against gold, where there is gold."""
+        if self.against_gold is None:
+            return None
+        return self.against_gold.corpus_score(self.gold_name, system, self.bootstrap)
 
     def interval(self, at: int, system: int) -> Interval | None:
         """95 % over documents of a system at a number of segments."""

@@ -21,10 +21,9 @@ from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError, OptionError
-from reffree.evaluate.columns import GoldBased
-from reffree.evaluate.gold import score_against_gold
-from reffree.evaluate.metric_set import Chosen
-from reffree.evaluate.readings import readings
+from reffree.evaluate.metric_set import MetricSet
+from reffree.evaluate.score import scores_of
+from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.masses import mass_matrix
 from reffree.progress import Progress, no_progress
@@ -34,6 +33,8 @@ from reffree.scoring.evidence import Reading
 from reffree.scoring.expected import EXPECTED, Expected
 from reffree.scoring.inputs import check_embeddings
 from reffree.scoring.metrics import parse_metrics, spelling
+from reffree.segmenters.base import Inputs
+from reffree.segmenters.posterior import readings
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.granularity_curves.curves import FEWEST_UNITS, POINTS, Assumed, Curves
 from reffree.studies.granularity_curves.tables import granularity_tables
@@ -137,6 +138,7 @@ class _Work:
             check_embeddings(x, document.id).detach().double().cpu().numpy()
             for x, document in zip(embedded.vectors, corpus, strict=True)
         ]
+        inputs = Inputs(corpus, embeddings=embedded.vectors, encoder=embedded.spec)
         gold = self._against_gold(corpus)
         # The same resamples as of reffree score, so that intervals agree.
         bootstrap = DocumentBootstrap(len(corpus), np.random.default_rng(self.seed))
@@ -144,15 +146,14 @@ class _Work:
         with self.progress("Scoring", len(corpus) * len(self.metrics)) as advance:
             for spelt, metric in self.metrics.items():
                 assumed = Assumed.of(corpus, metric.length)
-                read = readings(corpus, embedded, [metric])
+                read = readings(inputs, [metric])
                 scored = _score(corpus, metric, assumed, vectors_of, read, advance)
-                real = gold.get(_gold_name(metric))
                 curves.append(
-                    Curves(name, spelt, metric, corpus, assumed, *scored, real, bootstrap)
+                    Curves(name, spelt, metric, corpus, assumed, *scored, gold, bootstrap)
                 )
-        against = {each: column.metric for each, column in gold.items()}
+        against = {} if gold is None else gold.metrics.gold_based
         signature = Signature.of(
-            Chosen((*self.metrics, *against), dict(self.metrics), against),
+            MetricSet((*self.metrics, *against), dict(self.metrics), against),
             corpus,
             embedded,
             unsegmented="neutral",
@@ -162,14 +163,14 @@ class _Work:
         )
         return _Studied(name, corpus, embedded, signature, curves)
 
-    def _against_gold(self, corpus: Corpus) -> dict[str, GoldBased]:
+    def _against_gold(self, corpus: Corpus) -> Scores | None:
         """Score by the gold-based metrics themselves, where any document has gold."""
         if not any(document.references for document in corpus):
-            return {}
+            return None
         wanted: dict[str, GoldMetric] = {
             name: GOLD_METRICS[name]() for name in map(_gold_name, self.metrics.values())
         }
-        return score_against_gold(corpus, corpus.hypotheses, wanted, "macro")
+        return scores_of(corpus, MetricSet(tuple(wanted), {}, wanted), ScoreSettings())
 
 
 def _score(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reffree.evaluate.weights import corpus_mean
+from reffree.evaluate.scores import corpus_mean
 from reffree.studies.granularity_curves.curves import POINTS, Curves
 from reffree.studies.result import Field, Table
 
@@ -118,8 +118,8 @@ def _system_rows(curves: Curves) -> Iterator[dict[str, Any]]:
             "overall": overall,
             "overall_ci": curves.bootstrap.interval(overall, curves.overall[s]),
         }
-        if curves.gold_based is not None:
-            real = curves.gold_based.corpus_score(s, curves.bootstrap)
+        real = curves.real(s)
+        if real is not None:
             row |= {"real": real.value, "real_ci": real.ci}
         yield row
 
@@ -150,9 +150,7 @@ def _crossing_rows(curves: Curves) -> Iterator[dict[str, Any]]:
 def _curve_rows(curves: Curves) -> Iterator[dict[str, Any]]:
     """Every system at the numbers of the grid and at its own."""
     for s, name in enumerate(curves.systems):
-        real = None
-        if curves.gold_based is not None:
-            real = curves.gold_based.corpus_score(s, curves.bootstrap).value
+        real = curves.real(s)
         for at in (*range(POINTS), curves.own(s)):
             interval = curves.interval(at, s)
             yield {
@@ -163,7 +161,7 @@ def _curve_rows(curves: Curves) -> Iterator[dict[str, Any]]:
                 "value": curves.means[at, s],
                 "low": interval[0] if interval else None,
                 "high": interval[1] if interval else None,
-                "real": real,
+                "real": None if real is None else real.value,
             }
 
 

@@ -106,21 +106,21 @@ def _on_assumed(curves: Curves) -> str:
 
 
 def _on_gold(curves: Curves) -> Iterator[str]:
-    if curves.assumed.gold is None or curves.gold_based is None:
+    if curves.assumed.gold is None or curves.against_gold is None:
         return
     sentence = f"Gold has {spelt(curves.assumed.gold)} segments a document"
     at = len(curves.assumed.numbers) - 1
     best = curves.best(at)
-    real = [curves.gold_based.corpus_score(s, curves.bootstrap).value for s in curves.rivals]
+    found = [curves.real(s) for s in curves.rivals]
+    real = [None if each is None else each.value for each in found]
     slope = curves.metric.orientation.slope
     known = [(slope * v, s) for v, s in zip(real, curves.rivals, strict=True) if v is not None]
     if best is not None and known:
         first = min(known)[1]
-        gold_name = curves.gold_based.metric.name
         sentence += (
             f": there {curves.systems[best]} has the {_first(curves)} {curves.metric_name} "
             f"({curves.means[at, best]:.3f}), and against gold {curves.systems[first]} the "
-            f"{_first(curves)} {gold_name} ({real[curves.rivals.index(first)]:.3f})"
+            f"{_first(curves)} {curves.gold_name} ({real[curves.rivals.index(first)]:.3f})"
         )
     yield f"{sentence}."
 

@@ -18,7 +18,8 @@ from reffree.corpus import GOLD, Corpus
 from reffree.encoders.embed import Vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.evaluate.metric_set import choose_metrics
-from reffree.evaluate.scored import Scored, score_columns
+from reffree.evaluate.score import scores_of
+from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
@@ -102,17 +103,8 @@ def perturb(
         corpus = part.corpus
         ladder = build_ladder(corpus, wanted, drawn, source, progress)
         chosen = choose_metrics(metrics, ladder.corpus, seed=seed, offline=options.offline)
-        scored = score_columns(
-            ladder.corpus,
-            chosen,
-            options,
-            embeddings=given,
-            unsegmented=unsegmented,
-            average="macro",
-            seed=seed,
-            memory=memory,
-            progress=progress,
-        )
+        how = ScoreSettings(options, unsegmented=unsegmented, seed=seed, memory=memory)
+        scored = scores_of(ladder.corpus, chosen, how, given, progress)
         signature = Signature.of(
             chosen,
             corpus,
@@ -182,7 +174,7 @@ class _Studied:
     name: str
     corpus: Corpus
     ladder: Ladder
-    scored: Scored
+    scored: Scores
     signature: Signature
 
     def curves(self, seed: int, progress: Progress) -> list[CurveOf]:
@@ -202,9 +194,9 @@ class _Studied:
         return made
 
     def _metrics(self) -> dict[str, tuple[str, Direction, SystemLosses]]:
-        gold_based = self.scored.chosen.gold_based
+        gold_based = self.scored.metrics.gold_based
         made: dict[str, tuple[str, Direction, SystemLosses]] = {}
-        for name in self.scored.chosen.names:
+        for name in self.scored.metrics.names:
             if name in gold_based:
                 found = ("gold-based", gold_based[name].direction, self.scored.losses(name))
                 made[name] = found
@@ -234,6 +226,6 @@ def _settings(
         "seed": seed,
         "source": source,
         "unsegmented": unsegmented,
-        "metrics": list(dict.fromkeys(n for each in studied for n in each.scored.chosen.names)),
+        "metrics": list(dict.fromkeys(n for each in studied for n in each.scored.metrics.names)),
         "alpha": ALPHA,
     }

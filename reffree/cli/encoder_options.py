@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 import click
 
 from reffree.bounds import Count, Positive
-from reffree.cli.options import Decorator, together, whole
-from reffree.encoders.options import BACKENDS, CHOICES, Encoding
+from reffree.cli.options import Decorator, option_group, whole
+from reffree.encoders.options import BACKENDS, CHOICES
 
 
 def model_settings(*, hidden: bool) -> Decorator:
     """How a model makes a vector; ``reffree models --help`` shows what other commands hide."""
     option = partial(click.option, hidden=hidden)
-    return together(
+    return option_group(
         option(
             "--pooling",
             type=click.Choice(CHOICES["pooling"]),
@@ -85,7 +82,7 @@ cache_dir_option = click.option(
     help="Folder of the embedding cache.  [default: the user's cache folder]",
 )
 
-_how_to_encode = together(
+_how_to_encode = option_group(
     model_settings(hidden=True),
     click.option(
         "--context",
@@ -128,7 +125,7 @@ _how_to_encode = together(
     cache_dir_option,
 )
 
-encoding_options = together(
+encoding_options = option_group(
     click.option(
         "--encoder",
         metavar="NAME",
@@ -138,7 +135,7 @@ encoding_options = together(
     _how_to_encode,
 )
 
-several_encoders = together(
+several_encoders = option_group(
     click.option(
         "--encoder",
         "encoders",
@@ -149,21 +146,3 @@ several_encoders = together(
     ),
     _how_to_encode,
 )
-
-
-def check_encoding(
-    encoding: Encoding, embeddings: Path | None = None, encoders: Sequence[str] = ()
-) -> None:
-    """Refuse an encoder beside the user's vectors; tell the hub's library to stay offline.
-
-    That library reads its setting when it is first imported.
-    """
-    if embeddings is not None and (encoders or encoding.get("encoder") is not None):
-        raise click.UsageError("--embeddings and --encoder exclude each other: keep one.")
-    if encoding.get("offline"):
-        os.environ["HF_HUB_OFFLINE"] = "1"
-
-
-def encoding_of(given: Encoding) -> Encoding:
-    """Only the encoding options among a command's values."""
-    return cast(Encoding, {k: v for k, v in given.items() if k in Encoding.__annotations__})

@@ -1,0 +1,83 @@
+"""What commands say on the terminal: lines, notes, errors, and how far along they are."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+import click
+
+from reffree.errors import visible
+
+
+def tell(text: str, *, err: bool = False) -> None:
+    """Say one line; whatever others have named or written in it, it stays one line of text."""
+    click.echo(visible(text), err=err)
+
+
+def tell_notes(notes: Iterable[str]) -> None:
+    """Say on standard error what the user should know of a result."""
+    for note in notes:
+        tell(f"reffree: note: {note}", err=True)
+
+
+def tell_json(data: object) -> None:
+    """Say JSON in ASCII, in as many lines as it takes."""
+    click.echo(json.dumps(data, indent=2))
+
+
+def tell_usage(error: click.ClickException) -> None:
+    """Say what click has to say of a command line."""
+    said = io.StringIO()
+    error.show(said)
+    for line in said.getvalue().removesuffix("\n").split("\n"):
+        tell(line, err=True)
+
+
+class _LogHandler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        tell(record.getMessage(), err=True)
+
+
+@contextmanager
+def log_to_terminal() -> Iterator[None]:
+    """Meanwhile, say on standard error, once, what the package logs as a warning or worse."""
+    logger, handler = logging.getLogger("reffree"), _LogHandler(logging.WARNING)
+    if any(isinstance(each, _LogHandler) for each in logger.handlers):
+        yield
+        return
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+@contextmanager
+def progress(stage: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar on standard error, if a person is watching it."""
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description:<9}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(stage, total=total)
+        yield lambda done: bars.advance(task, done)

@@ -1,0 +1,269 @@
+"""``reffree correlate``, ``encoders``, ``density``, ``granularity``, ``diagnose``.
+
+An option of a study is called as the keyword of its function that it sets.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import click
+
+from reffree.bounds import Count, Positive, Repetitions, Resamples
+from reffree.cli.encoder_options import encoding_options, several_encoders
+from reffree.cli.inputs import (
+    FileOptions,
+    check_encoding,
+    input_files,
+    is_given,
+    read_corpus,
+    read_vectors,
+)
+from reffree.cli.messages import progress
+from reffree.cli.options import (
+    Decorator,
+    average_option,
+    corpora_argument,
+    embeddings_option,
+    metric_option,
+    option_group,
+    output_options,
+    reading_options,
+    run_options,
+    system_of_one_corpus,
+    table_option,
+    unsegmented_option,
+    vector_options,
+    whole,
+)
+from reffree.cli.output import Output
+from reffree.formats import corpus_names
+
+
+def run_study(name: str, given: Any) -> None:  # noqa: ANN401  (values of options)
+    """Read what the options name, run the study of that name, and write what it found.
+
+    Every CORPUS is a corpus of its own, called by its file's name without extension.
+    """
+    from reffree.studies import check_table, find_study
+
+    check_table(name, given.get("table"))
+    embeddings = given.get("embeddings")
+    files, n_corpora = input_files(given), len(given["corpora"])
+    if n_corpora > 1 and (given.get("systems") or embeddings):
+        option = "--system" if given.get("systems") else "--embeddings"
+        raise click.UsageError(f"{option} with {n_corpora} corpora: name one CORPUS.")
+    keywords: dict[str, Any] = {
+        key: value
+        for key, value in given.items()
+        if key not in FileOptions.__annotations__ and is_given(value)
+    }
+    check_encoding(given, embeddings, keywords.get("encoders", ()))
+    out = Output.of(given["output_format"], given["output"], files)
+    corpora = {}
+    for corpus, path in corpus_names(given["corpora"]).items():
+        corpora[corpus] = read_corpus(given | {"corpora": (path,)})
+    if embeddings is not None:
+        keywords["embeddings"] = {c: read_vectors(corpora[c], embeddings) for c in corpora}
+
+    from reffree.report.study import render
+
+    result = find_study(name)(corpora, progress=progress, **keywords)
+    out.show(partial(render, table=given.get("table")), result, result.notes)
+
+
+def study_command(name: str, help: str, *options: Decorator) -> click.Command:
+    """Make the command of a study from its own options; those that all studies share are added."""
+
+    def run(**given: Any) -> None:  # noqa: ANN401  (values of any option)
+        run_study(name, given)
+
+    decorate = option_group(corpora_argument, *options, output_options)
+    return click.command(name=name, help=help)(decorate(run))
+
+
+_correlation_options = option_group(
+    metric_option(
+        "As in reffree score, of both kinds; may be repeated.  [default: all reference-free ones, "
+        "and pk, windowdiff, boundary_similarity]"
+    ),
+    click.option(
+        "--pool",
+        type=click.Choice(["auto", "given", "default", "both"]),
+        default="auto",
+        show_default=True,
+        help="Systems: the corpus's own (given), reffree's, both, or both where there are few.",
+    ),
+    click.option(
+        "--cohesion",
+        multiple=True,
+        metavar="SYSTEM",
+        help="A system of the corpus that optimises embedding similarity; may be repeated.",
+    ),
+    unsegmented_option(),
+    average_option,
+    click.option(
+        "--resamples",
+        type=whole(Resamples),
+        default=1000,
+        show_default=True,
+        help="Resamples of documents, for intervals.",
+    ),
+    click.option(
+        "--texts",
+        type=whole(Count),
+        default=3,
+        show_default=True,
+        help="Documents of each corpus whose text goes into the JSON, for reffree report.",
+    ),
+    table_option,
+    run_options,
+    reading_options,
+    several_encoders,
+)
+
+correlate = study_command(
+    "correlate",
+    """Correlate reference-free with gold-based metrics over the systems of every CORPUS.
+
+    Each CORPUS is read as in reffree score and needs gold; where it has fewer than eight systems,
+    gold, random, perturbed, lexical and cohesion-seeking ones are added. Systems that seek cohesion
+    in the embedding space are reported apart: on them a low loss means little.
+    """,
+    system_of_one_corpus,
+    embeddings_option(
+        "Your own vectors of the one CORPUS instead of an encoder, as in reffree score."
+    ),
+    _correlation_options,
+)
+
+encoders = study_command(
+    "encoders",
+    """Compare encoders: agreement with gold, speed, anisotropy, and how they judge each other.
+
+    Runs reffree correlate under every --encoder, on the same systems; those that seek cohesion are
+    made with every encoder and scored with every other. --no-measure leaves out speed and memory,
+    which no two runs measure alike.
+    """,
+    click.option(
+        "--measure/--no-measure",
+        default=True,
+        show_default=True,
+        help="Measure speed and memory of every encoder here.",
+    ),
+    _correlation_options,
+)
+
+density = study_command(
+    "density",
+    """How far quality depends on how many boundaries there are.
+
+    Sweeps the threshold of methods that score every gap, with W-F1, coverage, purity and
+    reference-free losses at each; says which thresholds give too few and too many boundaries; and
+    compares methods and the corpus's systems in pairs, as they are and at equal density. Each
+    CORPUS is a corpus of its own and needs gold. With -f csv the curves are written.
+    """,
+    click.option(
+        "--method",
+        "methods",
+        multiple=True,
+        metavar="METHOD",
+        help="With a score per gap: depth, texttiling, scorer:path=FOLDER or random; may be "
+        "repeated.  [default: depth, texttiling, random]",
+    ),
+    click.option(
+        "--gap",
+        "min_gap",
+        type=whole(Positive),
+        default=3,
+        show_default=True,
+        help="Units between two boundaries of a sweep.",
+    ),
+    click.option(
+        "--matching",
+        "matchings",
+        multiple=True,
+        type=click.Choice(["many_to_one", "one_to_one"]),
+        help="Of boundaries in W-F1; may be repeated.  [default: both]",
+    ),
+    metric_option(
+        "Further metrics on the sweep, as in reffree score; may be repeated.  [default: "
+        "expected_pk, arp_pair, silhouette]"
+    ),
+    system_of_one_corpus,
+    unsegmented_option(),
+    vector_options,
+    reading_options,
+    encoding_options,
+)
+
+granularity = study_command(
+    "granularity",
+    """Which system is better where annotators cut coarsely, and where finely.
+
+    Follows every system's expected error along the number of segments that annotators are assumed
+    to make, and says where another system becomes the best. Beside the curves: how many segments
+    each system has, how many the metric itself assumes, and where there is gold, how many gold has
+    and the metric against it. No gold is needed. Each CORPUS is a corpus of its own. With -f csv
+    the curves are written.
+    """,
+    metric_option(
+        "expected_pk, expected_windowdiff, expected_boundary_similarity or expected_w_f1; may be "
+        "repeated.  [default: expected_pk]"
+    ),
+    click.option(
+        "--length",
+        type=float,
+        metavar="UNITS",
+        help="Units that a segment is expected to have, where that is known.",
+    ),
+    click.option(
+        "--evidence",
+        default="all",
+        show_default=True,
+        metavar="SOURCE",
+        help="What the posterior rests on: embedding, words, scorer:FOLDER or all that is at hand.",
+    ),
+    system_of_one_corpus,
+    vector_options,
+    reading_options,
+    encoding_options,
+)
+
+diagnose = study_command(
+    "diagnose",
+    """What makes metrics mislead on a corpus, and which of them can be trusted there.
+
+    Looks for units with twins in other segments, topics that come back, one-unit segments, text
+    that was cut off and vectors that say little. Then damages the best segmentation at hand and
+    sees which metrics notice; no gold is needed. Each CORPUS is a corpus of its own.
+    """,
+    metric_option(
+        "Reference-free, as in reffree score; may be repeated.  [default: those of reffree score]"
+    ),
+    system_of_one_corpus,
+    click.option(
+        "--source",
+        metavar="NAME",
+        help="The segmentation to trust most.  [default: gold where it is complete, else the "
+        "system with the lowest expected_pk]",
+    ),
+    click.option(
+        "--threshold",
+        type=float,
+        default=0.95,
+        show_default=True,
+        help="Cosine from which two units are near twins.",
+    ),
+    click.option(
+        "--seeds",
+        type=whole(Repetitions),
+        default=5,
+        show_default=True,
+        help="Draws of every damage.",
+    ),
+    vector_options,
+    reading_options,
+    encoding_options,
+)
