@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import reffree
+from reffree.atomic import cache_folder
 from reffree.evaluate.signature import _words
-from reffree.folders import cache_folder
 from reffree.reference import windows
 from reffree.reference.cohesion import FUNCTION_WORDS
 from reffree.report.grid import Grid, markdown_table, render_terminal

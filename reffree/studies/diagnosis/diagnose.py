@@ -204,15 +204,7 @@ def _diagnose(
             progress=advance,
         )
     checks = run_checks(corpus, embedded, source.name, measured, damage_tests, bootstrap, threshold)
-    signature = Signature.of(
-        chosen,
-        corpus,
-        embedded,
-        unsegmented=UNSEGMENTED,
-        average="macro",
-        seed=settings.seed,
-        null=0,
-    )
+    signature = Signature.of(chosen, corpus, embedded, unsegmented=UNSEGMENTED, seed=settings.seed)
     return CorpusDiagnosis(
         name, corpus, embedded, signature, source, measured, checks, damage_tests
     )
