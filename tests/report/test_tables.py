@@ -9,7 +9,7 @@ import pytest
 import reffree
 from reffree.atomic import cache_folder
 from reffree.evaluate.signature import _words
-from reffree.reference import windows_kernel
+from reffree.reference import windows
 from reffree.reference.cohesion import FUNCTION_WORDS
 from reffree.report.grid import Grid, markdown_table, render_terminal
 
@@ -67,9 +67,7 @@ def test_the_cache_folder_is_that_of_the_environment(monkeypatch, tmp_path):
 
 def test_machine_code_is_not_kept_beside_the_sources():
     package = Path(reffree.__file__).parent
-    compiled = [
-        value for value in vars(windows_kernel).values() if hasattr(value, "nopython_signatures")
-    ]
+    compiled = [value for value in vars(windows).values() if hasattr(value, "nopython_signatures")]
     assert compiled
     for function in compiled:
         assert not Path(function._cache.cache_path).is_relative_to(package)
