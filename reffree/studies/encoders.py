@@ -56,7 +56,7 @@ Cases = Mapping[tuple[str, str], Case]
 def compare_encoders(
     corpora: Mapping[str, Corpus],
     *,
-    encoders: Sequence[str] = (),
+    encoders: Sequence[str],
     metrics: Sequence[str] | None = None,
     pool: Choice = "auto",
     cohesion: Sequence[str] = (),
