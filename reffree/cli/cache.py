@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from reffree.cli.cache_verify import verify_files
-from reffree.cli.encoder_options import cache_dir_option
 from reffree.cli.messages import tell, tell_notes
+from reffree.cli.options import cache_dir_option
 from reffree.errors import CacheError, counted
 from reffree.folders import cache_folder
 
