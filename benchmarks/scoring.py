@@ -214,10 +214,10 @@ def measure_expected(n: int, d: int, rounds: int) -> dict[str, Any]:
     x = np.repeat(rng.normal(size=(n // 10, d)), 10, axis=0) + 2 * rng.normal(size=(n, d))
     hypotheses = mass_matrix(random_hypotheses(n, 1000, rng), n, "benchmark")
     one = random_hypotheses(n, 1, rng)
-    posterior = Posterior.of(x, Reading())
+    posterior = Posterior(x, Reading())
     drawn = ExpectedWindowDiff()
     times = {
-        "posterior_ms": best_of(lambda: Posterior.of(x, Reading()), rounds),
+        "posterior_ms": best_of(lambda: Posterior(x, Reading()), rounds),
         "hypothesis_ms": best_of(lambda: posterior.expected_pk(hypotheses), rounds) / 1000,
         "drawn_hypothesis_ms": best_of(lambda: drawn.scores(posterior, hypotheses[:100]), rounds)
         / 100,

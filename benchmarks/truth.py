@@ -139,7 +139,7 @@ def blind_cuts(case: Case) -> dict[str, Any]:
     totals = dict.fromkeys(hypotheses, 0.0)
     n = 0
     for d, document in enumerate(corpus):
-        posterior = Posterior.of(case.embedded.vectors[d], Reading(document.units))
+        posterior = Posterior(case.embedded.vectors[d], Reading(document.units))
         if posterior.is_defined:
             n += 1
             for name, segmentations in hypotheses.items():

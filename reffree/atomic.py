@@ -1,4 +1,7 @@
-"""Writing that either happens or does not: under another name first, then moved into place."""
+"""Writing that either happens or does not: under another name first, then moved into place.
+
+Also where reffree keeps what it can make again.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+import platformdirs
+
 from reffree.errors import InputError, Place, shorten
+
+
+def cache_folder() -> Path:
+    """Return ``REFFREE_CACHE_DIR``, or the user's cache folder for reffree."""
+    return Path(os.environ.get("REFFREE_CACHE_DIR") or platformdirs.user_cache_dir("reffree"))
+
+
+def user_path(name: str) -> Path:
+    """Read a path as a shell does: ``~`` is the user's home, where there is such a user."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
 
 
 def write_file(path: Path, text: Iterable[str | bytes]) -> None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reffree.atomic import cache_folder
 from reffree.cli.cache_verify import verify_files
 from reffree.cli.messages import tell, tell_notes
 from reffree.cli.options import cache_dir_option
 from reffree.errors import CacheError, counted
-from reffree.folders import cache_folder
 
 if TYPE_CHECKING:
     from reffree.encoders.cache.transfer import Added

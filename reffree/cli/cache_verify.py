@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from reffree.atomic import cache_folder
 from reffree.cli.inputs import check_encoding
 from reffree.cli.messages import progress, tell
 from reffree.cli.options import encoding_options, seed_option
 from reffree.errors import CacheError, counted
-from reffree.folders import cache_folder
 
 if TYPE_CHECKING:
     from reffree.encoders.options import Encoding

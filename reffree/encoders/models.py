@@ -16,6 +16,7 @@ from logging import ERROR, getLogger
 from pathlib import Path
 from typing import Any
 
+from reffree.atomic import user_path
 from reffree.encoders.aliases import (
     ALIASES,
     DEFAULT_ENCODER,
@@ -40,7 +41,6 @@ from reffree.encoders.model_files import (
 )
 from reffree.encoders.options import ModelSettings
 from reffree.errors import EncoderError, OptionError, UnknownNameError, first_line
-from reffree.folders import user_path
 
 __all__ = ["DEFAULT_ENCODER", "ModelFolder", "catalogue", "describe", "find_model"]
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from reffree.atomic import cache_folder
 from reffree.encoders.backends.backend import Matrix, ModelBackend, check_backend, chosen_backend
 from reffree.encoders.base import EncodedTexts, Encoder, EncoderSpec
 from reffree.encoders.batching import (
@@ -34,7 +35,6 @@ from reffree.encoders.models import DEFAULT_ENCODER, ModelFolder, find_model
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.tokenising import Tokeniser, tokeniser_of
 from reffree.errors import EncoderError, first_line, shorten
-from reffree.folders import cache_folder
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from reffree.arrays import Floats
+from reffree.atomic import user_path
 from reffree.encoders.loaders import LOADING_ERRORS
 from reffree.encoders.models import DEFAULT_ENCODER, ModelFolder, find_model
 from reffree.errors import EncoderError, InputError, Place, counted, first_line, shorten
-from reffree.folders import user_path
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -29,7 +29,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.arrays import Floats
+from reffree.arrays import Floats, Integers
 from reffree.errors import InputError
 from reffree.masses import Masses
 from reffree.reference.boundary_edits import BoundarySimilarity
@@ -113,14 +113,22 @@ class Expected(ABC):
         return folder if kind == "scorer" else ""
 
     def posterior(
-        self,
-        embeddings: NDArray[np.generic],
-        reading: Reading,
-        order: NDArray[np.int64] | None = None,
+        self, embeddings: NDArray[np.generic], reading: Reading, order: Integers | None = None
     ) -> Posterior:
-        """Distribution over the segmentations of a document; ``order`` as in `Posterior.of`."""
-        self.check(reading)
-        return Posterior.of(
+        """Distribution over the segmentations of a document; ``order`` as in `Posterior`."""
+        if self.evidence == "words" and reading.units is None:
+            raise InputError(
+                "vectors without text for evidence=words",
+                expected="the text of the units",
+                remedy="score a corpus, or leave evidence out",
+            )
+        if self.scorer and self.scorer not in reading.boundary_probabilities:
+            raise InputError(
+                f"no scores of {self.scorer}",
+                expected="a corpus whose gaps the trained scorer has scored",
+                remedy="use reffree score or reffree.score, which run it",
+            )
+        return Posterior(
             embeddings, reading, length=self.length, evidence=self.evidence, order=order
         )
 
@@ -135,21 +143,6 @@ class Expected(ABC):
         chance = self.posterior(embeddings, reading, order)
         return PosteriorFacts(posterior.information, chance.information, posterior.segments)
 
-    def check(self, reading: Reading) -> None:
-        """Refuse evidence that a document does not offer."""
-        if self.evidence == "words" and reading.units is None:
-            raise InputError(
-                "vectors without text for evidence=words",
-                expected="the text of the units",
-                remedy="score a corpus, or leave evidence out",
-            )
-        if self.scorer and self.scorer not in reading.boundary_probabilities:
-            raise InputError(
-                f"no scores of {self.scorer}",
-                expected="a corpus whose gaps the trained scorer has scored",
-                remedy="use reffree score or reffree.score, which run it",
-            )
-
     @abstractmethod
     def gold_metric(self, window: int) -> GoldMetric:
         """Return the metric whose expectation this is, with the window of a granularity."""
@@ -163,25 +156,23 @@ class Expected(ABC):
         return self._moments(posterior, masses)[1]
 
     def _moments(self, posterior: Posterior, masses: Masses) -> tuple[Floats, Floats]:
-        """Mean and standard deviation over draws."""
+        """Mean and standard deviation over draws, which follow from length and seed alone."""
         total, squares = np.zeros(len(masses)), np.zeros(len(masses))
         if not posterior.is_defined:
             return total + np.nan, total + np.nan
-        for window, drawn in self._draws(posterior):
-            metric = self.gold_metric(window)
+        rng = rng_for(self.seed, "expected", posterior.n_units)
+        for node, drawn in posterior.draws(self.draws, rng):
+            metric = self.gold_metric(node.window)
             step = max(1, PAIRS // len(drawn))
             for start in range(0, len(masses), step):
                 part = masses[start : start + step]
-                values = _against(metric, part, drawn)  # (h, draws)
+                pairs = Pairs(np.repeat(part, len(drawn), axis=0), np.tile(drawn, (len(part), 1)))
+                # (h, draws); undefined values count as 0
+                values = np.nan_to_num(metric.value(metric.counts(pairs))).reshape(len(part), -1)
                 total[start : start + step] += values.sum(1)
                 squares[start : start + step] += np.square(values).sum(1)
         mean = total / self.draws
         return mean, np.sqrt(np.maximum(squares / self.draws - mean**2, 0.0))
-
-    def _draws(self, posterior: Posterior) -> Iterable[tuple[int, Masses]]:
-        """Windows, and the segmentations drawn for each; they follow from length and seed alone."""
-        rng = rng_for(self.seed, "expected", posterior.n_units)
-        return [(node.window, drawn) for node, drawn in posterior.draws(self.draws, rng)]
 
 
 class ExpectedPk(Expected):
@@ -255,29 +246,21 @@ def score_expected(
     Returns, for each metric, values of all hypotheses; and, where asked for, their spreads and what
     to read them with. Metrics that rest on the same evidence share a posterior.
     """
-    made: dict[tuple[float | None, str], Posterior] = {}
-    facts: dict[tuple[float | None, str], PosteriorFacts | None] = {}
+    made: dict[tuple[float | None, str], tuple[Posterior, PosteriorFacts | None]] = {}
     for metric in metrics.values():
-        key = (metric.length, metric.evidence)
-        if key not in made:
-            made[key] = metric.posterior(embeddings, reading)
-            facts[key] = metric.facts(made[key], embeddings, reading) if keep_spread else None
-    posteriors = {name: made[m.length, m.evidence] for name, m in metrics.items()}
+        if (metric.length, metric.evidence) not in made:
+            posterior = metric.posterior(embeddings, reading)
+            facts = metric.facts(posterior, embeddings, reading) if keep_spread else None
+            made[metric.length, metric.evidence] = posterior, facts
     parts: dict[str, list[tuple[Floats, Floats]]] = {name: [] for name in metrics}
     for masses in hypotheses:
         for name, metric in metrics.items():
-            spread = metric.spread(posteriors[name], masses) if keep_spread else np.empty(0)
-            parts[name].append((metric.scores(posteriors[name], masses), spread))
+            posterior, _ = made[metric.length, metric.evidence]
+            spread = metric.spread(posterior, masses) if keep_spread else np.empty(0)
+            parts[name].append((metric.scores(posterior, masses), spread))
         progress(len(masses))
     scored = {}
     for name, metric in metrics.items():
         values, spreads = (np.concatenate(part) for part in zip(*parts[name], strict=True))
-        scored[name] = (values, spreads, facts[metric.length, metric.evidence])
+        scored[name] = (values, spreads, made[metric.length, metric.evidence][1])
     return scored
-
-
-def _against(metric: GoldMetric, hypotheses: Masses, drawn: Masses) -> Floats:
-    """Value of every hypothesis against every draw: (h, draws); undefined ones count as 0."""
-    pairs = Pairs(np.repeat(hypotheses, len(drawn), axis=0), np.tile(drawn, (len(hypotheses), 1)))
-    values = metric.value(metric.counts(pairs))
-    return np.nan_to_num(values).reshape(len(hypotheses), len(drawn))

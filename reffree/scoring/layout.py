@@ -18,7 +18,7 @@ from torch import Tensor
 SpanName = Literal["own", "previous", "next", "intra", "inter_left", "inter_right"]
 
 
-class Span(NamedTuple):
+class ColumnRange(NamedTuple):
     """For every unit the columns ``[low, high)`` it is compared with; empty where it has none."""
 
     low: Tensor  # (h, n)
@@ -112,12 +112,12 @@ class Layout:
         right = torch.where(self.masses == 1, 1, cut // 2)
         return tuple(torch.where(self.has_successor, x, 0) for x in (cut, left, right))  # type: ignore[return-value]
 
-    def span(self, name: SpanName) -> Span:
+    def span(self, name: SpanName) -> ColumnRange:
         """Columns each unit's pair values are summed over; empty for units without that role."""
         return self._spans[name]
 
     @cached_property
-    def _spans(self) -> dict[SpanName, Span]:
+    def _spans(self) -> dict[SpanName, ColumnRange]:
         start = self.at_unit(self.edges[:, :-1])
         stop = self.at_unit(self.edges[:, 1:])
         before = torch.where(self.segment > 0, self.at_unit(self.edges[:, :-1], shift=1), start)
@@ -141,5 +141,7 @@ class Layout:
             ),
         }
 
-    def _where(self, has_role: Tensor, low: Tensor, high: Tensor) -> Span:
-        return Span(torch.where(has_role, low, self.unit), torch.where(has_role, high, self.unit))
+    def _where(self, has_role: Tensor, low: Tensor, high: Tensor) -> ColumnRange:
+        return ColumnRange(
+            torch.where(has_role, low, self.unit), torch.where(has_role, high, self.unit)
+        )

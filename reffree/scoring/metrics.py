@@ -23,26 +23,10 @@ class Metric(Protocol):
     """A metric with its options."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    @property
-    def name(self) -> str:
-        """Registered name."""
-        ...
-
-    @property
-    def orientation(self) -> Orientation:
-        """Which way is better."""
-        ...
-
-    @property
-    def undefined(self) -> str:
-        """Why a document with a boundary may have no score."""
-        ...
-
-    @property
-    def aggregation(self) -> str:
-        """How segments become a document's score, and documents a corpus's."""
-        ...
+    name: ClassVar[str]
+    orientation: ClassVar[Orientation]  # which way is better
+    undefined: ClassVar[str]  # why a document with a boundary may have no score
+    aggregation: ClassVar[str]  # how segments become a document's score, and documents a corpus's
 
     def __hash__(self) -> int: ...
 

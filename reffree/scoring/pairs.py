@@ -21,7 +21,6 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -38,12 +37,6 @@ BATCH_ELEMENTS = 1 << 21
 
 BLOCK_ROWS = 1024
 """Rows of a block where few columns are needed."""
-
-NEAR = 1e-6
-"""Pairs nearer than this (squared, relative) are measured directly: the Gram matrix cancels."""
-
-NEAR_ELEMENTS = 1 << 22
-"""Components of near pairs measured at a time."""
 
 FLOAT32_NOISE = 16
 """Units of float32 rounding by which an encoder's vectors of one text differ between batches."""
@@ -93,44 +86,15 @@ class Units:
         return self.vectors.shape[1]
 
     @cached_property
-    def is_unit(self) -> Tensor:
-        """False in the padding."""
-        index = torch.arange(self.n_units, device=self.vectors.device)
-        return index < self.length[:, None]  # (b, n)
-
-    @cached_property
     def norm(self) -> Tensor:
         """Length of each vector."""
-        return _square_norm(self.vectors).sqrt()  # (b, n)
+        norm: Tensor = torch.linalg.vector_norm(self.vectors, dim=-1)
+        return norm  # (b, n)
 
     @cached_property
     def directions(self) -> Tensor:
         """Vectors of length 1; zero vectors stay zero."""
         return self.vectors / torch.where(self.norm > 0, self.norm, 1)[:, :, None]  # (b, n, d)
-
-    @cached_property
-    def centred(self) -> Tensor:
-        """Vectors minus their document's mean."""
-        return self._centre(self.vectors)
-
-    @cached_property
-    def centred_directions(self) -> Tensor:
-        """Directions minus their document's mean."""
-        return self._centre(self.directions)
-
-    def _centre(self, x: Tensor) -> Tensor:
-        mean = x.sum(1, keepdim=True) / self.length[:, None, None]
-        return torch.where(self.is_unit[:, :, None], x - mean, 0.0)
-
-    @cached_property
-    def _identity(self) -> Tensor | None:
-        """Equal numbers for equal vectors of a document, so that repeats need no measuring."""
-        if self.vectors.device.type != "cpu":
-            return None
-        rows = np.ascontiguousarray(self.vectors.flatten(0, 1).numpy())
-        keys = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize)))[:, 0]
-        ids = np.unique(keys, return_inverse=True)[1]
-        return torch.from_numpy(ids.reshape(self.vectors.shape[:2]))  # (b, n)
 
     def row_sums(self, layout: Layout, requests: Iterable[Request]) -> dict[Request, Tensor]:
         """For every request, each unit's pair values summed over its span."""
@@ -182,16 +146,14 @@ class Units:
         self, values: set[PairValue], rows: slice, columns: slice
     ) -> Iterator[tuple[PairValue, Tensor]]:
         if values & {"squared", "distance"}:
-            squared = squared_distances(self.vectors, self.centred, rows, columns, self._identity)
+            squared = _squared_distances(self.vectors, rows, columns)
             self._drop_rounding(squared, self.norm, rows, columns)
             if "squared" in values:
                 yield "squared", squared
             if "distance" in values:
                 yield "distance", squared.sqrt()
         if values & {"angle", "weighted"}:
-            angle = squared_distances(
-                self.directions, self.centred_directions, rows, columns, self._identity
-            )
+            angle = _squared_distances(self.directions, rows, columns)
             has_direction = (self.norm > 0).double()
             self._drop_rounding(angle, has_direction, rows, columns)
             # A zero vector has no direction: its cosine with anything is 0.
@@ -209,41 +171,11 @@ class Units:
         squared.masked_fill_(squared <= scale[:, rows, None] + scale[:, None, columns], 0.0)
 
 
-def squared_distances(
-    x: Tensor, centred: Tensor, rows: slice, columns: slice, identity: Tensor | None = None
-) -> Tensor:
-    """Squared distances; on CPUs from the Gram matrix, near pairs measured directly.
-
-    Args:
-        x: (b, n, d) vectors.
-        centred: the same, minus their document's mean.
-        rows: of the result.
-        columns: of the result.
-        identity: (b, n) equal numbers for equal vectors, if known.
-    """
-    if x.device.type != "cpu":
-        # No data-dependent shapes: the host never waits for the device.
-        exact = "donot_use_mm_for_euclid_dist"
-        distance: Tensor = torch.cdist(x[:, rows], x[:, columns], compute_mode=exact)
-        return distance.square()
-    left, right = centred[:, rows], centred[:, columns]
-    scale = _square_norm(left)[:, :, None] + _square_norm(right)[:, None, :]  # (b, r, c)
-    squared = torch.baddbmm(scale, left, right.transpose(1, 2), alpha=-2).clamp_(min=0)
-    near = squared < NEAR * scale
-    if identity is not None:
-        same = identity[:, rows, None] == identity[:, None, columns]
-        squared.masked_fill_(same, 0.0)
-        near &= ~same
-    for part in torch.split(near.nonzero(), max(1, NEAR_ELEMENTS // x.shape[2])):
-        document, row, column = part.unbind(1)
-        difference = x[document, row + rows.start] - x[document, column + columns.start]
-        squared[document, row, column] = difference.square().sum(1)
-    return squared
-
-
-def _square_norm(x: Tensor) -> Tensor:
-    norm: Tensor = torch.linalg.vector_norm(x, dim=-1)
-    return norm.square()
+def _squared_distances(x: Tensor, rows: slice, columns: slice) -> Tensor:
+    """Squared distances between vectors (b, n, d), measured pair by pair: (b, rows, columns)."""
+    exact = "donot_use_mm_for_euclid_dist"
+    distance: Tensor = torch.cdist(x[:, rows], x[:, columns], compute_mode=exact)
+    return distance.square()
 
 
 def _outward_sums(values: Tensor, diagonal: int) -> Tensor:

@@ -20,9 +20,7 @@ corpora, with their standard deviation of 0.40 in the logarithm; the gain of the
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from copy import copy
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -105,35 +103,13 @@ class Posterior:
 
     def __init__(
         self,
-        n_units: int,
-        coherences: Sequence[Coherence],
-        *,
-        length: float | None = None,
-        counts: Coherence | None = None,
-        boundary_log_odds: Sequence[Floats] = (),
-    ) -> None:
-        """Take the coherence that each source sees, and what each boundary's log odds add.
-
-        ``counts`` is the source whose gains say how many segments there are, if no length does.
-        """
-        self.n_units = n_units
-        self.edges = step_edges(n_units)
-        self._coherences = coherences
-        self._log_odds = sum(boundary_log_odds, start=np.zeros(len(self.edges) - 1))[:, None]
-        self._log_length = np.log(np.arange(1, len(self.edges)))
-        told = counts if length is None else None
-        self.nodes = self._make_nodes(told, *assumed_segments(n_units, length))
-
-    @classmethod
-    def of(
-        cls,
         embeddings: NDArray[np.generic],
         reading: Reading,
         *,
         length: float | None = None,
         evidence: str = "all",
         order: Integers | None = None,
-    ) -> Posterior:
+    ) -> None:
         """Take the evidence that is named and at hand; ``all`` of a bare document is its vectors.
 
         Args:
@@ -144,31 +120,26 @@ class Posterior:
             order: to put the steps in, their evidence tempered as in their own order: what there
                 is to be found by chance.
         """
-        n = len(embeddings)
-        wanted = ("embedding", "words", "scorer") if evidence == "all" else (evidence,)
-        vectors = embedding_coherence(embeddings, order) if "embedding" in wanted else None
-        has_text = "words" in wanted and reading.units is not None
-        words = None
-        if has_text and reading.units is not None:
+        self.n_units = len(embeddings)
+        self.edges = step_edges(self.n_units)
+        self._log_length = np.log(np.arange(1, len(self.edges)))
+        kind, _, folder = evidence.partition(":")
+        vectors = words = None
+        if kind in ("all", "embedding"):
+            vectors = embedding_coherence(embeddings, order)
+        if kind in ("all", "words") and reading.units is not None:
             words = word_coherence(reading.units, order)
+        self._coherences = [source for source in (vectors, words) if source is not None]
         known = reading.boundary_probabilities
-        folder = evidence.partition(":")[2]
-        scorers = list(known.values()) if evidence == "all" else [known[folder]] if folder else []
-        odds = [scorer_evidence(p, n) for p in scorers]
-        if order is not None:
-            odds = [each[order] for each in odds]
-        return cls(
-            n,
-            [source for source in (vectors, words) if source is not None],
-            length=length,
-            counts=vectors,
-            boundary_log_odds=odds,
+        scorers = list(known.values()) if kind == "all" else [known[folder]] if folder else []
+        odds = sum(
+            (scorer_evidence(p, self.n_units) for p in scorers),
+            start=np.zeros(len(self.edges) - 1),
         )
-
-    @property
-    def is_defined(self) -> bool:
-        """Whether any window fits into the document."""
-        return bool(self.nodes)
+        self._log_odds = odds if order is None else odds[order]
+        centre, spread = assumed_segments(self.n_units, length)
+        counts = vectors if length is None else None
+        self._take(self._make_nodes(counts, centre, spread, NODES))
 
     def at(self, segments: float) -> Posterior:
         """Return the same evidence at one assumed number of segments, without a prior of it.
@@ -177,16 +148,28 @@ class Posterior:
         most.
         """
         alone = copy(self)
-        made_of_nodes = vars(Posterior).keys() & vars(alone).keys()  # what properties have kept
-        for name in made_of_nodes:
-            del vars(alone)[name]
-        alone.nodes = self._make_nodes(None, segments, 0.0, (0.0,))
+        alone._take(self._make_nodes(None, segments, 0.0, (0.0,)))
         return alone
 
-    @cached_property
-    def weights(self) -> Floats:
-        """Of the nodes."""
-        return np.array([node.weight for node in self.nodes])
+    def _take(self, nodes: list[Node]) -> None:
+        """Keep the distributions, and what follows from them."""
+        self.nodes = nodes
+        self.weights = np.array([node.weight for node in nodes])
+        # Probability of a boundary in each of the n - 1 gaps; 0 inside a step.
+        self.boundaries = np.zeros(self.n_units - 1)
+        # What expected Pk is made of: see `expected_disagreement`.
+        sums = np.zeros((len(nodes), self.n_units + 2))
+        for row, node in zip(sums, nodes, strict=True):
+            self.boundaries[self.edges[1:-1] - 1] += node.weight * node.boundaries
+            row[1 : len(node.shared) + 1] = np.cumsum(1 - 2 * node.shared)
+            row[-1] = node.shared.mean()
+        windows = np.array([node.window for node in nodes], dtype=np.int64)
+        self._window_sums = sums, windows, self.weights
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether any window fits into the document."""
+        return bool(self.nodes)
 
     @property
     def segments(self) -> float:
@@ -198,14 +181,6 @@ class Posterior:
     def information(self) -> float:
         """Nats that the document adds to the prior, per expected boundary."""
         return float(sum(n.weight * n.information / max(n.segments - 1, 1e-9) for n in self.nodes))
-
-    @cached_property
-    def boundaries(self) -> Floats:
-        """Probability of a boundary in each of the ``n - 1`` gaps; 0 inside a step."""
-        probability = np.zeros(self.n_units - 1)
-        for node in self.nodes:
-            probability[self.edges[1:-1] - 1] += node.weight * node.boundaries
-        return probability
 
     def expected_pk(self, masses: Masses) -> Floats:
         """Expected Pk of every hypothesis, (h, s) masses padded with zeros."""
@@ -237,20 +212,10 @@ class Posterior:
                 drawn.append((node, masses_from_gaps(gaps)))
         return drawn
 
-    @cached_property
-    def _window_sums(self) -> tuple[Floats, Integers, Floats]:
-        """What expected Pk is made of: see `expected_disagreement`."""
-        sums = np.zeros((len(self.nodes), self.n_units + 2))
-        for row, node in zip(sums, self.nodes, strict=True):
-            row[1 : len(node.shared) + 1] = np.cumsum(1 - 2 * node.shared)
-            row[-1] = node.shared.mean()
-        windows = np.array([node.window for node in self.nodes], dtype=np.int64)
-        return sums, windows, self.weights
-
     def _evidence(self, segments: float) -> Floats:
         """Evidence of all sources, tempered for an assumed number of segments."""
         m = len(self.edges) - 1
-        total = np.zeros((m, m)) + self._log_odds
+        total = np.zeros((m, m)) + self._log_odds[:, None]
         for source in self._coherences:
             total += source.evidence(m / segments)
         return total
@@ -260,8 +225,12 @@ class Posterior:
         counts: Coherence | None,
         centre: float,
         spread: float,
-        deviations: tuple[float, ...] = NODES,
+        deviations: tuple[float, ...],
     ) -> list[Node]:
+        """Distributions at several standard deviations from the centre, in the logarithm.
+
+        ``counts`` is the source whose gains say how many segments there are, if any does.
+        """
         n, m = self.n_units, len(self.edges) - 1
         if m < 2:
             return []

@@ -78,12 +78,10 @@ class Even:
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Cut every document by the same rule."""
-        return tuple(self._cut(len(document.units)) for document in inputs.corpus)
-
-    def _cut(self, n_units: int) -> Segmentation:
+        lengths = [len(document.units) for document in inputs.corpus]
         if self.every is not None:
-            return _periodic(n_units, self.every)
-        return _spread(n_units, self.k or 1)  # None was refused
+            return tuple(_periodic(n, self.every) for n in lengths)
+        return tuple(_spread(n, self.k or 1) for n in lengths)  # None was refused
 
 
 @dataclass(frozen=True, slots=True)

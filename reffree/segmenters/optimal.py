@@ -22,7 +22,7 @@ from reffree.masses import masses_from_gaps
 from reffree.scoring.arp import Arp
 from reffree.scoring.engine import score_documents
 from reffree.scoring.fast.document import CompiledDocument
-from reffree.scoring.fast.tables import Band, build_tables, table_bytes
+from reffree.scoring.fast.tables import TableBand, build_tables, table_bytes
 from reffree.scoring.inputs import check_embeddings
 from reffree.scoring.metrics import Metric, parse_metric, parse_metrics, spelling
 from reffree.scoring.sag import Sag
@@ -187,7 +187,7 @@ def _spread(vectors: NDArray[np.generic], column: int, place: Place) -> Floats:
     """``[i, j]``: variance, cosine or pairwise dispersion of the units ``i … j``, 0 for j < i."""
     n = len(vectors)
     edges = np.arange(n + 1)
-    everything = Band(np.zeros_like(edges), np.full_like(edges, n), edges * n, n * (n + 1))
+    everything = TableBand(np.zeros_like(edges), np.full_like(edges, n), edges * n, n * (n + 1))
     needed = table_bytes(everything) + 8 * vectors.size
     if needed > psutil.virtual_memory().available // 2:
         raise InputError(

@@ -67,9 +67,9 @@ def test_order_is_all_that_chance_information_leaves_out():
     corpus, arrays = made(1)
     reading = Reading(corpus[0].units, {"folder": np.linspace(0.1, 0.9, len(arrays[0]) - 1)})
     same = np.arange(len(arrays[0]))
-    plain = Posterior.of(arrays[0], reading)
-    assert Posterior.of(arrays[0], reading, order=same).information == plain.information
-    turned = Posterior.of(arrays[0], reading, order=same[::-1].copy())
+    plain = Posterior(arrays[0], reading)
+    assert Posterior(arrays[0], reading, order=same).information == plain.information
+    turned = Posterior(arrays[0], reading, order=same[::-1].copy())
     assert turned.information == pytest.approx(plain.information, rel=0.1)
     facts = ExpectedPk().facts(plain, arrays[0], reading)
     assert facts.information == plain.information > INFORMED * facts.chance_information

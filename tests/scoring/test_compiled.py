@@ -13,12 +13,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.errors import InputError
 from reffree.masses import mass_matrix
-from reffree.parallel import together
+from reffree.parallel import in_threads
 from reffree.scoring.engine import TOLERANCE, score_document, score_documents
 from reffree.scoring.fast import document as compiled
 from reffree.scoring.fast.document import CompiledDocument
 from reffree.scoring.fast.sweep import Rows, sweep_tables
-from reffree.scoring.fast.tables import Band, build_tables
+from reffree.scoring.fast.tables import TableBand, build_tables
 from reffree.scoring.metrics import COMPILED, parse_metrics
 from tests.properties import examples
 from tests.scoring.test_scoring import by_torch, documents, hypotheses, oracle, random_masses
@@ -139,7 +139,7 @@ def test_spreads_are_the_dispersions_of_all_spans():
     rng = np.random.default_rng(7)
     x = rng.normal(size=(9, 3))
     edges = np.arange(10)
-    everything = Band(np.zeros_like(edges), np.full_like(edges, 9), edges * 9, 90)
+    everything = TableBand(np.zeros_like(edges), np.full_like(edges, 9), edges * 9, 90)
     document = CompiledDocument(torch.from_numpy(x))
     spread = build_tables(document.vectors, everything).spread.reshape(10, 9, 3)
     for start in range(9):
@@ -196,7 +196,7 @@ def test_a_call_that_fails_elsewhere_fails_here():
 
     done = []
     with pytest.raises(ValueError, match="elsewhere"):
-        together([lambda: done.append(1), fail])
+        in_threads([lambda: done.append(1), fail])
     assert done == [1]
 
 

@@ -62,7 +62,7 @@ def documents(draw, max_units=9):
 
 
 def enumerated(x, units, length, evidence):
-    """The oracle's evidence and nodes for what `Posterior.of` is given."""
+    """The oracle's evidence and nodes for what `Posterior` is given."""
     lexicon = Lexicon("english")
     numbers = lexicon.terms(units)
     terms = [numbers.ids[a:b].tolist() for a, b in itertools.pairwise(numbers.edges.tolist())]
@@ -83,7 +83,7 @@ def enumerated(x, units, length, evidence):
 def test_posterior_is_that_of_enumeration(document, length, evidence):
     x, units = document
     n = len(x)
-    posterior = Posterior.of(x, Reading(units), length=length, evidence=evidence)
+    posterior = Posterior(x, Reading(units), length=length, evidence=evidence)
     table, nodes = enumerated(x, units, length, evidence) if n > 1 else (None, None)
     assert posterior.is_defined == bool(nodes)
     if not nodes:
@@ -122,7 +122,7 @@ def test_the_best_has_the_least_expected_pk(seed):
 def test_draws_are_those_of_the_posterior(document, length):
     x, units = document
     assume(len(x) > 2)
-    posterior = Posterior.of(x, Reading(units), length=length)
+    posterior = Posterior(x, Reading(units), length=length)
     table, nodes = enumerated(x, units, length, "all")
     mixed = oracle.mixture(table, len(x), nodes)
     rng = np.random.default_rng(0)
@@ -144,7 +144,7 @@ def test_draws_are_those_of_the_posterior(document, length):
 def test_pk_by_drawing_agrees_with_the_closed_form():
     rng = np.random.default_rng(3)
     x = np.repeat(rng.standard_normal((6, 16)), 7, axis=0) + 0.8 * rng.standard_normal((42, 16))
-    posterior = Posterior.of(x, Reading())
+    posterior = Posterior(x, Reading())
     hypotheses = mass_matrix([[7] * 6, [42], [1] * 42, [20, 22]], 42, "x")
     metric = ExpectedPk(draws=5000)
     drawn, spread = metric._moments(posterior, hypotheses)
@@ -159,7 +159,7 @@ def test_steps_of_several_units(monkeypatch, size):
     rng = np.random.default_rng(size)
     x = rng.standard_normal((n, 4))
     terms = [rng.choice(NOUNS, 2).tolist() for _ in range(n)]
-    posterior = Posterior.of(x, Reading([" ".join(unit) for unit in terms]))
+    posterior = Posterior(x, Reading([" ".join(unit) for unit in terms]))
     table, nodes = oracle.evidence_and_nodes(x, terms, n=n, b=b)
     m = -(-n // b)
     mixed = oracle.mixture(table, m, nodes)
@@ -201,7 +201,7 @@ def test_trained_scorers_are_evidence():
     probabilities = np.array([0.1, 0.9, 0.2, 0.0, 1.0, 0.5])
     x = np.ones((n, 2))
     reading = Reading(None, {"folder": probabilities})
-    posterior = Posterior.of(x, reading, length=3, evidence="scorer:folder")
+    posterior = Posterior(x, reading, length=3, evidence="scorer:folder")
     table, nodes = oracle.evidence_and_nodes(None, None, probabilities, n=n, length=3)
     mixed = oracle.mixture(table, n, nodes)
     assert_allclose(posterior.boundaries, oracle.boundary_probabilities(mixed, n), atol=1e-8)
@@ -209,7 +209,7 @@ def test_trained_scorers_are_evidence():
 
 
 def test_without_evidence_nothing_is_learnt():
-    same = Posterior.of(np.ones((30, 3)), Reading(["the"] * 30))
+    same = Posterior(np.ones((30, 3)), Reading(["the"] * 30))
     assert same.information == pytest.approx(0, abs=1e-9)
     assert_allclose(same.boundaries, same.boundaries[::-1], atol=1e-9)
     assert embedding_coherence(np.ones((5, 3))) is None
@@ -220,10 +220,10 @@ def test_topics_are_found():
     rng = np.random.default_rng(0)
     topics = np.repeat(rng.standard_normal((5, 64)), 12, axis=0)
     x = topics + 0.7 * rng.standard_normal((60, 64))
-    posterior = Posterior.of(x, Reading(), length=12)
+    posterior = Posterior(x, Reading(), length=12)
     found = np.sort(np.argsort(posterior.boundaries)[-4:])
     assert found.tolist() == [11, 23, 35, 47]
-    shuffled = Posterior.of(x[rng.permutation(60)], Reading(), length=12)
+    shuffled = Posterior(x[rng.permutation(60)], Reading(), length=12)
     assert posterior.information > 5 * shuffled.information
     gold, even, random = score_document(
         x, [[12] * 5, [10] * 6, [5, 20, 9, 14, 12]], ["expected_pk"]
@@ -268,7 +268,7 @@ def test_one_score_whatever_is_beside_it():
 def test_windows_are_those_of_the_node():
     """Pk and WindowDiff of a draw take the window of the granularity it was drawn for."""
     rng = np.random.default_rng(8)
-    posterior = Posterior.of(rng.standard_normal((20, 5)), Reading(), length=4)
+    posterior = Posterior(rng.standard_normal((20, 5)), Reading(), length=4)
     hypothesis = mass_matrix([[8, 12]], 20, "x")
     for metric, plain in ((ExpectedPk, pk), (ExpectedWindowDiff, windowdiff)):
         made = metric(draws=50)
@@ -284,7 +284,7 @@ def test_windows_are_those_of_the_node():
 
 def test_many_pairs_are_compared_a_part_at_a_time(monkeypatch):
     rng = np.random.default_rng(10)
-    posterior = Posterior.of(rng.standard_normal((12, 5)), Reading())
+    posterior = Posterior(rng.standard_normal((12, 5)), Reading())
     hypotheses = mass_matrix([[k, 12 - k] for k in range(1, 12)], 12, "x")
     metric = ExpectedWindowDiff(draws=20)
     together = metric._moments(posterior, hypotheses)

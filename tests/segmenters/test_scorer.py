@@ -607,7 +607,7 @@ def test_scores_are_evidence_of_a_posterior(checkpoint, folder):
         likely, unlikely = int(np.argmax(p)), int(np.argmin(p))
         assert document.probability_at(likely) > document.probability_at(unlikely)
         reading = Reading(document.units, {str(folder): p})
-        posterior = Posterior.of(np.empty((len(document.units), 0)), reading, evidence=evidence)
+        posterior = Posterior(np.empty((len(document.units), 0)), reading, evidence=evidence)
         assert masses.masses == tuple(posterior.best().tolist())
         assert document.probabilities == pytest.approx(posterior.boundaries.tolist())
 

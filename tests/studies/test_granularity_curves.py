@@ -122,7 +122,7 @@ def test_values_are_sums_over_all_segmentations():
 
 def test_a_posterior_at_one_number_is_its_own_node():
     _, vectors = make(GOLDS)
-    posterior = Posterior.of(vectors[2], Reading(), evidence="embedding")
+    posterior = Posterior(vectors[2], Reading(), evidence="embedding")
     assert posterior.boundaries.shape == (23,)  # kept, and not to be kept by the other
     for node in posterior.nodes:
         alone = posterior.at(node.segments)

@@ -28,7 +28,14 @@ from reffree.parallel import over_rows
 from reffree.scoring.fast.distances import U
 from reffree.scoring.fast.search import Searched, search_document
 from reffree.scoring.fast.sweep import fitting_groups, sweep_tables
-from reffree.scoring.fast.tables import Band, Tables, band_of, build_tables, disperse, table_bytes
+from reffree.scoring.fast.tables import (
+    TableBand,
+    Tables,
+    band_of,
+    build_tables,
+    disperse,
+    table_bytes,
+)
 from reffree.scoring.fast.vectors import VECTORISED, Vectors, give_back
 from reffree.scoring.inputs import check_finite
 from reffree.scoring.metrics import COMPILED
@@ -72,7 +79,7 @@ class CompiledDocument:
         self.vectors = Vectors.of(document)
         if not np.isfinite(self.vectors.length).all():
             check_finite(document, name)
-        self.band: Band | None = None
+        self.band: TableBand | None = None
         self.tables: Tables | None = None
         self._searched: dict[tuple[int, int], Searched] = {}
 

@@ -27,20 +27,22 @@ import numpy as np
 from reffree.arrays import Floats, Integers
 from reffree.compiling import njit
 from reffree.masses import Masses
-from reffree.parallel import available_threads, together
+from reffree.parallel import available_threads, in_threads
 from reffree.scoring.arp import ZERO_CENTROID
 from reffree.scoring.fast.distances import U, kept_apart, measure_pairs
 from reffree.scoring.fast.vectors import VECTORISED, Vectors, take
-from reffree.scoring.pairs import NEAR
 
 THREADED = 1 << 15
 """Entries of a table from which threads are worth starting."""
+
+NEAR = 1e-6
+"""Angles (1 - cos) below this are measured directly: differences cancel."""
 
 UNLIKE = 1e-3
 """Vectors whose lengths differ by more than this factor have their angle measured directly."""
 
 
-class Band(NamedTuple):
+class TableBand(NamedTuple):
     """Which units every edge's row holds, and where."""
 
     low: Integers  # (n + 1,) first unit
@@ -76,7 +78,7 @@ class Tables(NamedTuple):
         return spread
 
 
-def band_of(masses: Masses, n_units: int, known: Band | None = None) -> Band:
+def band_of(masses: Masses, n_units: int, known: TableBand | None = None) -> TableBand:
     """Find the units that share a segment or neighbouring ones with each edge.
 
     Never narrower than the ``known`` band.
@@ -87,17 +89,17 @@ def band_of(masses: Masses, n_units: int, known: Band | None = None) -> Band:
         low, high = known.low.copy(), known.high.copy()
     widen(masses, low, high)
     base, size = places(low, high)
-    return Band(low, high, base, size)
+    return TableBand(low, high, base, size)
 
 
-def table_bytes(band: Band) -> int:
+def table_bytes(band: TableBand) -> int:
     """Return what the tables take, with what they are made from but the vectors."""
     n_units = len(band.low) - 1
     n_spans = int((band.high - np.arange(n_units + 1)).sum())
     return 8 * (2 * band.size + 5 * n_spans)
 
 
-def build_tables(vectors: Vectors, band: Band, threads: int | None = None) -> Tables:
+def build_tables(vectors: Vectors, band: TableBand, threads: int | None = None) -> Tables:
     """Make the look-ups that the band says.
 
     On ``threads``, as many as there are processors by default.
@@ -115,12 +117,12 @@ def build_tables(vectors: Vectors, band: Band, threads: int | None = None) -> Ta
     def measure(first: int) -> None:
         measure_pairs(first, share, x, length, rounding, where, pairs, squared)
 
-    together([partial(measure, first) for first in range(share)])
+    in_threads([partial(measure, first) for first in range(share)])
     sum_up = [
         partial(sum_to_edges, pairs, where, squared, distance),
         partial(sum_spans, pairs, x, length, rounding, where, sums),
     ]
-    together(sum_up, threads=share)
+    in_threads(sum_up, threads=share)
     return Tables(band.base, top, squared, distance, sums, length, memory)
 
 
@@ -180,7 +182,7 @@ def sum_to_edges(pairs, band, squared, distance):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sum_spans(pairs, x, length, rounding, band, sums):
-    """Sums over the pairs of every span: see `reffree.scoring.tables.Tables`."""
+    """Sums over the pairs of every span: see `Tables`."""
     _, high, _, top = band
     n = len(x)
     running = np.zeros((4, n))  # from each unit to the span's start

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 
 from reffree.arrays import Floats, Integers
 from reffree.encoders.models import ModelFolder
-from reffree.errors import EncoderError, first_line
+from reffree.errors import EncoderError
 from reffree.segmenters.base import directions, to_scale
 from reffree.segmenters.scorer.data import ABSENT, Gaps
 
@@ -26,21 +27,6 @@ LOADING_ERRORS = (
     SafetensorError,
 )
 SAFE = {"local_files_only": True, "trust_remote_code": False}
-
-
-class GapModel(Protocol):
-    """A network with the units it looks at."""
-
-    gaps_at_once: int
-
-    @property
-    def network(self) -> nn.Module:
-        """What is trained."""
-        ...
-
-    def logits(self, windows: Integers) -> Tensor:
-        """One logit for every gap."""
-        ...
 
 
 class Head(nn.Module):
@@ -201,6 +187,10 @@ class PairOnTexts:
         return np.array([len(tokens) for tokens in ids], dtype=np.int64)
 
 
+GapModel = HeadOnVectors | PairOnTexts
+"""A network with the units it looks at."""
+
+
 def logits_of(model: GapModel, windows: Integers) -> Floats:
     """Score gaps without training."""
     model.network.eval()
@@ -236,31 +226,25 @@ def _batches(windows: Integers, size: int) -> list[Integers]:
 
 def load_transformer(folder: ModelFolder) -> tuple[Any, Any]:
     """Read a model's transformer and tokenizer from its files; runs no code of theirs."""
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoModel
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    try:
+    with _told(folder.spec.name):
         transformer = AutoModel.from_pretrained(
             str(folder.path), use_safetensors=True, dtype=torch.float32, **SAFE
         )
-        tokenizer = AutoTokenizer.from_pretrained(str(folder.path), **SAFE)
-    except LOADING_ERRORS as error:
-        raise _failure(folder.spec.name, error) from error
-    return transformer, _padded(tokenizer)
+        return transformer, _tokenizer(folder.path)
 
 
 def read_layout(folder: Path) -> tuple[Any, Any]:
     """Make a transformer without weights, and its tokenizer, from what `write_layout` wrote."""
-    from transformers import AutoConfig, AutoModel, AutoTokenizer
+    from transformers import AutoConfig, AutoModel
 
-    try:
+    with _told(str(folder)):
         config = AutoConfig.from_pretrained(str(folder), **SAFE)
         transformer = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
-        tokenizer = AutoTokenizer.from_pretrained(str(folder), **SAFE)
-    except LOADING_ERRORS as error:
-        raise _failure(str(folder), error) from error
-    return transformer, _padded(tokenizer)
+        return transformer, _tokenizer(folder)
 
 
 def write_layout(network: PairClassifier, tokenizer: Any, folder: Path) -> None:  # noqa: ANN401
@@ -269,15 +253,23 @@ def write_layout(network: PairClassifier, tokenizer: Any, folder: Path) -> None:
     tokenizer.save_pretrained(str(folder))
 
 
-def _padded(tokenizer: Any) -> Any:  # noqa: ANN401
+def _tokenizer(folder: Path) -> Any:  # noqa: ANN401
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(str(folder), **SAFE)
     if tokenizer.pad_token is None:
-        # Padding is masked, so any token serves.
-        tokenizer.pad_token = tokenizer.eos_token
+        tokenizer.pad_token = tokenizer.eos_token  # padding is masked, so any token serves
     return tokenizer
 
 
-def _failure(name: str, error: Exception) -> EncoderError:
-    return EncoderError(
-        f"encoder {name!r}: {first_line(error)}; expected a transformer to fine-tune; try another "
-        "--encoder, or leave out --finetune"
-    )
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """Say in a sentence why a transformer cannot be loaded."""
+    try:
+        yield
+    except LOADING_ERRORS as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise EncoderError(
+            f"encoder {name!r}: {reason}; expected a transformer to fine-tune; try another "
+            "--encoder, or leave out --finetune"
+        ) from error

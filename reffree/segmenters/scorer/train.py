@@ -180,14 +180,8 @@ class _Run:
         value = log_loss(logits, held_out.labels)
         if not math.isfinite(value):
             return
-        scores = probabilities(logits)
-        f1, n_found = pooled_f1(
-            select(scores, held_out, PAPER_THRESHOLD, self.settings.min_gap), held_out
-        )
-        alone = probabilities(logits_of(self.model, control.windows))
-        _, n_false = pooled_f1(
-            select(alone, control, PAPER_THRESHOLD, self.settings.min_gap), control
-        )
+        f1, n_found = self._selected(logits, held_out)
+        _, n_false = self._selected(logits_of(self.model, control.windows), control)
         n_gold = int(held_out.labels.sum())
         epoch = Epoch(
             stage=stage,
@@ -203,6 +197,11 @@ class _Run:
             self.best = {name: tensor.detach().clone() for name, tensor in state.items()}
         self.history.append(epoch)
         self.on_epoch(epoch)
+
+    def _selected(self, logits: Floats, gaps: Gaps) -> tuple[float, int]:
+        """F1 and number of boundaries by the paper's static rule."""
+        found = select(probabilities(logits), gaps, PAPER_THRESHOLD, self.settings.min_gap)
+        return pooled_f1(found, gaps)
 
     def describe(self, encoder: EncoderSpec, dimension: int) -> Description:
         """Calibrate what was trained, and write down how it came about."""
