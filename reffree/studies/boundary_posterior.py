@@ -368,10 +368,7 @@ def _signature(
         MetricSet((METRIC,), {METRIC: metric}, {}),
         counts,
         embedded,
-        unsegmented="neutral",
-        average="macro",
         seed=0,
-        null=0,
         dropped=options.dropped,
     )
     related = {name: value for name, value in made.fields.items() if name not in UNRELATED}

@@ -18,7 +18,7 @@ from reffree.segmenters.depth import Depth, depths_of
 from reffree.segmenters.gap_scores import gap_scores, parse_scored_method
 from reffree.selection import select_above
 from reffree.studies.density_curves.density import THRESHOLDS, density
-from reffree.studies.density_curves.points import build_plane, regime
+from reffree.studies.density_curves.points import lay_out_points, regime
 from reffree.studies.result import StudyResult
 from tests.oracles import reference_based, selection, studies
 from tests.properties import examples, intervals_held
@@ -281,9 +281,9 @@ def test_matching_comes_as_near_as_thresholds_can(golds, seed, target, gap):
 def test_random_scores_are_at_gold_density_of_their_own_accord():
     corpus, vectors = make(GOLDS)
     scores = gap_scores(None, Inputs(corpus, 0, vectors), 3)
-    plane = build_plane(corpus, [scores], (0.5,))
-    own = plane.points[plane.find("random", ("own",))]
-    assert own.n_boundaries == plane.n_gold == sum(len(gold) - 1 for gold in GOLDS)
+    layout = lay_out_points(corpus, [scores], (0.5,))
+    own = layout.points[layout.own("random")]
+    assert own.n_boundaries == layout.n_gold == sum(len(gold) - 1 for gold in GOLDS)
 
 
 def test_a_system_called_as_a_method_keeps_its_own_row():

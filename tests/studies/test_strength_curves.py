@@ -17,8 +17,8 @@ from reffree.report.study import render
 from reffree.statistics.losses import MeanOverDocuments
 from reffree.studies.result import StudyResult
 from reffree.studies.strength_curves.perturb import perturb
-from reffree.studies.strength_curves.perturbation_grid import build_ladder, parse_strengths
-from reffree.studies.strength_curves.strength_curve import rising
+from reffree.studies.strength_curves.perturbation_grid import build_grid, parse_strengths
+from reffree.studies.strength_curves.strength_curve import StrengthCurve
 from tests.oracles import reference_based, studies
 from tests.properties import examples, intervals_held
 
@@ -149,17 +149,23 @@ def test_interval_is_that_of_resampled_documents(small, metric):
     assert row["rho_ci"] == pytest.approx(expected)
 
 
+def curve_of(losses, at, counts):
+    about = {"corpus": "a", "kind": "removal", "metric": "m", "role": "reference-free"}
+    about |= {"direction": "lower", "strengths": (0, 1, 2)}
+    return StrengthCurve.of(MeanOverDocuments(losses), at, counts, 0, **about)
+
+
 def test_a_loss_that_falls_is_described_as_it_is():
     """Two seeds, three strengths, six documents; better the more is perturbed."""
     losses = np.array([[4.0], [3.5], [2.5], [2.0], [2.0]]) + np.arange(6) / 10
     at = np.array([[0, 1, 3], [0, 2, 4]])
     counts = np.eye(6)[np.zeros((5, 6), int)].sum(1)  # nothing but the first document
-    found = rising(MeanOverDocuments(losses), at, np.array([0.0, 1.0, 2.0]), counts, seed=0)
+    found = curve_of(losses, at, counts)
     assert found.raw.mean == pytest.approx([4.25, 3.25, 2.25])
     assert found.scaled.mean == pytest.approx([1, 0.5, 0])
     assert found.scaled.low == pytest.approx([1, 0.5 - 0.475 / 2, 0])
     assert found.scaled.high == pytest.approx([1, 0.5 + 0.475 / 2, 0])
-    assert (found.rho, found.ci, found.rho_seeds, found.rho_documents) == (-1, (-1, -1), -1, -1)
+    assert (found.rho, found.rho_ci, found.rho_seeds, found.rho_documents) == (-1, (-1, -1), -1, -1)
     assert (found.monotone, found.documents, found.fewest, found.most) == (0, 6, 6, 6)
     assert (found.first, found.out_of_reach) == (None, True)
 
@@ -169,8 +175,8 @@ def test_the_mean_curve_counts_and_not_a_single_seed():
     losses = np.array([[1.0], [0.9], [0.8], [2.0], [3.0]]) + np.arange(6) / 10
     at = np.array([[0, 1, 2], [0, 3, 4]])
     counts = np.array([[2.0, 0, 1, 1, 1, 1], [0, 3.0, 0, 1, 1, 1]])
-    found = rising(MeanOverDocuments(losses), at, np.array([0.0, 1.0, 2.0]), counts, seed=0)
-    assert (found.rho, found.ci, found.rho_seeds, found.rho_documents) == (1, (1, 1), 0, 1)
+    found = curve_of(losses, at, counts)
+    assert (found.rho, found.rho_ci, found.rho_seeds, found.rho_documents) == (1, (1, 1), 0, 1)
     assert (found.monotone, found.first, found.out_of_reach) == (1, None, True)
 
 
@@ -360,19 +366,19 @@ def test_mixtures_have_shares_of_their_own():
     n_seeds=st.integers(1, 3),
     source=st.sampled_from(["gold", "fine"]),
 )
-def test_ladder_holds_what_perturb_makes(golds, kind, n_seeds, source):
+def test_grid_holds_what_perturb_makes(golds, kind, n_seeds, source):
     corpus, _ = make(golds, systems={"fine": lambda n: [1] * n})
-    ladder = build_ladder(corpus, {kind: (1, 3)}, range(n_seeds), source)
-    systems = list(ladder.corpus.hypotheses.values())
-    assert ladder.at[kind].shape == (n_seeds, 3)
+    grid = build_grid(corpus, {kind: (1, 3)}, range(n_seeds), source)
+    systems = list(grid.corpus.hypotheses.values())
+    assert grid.at[kind].shape == (n_seeds, 3)
     assert len(systems) == 1 + (source != "gold") + 2 * n_seeds
     for seed in range(n_seeds):
         for j, strength in enumerate((1, 3)):
             made = perturb_corpus(
                 corpus, parse_perturbation(f"{kind}:{strength}"), seed, source
             ).segmentations
-            assert systems[ladder.at[kind][seed, j + 1]] == made
-        assert systems[ladder.at[kind][seed, 0]] == corpus.hypotheses[source]
+            assert systems[grid.at[kind][seed, j + 1]] == made
+        assert systems[grid.at[kind][seed, 0]] == corpus.hypotheses[source]
 
 
 UNITS = ["bees fly", "honey flows", "bees dance", "routers fail", "cables break", "light blinks"]

@@ -1,22 +1,24 @@
-"""Segmentations by how dense they are and how good: points of one corpus, all scored at once."""
+"""Segmentations of one corpus by how dense they are and how good: a point each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from reffree.arrays import Floats
 from reffree.corpus import GOLD, Corpus
-from reffree.evaluate.scores import Scores
-from reffree.reference.failure_modes import Thresholds
+from reffree.reference.failure_modes import Thresholds, failure_mode
 from reffree.segmentation import Segmentation
 from reffree.segmenters.gap_scores import GapScores
+from reffree.statistics.losses import SystemLosses
 from reffree.statistics.resampling import MIN_DOCUMENTS, Counts, percentile_interval
+from reffree.studies.study import StudiedCorpus
 
-Kind = Literal["sweep", "own", "matched", "system", "gold"]
+PointKind = Literal["sweep", "own", "matched", "system", "gold"]
 Matching = Literal["many_to_one", "one_to_one"]
 MATCHINGS: tuple[Matching, ...] = get_args(Matching)
 
@@ -43,31 +45,50 @@ class Point:
     """One segmentation of every document."""
 
     name: str  # of the method or system
-    kind: Kind
+    kind: PointKind
     threshold: float | None  # on a sweep or matched
     target: int | None  # boundaries a matched point was to have
     n_boundaries: int
 
 
 @dataclass(frozen=True, slots=True)
-class Plane:
+class PointLayout:
     """The points of a corpus, and the corpus that has them as its systems."""
 
     corpus: Corpus
     points: tuple[Point, ...]  # the systems of the corpus, in their order
     n_gold: int  # boundaries; with several annotators their mean, rounded
 
-    def find(self, name: str, kinds: Iterable[Kind], target: int | None = None) -> int | None:
-        """Return the number of a point, None where there is none."""
-        wanted = tuple(kinds)
-        for i, point in enumerate(self.points):
-            if point.name == name and point.kind in wanted and point.target == target:
-                return i
-        return None
-
-    def sweep(self, name: str) -> list[int]:
+    def sweep(self, method: str) -> list[int]:
         """Numbers of the points of a method's sweep, by threshold."""
-        return [i for i, p in enumerate(self.points) if p.name == name and p.kind == "sweep"]
+        return [i for i, p in enumerate(self.points) if p.name == method and p.kind == "sweep"]
+
+    def own(self, name: str) -> int:
+        """Number of a method's operating point, or of a system."""
+        kinds = ("own", "system")
+        return next(i for i, p in enumerate(self.points) if p.name == name and p.kind in kinds)
+
+    def matched(self, first: str, second: str) -> tuple[str, int, int] | None:
+        """Two methods at gold's density, or a method and a system at the system's.
+
+        Returns:
+            Whose density it is, and the numbers of the two points; None of two systems.
+        """
+        systems = [name for name in (first, second) if name in self.systems]
+        if len(systems) == 2:
+            return None
+        target = self.points[self.own(systems[0])].n_boundaries if systems else self.n_gold
+        a, b = (
+            self.own(name)
+            if name in systems
+            else next(
+                i
+                for i, p in enumerate(self.points)
+                if (p.name, p.kind, p.target) == (name, "matched", target)
+            )
+            for name in (first, second)
+        )
+        return f"{systems[0]}'s" if systems else "gold's", a, b
 
     @property
     def methods(self) -> list[str]:
@@ -85,7 +106,9 @@ class Plane:
         return sum(len(document.units) - 1 for document in self.corpus.documents)
 
 
-def build_plane(corpus: Corpus, methods: Sequence[GapScores], thresholds: Sequence[float]) -> Plane:
+def lay_out_points(
+    corpus: Corpus, methods: Sequence[GapScores], thresholds: Sequence[float]
+) -> PointLayout:
     """Lay out sweeps, operating points, matched points and the corpus's own systems."""
     n_gold = round(
         sum(
@@ -99,7 +122,7 @@ def build_plane(corpus: Corpus, methods: Sequence[GapScores], thresholds: Sequen
 
     def add(
         name: str,
-        kind: Kind,
+        kind: PointKind,
         segmentations: tuple[Segmentation, ...],
         threshold: float | None = None,
         target: int | None = None,
@@ -125,33 +148,45 @@ def build_plane(corpus: Corpus, methods: Sequence[GapScores], thresholds: Sequen
     # Gold is a system of its own accord wherever it is complete, and then the first.
     rest = [pair for pair in made if pair[0].kind != "gold"]
     documents = tuple(
-        replace(
-            document,
-            systems={f"point {i}": each[d] for i, (_, each) in enumerate(rest)},
-        )
+        replace(document, systems={f"point {i}": each[d] for i, (_, each) in enumerate(rest)})
         for d, document in enumerate(corpus.documents)
     )
-    return Plane(replace(corpus, documents=documents), tuple(point for point, _ in made), n_gold)
+    points = tuple(point for point, _ in made)
+    return PointLayout(replace(corpus, documents=documents), points, n_gold)
 
 
-class Measured:
-    """Every measure of every point, with resampled documents behind its intervals."""
+@dataclass(frozen=True)
+class DensityResult(StudiedCorpus):
+    """One corpus and its points, scored by every measure."""
 
-    def __init__(self, plane: Plane, scored: Scores, counts: Counts) -> None:
-        """Take values from scores; nothing is resampled until it is asked for."""
-        self._scores = {name: scored.own_values(name) for name in scored.metrics.names}
-        everything = np.ones((1, len(plane.corpus)))
-        self.values = {name: scores.over(everything)[0] for name, scores in self._scores.items()}
-        self._counts = counts
-        self._drawn: dict[str, Floats] = {}
+    layout: PointLayout
+    scores: dict[str, SystemLosses]  # by measure: losses, but a gold-based metric's own values
+    counts: Counts  # of documents in every resample
+    metrics: tuple[str, ...]  # reference-free ones
+    _drawn: dict[str, Floats] = field(default_factory=dict, init=False)
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """Its size, with the number of gold boundaries."""
+        return {**super().description, "gold_boundaries": self.layout.n_gold}
+
+    @cached_property
+    def values(self) -> dict[str, Floats]:
+        """Every measure of every point."""
+        everything = np.ones((1, len(self.corpus)))
+        return {name: scores.over(everything)[0] for name, scores in self.scores.items()}
+
+    def value(self, measure: str, point: int) -> float:
+        """Value of a measure at a point."""
+        return float(self.values[measure][point])
 
     def interval(self, measure: str, point: int, other: int | None = None) -> list[float] | None:
         """95 % over documents of a measure, or of its difference from that of another point."""
-        scores = self._scores[measure]
+        scores = self.scores[measure]
         if (~np.isnan(scores.values[point])).sum() < MIN_DOCUMENTS:
             return None
         if measure not in self._drawn:
-            self._drawn[measure] = scores.over(self._counts)  # (resamples, points)
+            self._drawn[measure] = scores.over(self.counts)  # (resamples, points)
         value, drawn = self.values[measure][point], self._drawn[measure][:, point]
         if other is not None:
             value = value - self.values[measure][other]
@@ -159,22 +194,22 @@ class Measured:
         found = None if np.isnan(value) else percentile_interval(float(value), drawn)
         return None if found is None else list(found)
 
+    def best(self, method: str, measure: str) -> int:
+        """Number of the point of a sweep with the highest value, of equals the sparsest."""
+        return max(self.layout.sweep(method)[::-1], key=lambda i: self.value(measure, i))
 
-def spelt_range(thresholds: Sequence[float]) -> str | None:
-    """First and last of thresholds, as a reader writes them.
+    def spread(self, method: str, measure: str) -> float:
+        """Highest minus lowest value on a sweep."""
+        values = [self.value(measure, i) for i in self.layout.sweep(method)]
+        return max(values) - min(values)
 
-    >>> spelt_range([0.05, 0.1, 0.15]), spelt_range([0.5]), spelt_range([])
-    ('0.05–0.15', '0.5', None)
-    """
-    if not thresholds:
-        return None
-    low, high = f"{min(thresholds):g}", f"{max(thresholds):g}"
-    return low if low == high else f"{low}–{high}"
+    def regime(self, point: int) -> Regime:
+        """Name the density of a point."""
+        return regime(self.value("bor", point))
 
-
-def by_regime(thresholds: Sequence[float], bors: Sequence[float]) -> Mapping[Regime, list[float]]:
-    """Thresholds of a sweep by the density they give."""
-    found: dict[Regime, list[float]] = {name: [] for name in REGIMES}
-    for threshold, bor in zip(thresholds, bors, strict=True):
-        found[regime(bor)].append(threshold)
-    return found
+    def failure_mode(self, measure: str, point: int) -> str:
+        """Failure mode of a point (Coen's Table 2)."""
+        w_f1, bor, purity, coverage = (
+            self.value(each, point) for each in (measure, "bor", "purity", "coverage")
+        )
+        return failure_mode(w_f1, bor, purity, coverage).label

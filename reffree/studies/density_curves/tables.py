@@ -3,271 +3,302 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from reffree.reference.failure_modes import failure_mode
+from reffree.errors import listed
+from reffree.scoring.engine import Unsegmented
+from reffree.segmenters.gap_scores import CHANCE
 from reffree.statistics.coefficients import correlation
 from reffree.studies.density_curves.points import (
+    LIMITS,
     REGIMES,
     W_F1,
+    DensityResult,
     Matching,
-    Measured,
-    Plane,
-    by_regime,
-    regime,
-    spelt_range,
 )
-from reffree.studies.result import Field
+from reffree.studies.result import Table, columns, estimate
+
+POINT_MEASURES = ("w_f1", "w_f1_one_to_one", "f1", "purity", "coverage")
 
 CURVES = (
-    Field("corpus", "corpus", "text"),
-    Field("method", "method", "text"),
-    Field("matching", "matching", "text"),
-    Field("threshold", "threshold"),
-    Field("bor", "BOR"),
-    Field("density", "boundaries per gap"),
-    Field("measure", "measure", "text"),
-    Field("value", "value"),
-    Field("low", "low"),
-    Field("high", "high"),
+    *columns("text", "corpus", "method", "matching"),
+    *columns("number", "threshold", bor="BOR", density="boundaries per gap"),
+    *columns("text", "measure"),
+    *columns("number", "value", "low", "high"),
 )
 POINTS = (
-    Field("corpus", "corpus", "text"),
-    Field("method", "method", "text"),
-    Field("point", "point", "text"),
-    Field("target", "boundaries wanted", "count"),
-    Field("boundaries", "boundaries", "count"),
-    Field("threshold", "threshold"),
-    Field("bor", "BOR"),
-    Field("density", "boundaries per gap"),
-    *(Field(name, name) for name in ("w_f1", "w_f1_one_to_one", "f1", "purity", "coverage")),
+    *columns("text", "corpus", "method", "point"),
+    *columns("count", target="boundaries wanted", boundaries="boundaries"),
+    *columns("number", "threshold", bor="BOR", density="boundaries per gap"),
+    *columns("number", *POINT_MEASURES),
 )
-REGIME_FIELDS = (
-    Field("corpus", "corpus", "text"),
-    Field("method", "method", "text"),
-    Field("matching", "matching", "text"),
-    Field("conservative", "conservative", "text"),
-    Field("balanced", "balanced", "text"),
-    Field("aggressive", "aggressive", "text"),
-    Field("best", "best W-F1", interval="best_ci"),
-    Field("best_ci", "95 %", "interval"),
-    Field("threshold", "at threshold"),
-    Field("bor", "BOR"),
-    Field("mode", "failure mode", "text"),
-    Field("span", "W-F1 over sweep"),
-    Field("own", "own W-F1", interval="own_ci"),
-    Field("own_ci", "95 %", "interval"),
-    Field("own_bor", "own BOR"),
-    Field("own_regime", "own density", "text"),
+BY_REGIME = (
+    *columns("text", "corpus", "method", "matching", *REGIMES),
+    *estimate("best", "best W-F1"),
+    *columns("number", threshold="at threshold", bor="BOR"),
+    *columns("text", mode="failure mode"),
+    *columns("number", span="W-F1 over sweep"),
+    *estimate("own", "own W-F1"),
+    *columns("number", own_bor="own BOR"),
+    *columns("text", own_regime="own density"),
 )
 AUDIT = (
-    Field("corpus", "corpus", "text"),
-    Field("first", "first", "text"),
-    Field("second", "second", "text"),
-    Field("at", "density", "text"),
-    Field("f1", "ΔF1"),
-    Field("w_f1", "ΔW-F1", interval="w_f1_ci"),
-    Field("w_f1_ci", "95 %", "interval"),
-    Field("w_f1_one_to_one", "one to one", interval="w_f1_one_to_one_ci"),
-    Field("w_f1_one_to_one_ci", "95 %", "interval"),
-    Field("bor", "ΔBOR", interval="bor_ci"),
-    Field("bor_ci", "95 %", "interval"),
-    Field("shift", "from second to first", "text"),
+    *columns("text", "corpus", "first", "second", at="density"),
+    *columns("number", f1="ΔF1"),
+    *estimate("w_f1", "ΔW-F1"),
+    *estimate("w_f1_one_to_one", "one to one"),
+    *estimate("bor", "ΔBOR"),
+    *columns("text", shift="from second to first"),
 )
 LOSSES = (
-    Field("corpus", "corpus", "text"),
-    Field("method", "method", "text"),
-    Field("metric", "metric", "text"),
-    Field("lowest", "lowest loss", interval="lowest_ci"),
-    Field("lowest_ci", "95 %", "interval"),
-    Field("threshold", "at threshold"),
-    Field("bor", "BOR"),
-    Field("w_f1", "W-F1 there"),
-    Field("best", "best W-F1"),
-    Field("rho", "Spearman with 1 − W-F1"),
+    *columns("text", "corpus", "method", "metric"),
+    *estimate("lowest", "lowest loss"),
+    *columns("number", threshold="at threshold", bor="BOR", w_f1="W-F1 there", best="best W-F1"),
+    *columns("number", rho="Spearman with 1 − W-F1"),
 )
-SHARED = ("bor", "coverage", "purity")
+UNMATCHED = ("bor", "coverage", "purity")
 """Measures that no matching changes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mapped:
-    """One corpus's plane with its measures."""
-
-    name: str
-    plane: Plane
-    measured: Measured
-    metrics: tuple[str, ...]  # reference-free ones
-
-    def value(self, measure: str, point: int) -> float:
-        """Value of a measure at a point."""
-        return float(self.measured.values[measure][point])
-
-    def best(self, method: str, measure: str) -> int:
-        """Number of the point of a sweep with the highest value, of equals the sparsest."""
-        sweep = self.plane.sweep(method)[::-1]
-        return max(sweep, key=lambda i: self.value(measure, i))
-
-    def spread(self, method: str, measure: str) -> float:
-        """Highest minus lowest value on a sweep."""
-        values = [self.value(measure, i) for i in self.plane.sweep(method)]
-        return max(values) - min(values)
-
-    def own(self, name: str) -> int:
-        """Number of a method's operating point, or of a system."""
-        found = self.plane.find(name, ("own", "system"))
-        assert found is not None  # every method and every system has one
-        return found
-
-    def mode(self, measure: str, point: int) -> str:
-        """Failure mode of a point (Coen's Table 2)."""
-        w_f1, bor, purity, coverage = (
-            self.value(each, point) for each in (measure, "bor", "purity", "coverage")
-        )
-        return failure_mode(w_f1, bor, purity, coverage).label
+def density_tables(
+    results: Sequence[DensityResult], matchings: Sequence[Matching]
+) -> Iterator[Table]:
+    """Densities, pairs and losses to be read, then what charts are made from."""
+    rows = [row for each in results for row in _regime_rows(each, matchings)]
+    yield Table.of("regimes", "Thresholds by density, and the best of them", BY_REGIME, rows)
+    title = "Pairs as they are and at equal density: first minus second"
+    yield Table.of("audit", title, AUDIT, [row for each in results for row in _audit_rows(each)])
+    title = "Where reference-free losses are lowest on the same sweep"
+    rows = [row for each in results for row in _loss_rows(each, matchings[0])]
+    yield Table.of("losses", title, LOSSES, rows)
+    title = "Density and quality of every threshold and system"
+    rows = [row for each in results for row in _curve_rows(each, matchings)]
+    yield Table.of("curves", title, CURVES, rows, shown=False)
+    title = "Systems, operating points and points of equal density"
+    rows = [row for each in results for row in _point_rows(each)]
+    yield Table.of("points", title, POINTS, rows, shown=False)
 
 
-def curve_rows(mapped: Mapped, matchings: Sequence[Matching]) -> Iterator[dict[str, Any]]:
+def _curve_rows(result: DensityResult, matchings: Sequence[Matching]) -> Iterator[dict[str, Any]]:
     """One row per threshold or system, matching and measure; most measures need no matching."""
-    measured = mapped.measured
-    further = [name for name in measured.values if name not in (*W_F1.values(), *SHARED)]
+    further = [name for name in result.scores if name not in (*W_F1.values(), *UNMATCHED)]
     for matching in matchings:
-        for measure in (W_F1[matching], *SHARED, *further):
-            for i, point in enumerate(mapped.plane.points):
-                if point.kind in ("own", "matched"):
-                    continue
-                interval = measured.interval(measure, i)
-                yield {
-                    **_place(mapped, i),
-                    "matching": matching,
-                    "measure": "w_f1" if measure == W_F1[matching] else measure,
-                    "value": mapped.value(measure, i),
-                    "low": interval[0] if interval else None,
-                    "high": interval[1] if interval else None,
-                }
+        for measure in (W_F1[matching], *UNMATCHED, *further):
+            for i, point in enumerate(result.layout.points):
+                if point.kind not in ("own", "matched"):
+                    low, high = result.interval(measure, i) or (None, None)
+                    yield {
+                        **_place(result, i),
+                        "matching": matching,
+                        "measure": "w_f1" if measure == W_F1[matching] else measure,
+                        "value": result.value(measure, i),
+                        "low": low,
+                        "high": high,
+                    }
 
 
-def point_rows(mapped: Mapped) -> Iterator[dict[str, Any]]:
+def _point_rows(result: DensityResult) -> Iterator[dict[str, Any]]:
     """Points that are on no curve: what the audit compares."""
-    for i, point in enumerate(mapped.plane.points):
+    for i, point in enumerate(result.layout.points):
         if point.kind != "sweep":
             yield {
-                **_place(mapped, i),
+                **_place(result, i),
                 "point": point.kind,
                 "target": point.target,
                 "boundaries": point.n_boundaries,
-                **{
-                    name: mapped.value(name, i)
-                    for name in ("w_f1", "w_f1_one_to_one", "f1", "purity", "coverage")
-                },
+                **{name: result.value(name, i) for name in POINT_MEASURES},
             }
 
 
-def _place(mapped: Mapped, i: int) -> dict[str, Any]:
-    point = mapped.plane.points[i]
+def _place(result: DensityResult, i: int) -> dict[str, Any]:
+    point = result.layout.points[i]
     return {
-        "corpus": mapped.name,
+        "corpus": result.name,
         "method": point.name,
         "threshold": point.threshold,
-        "bor": mapped.value("bor", i),
-        "density": point.n_boundaries / mapped.plane.n_gaps,
+        "bor": result.value("bor", i),
+        "density": point.n_boundaries / result.layout.n_gaps,
     }
 
 
-def regime_rows(mapped: Mapped, matchings: Sequence[Matching]) -> Iterator[dict[str, Any]]:
+def _regime_rows(result: DensityResult, matchings: Sequence[Matching]) -> Iterator[dict[str, Any]]:
     """Where each method's thresholds lie, its best point and its own; systems have one point."""
-    plane, measured = mapped.plane, mapped.measured
-    for name in (*plane.methods, *plane.systems):
-        sweep, own = plane.sweep(name), mapped.own(name)
+    layout = result.layout
+    for name in (*layout.methods, *layout.systems):
+        sweep, own = layout.sweep(name), layout.own(name)
         for matching in matchings:
             measure = W_F1[matching]
             row: dict[str, Any] = {
-                "corpus": mapped.name,
+                "corpus": result.name,
                 "method": name,
                 "matching": matching,
-                "own": mapped.value(measure, own),
-                "own_ci": measured.interval(measure, own),
-                "own_bor": mapped.value("bor", own),
-                "own_regime": regime(mapped.value("bor", own)),
+                "own": result.value(measure, own),
+                "own_ci": result.interval(measure, own),
+                "own_bor": result.value("bor", own),
+                "own_regime": result.regime(own),
+                "mode": result.failure_mode(measure, own),
             }
             if sweep:
-                thresholds = [plane.points[i].threshold or 0.0 for i in sweep]
-                found = by_regime(thresholds, [mapped.value("bor", i) for i in sweep])
-                best = mapped.best(name, measure)
-                row |= {each: spelt_range(found[each]) for each in REGIMES}
+                best = result.best(name, measure)
+                for regime in REGIMES:
+                    found = [
+                        layout.points[i].threshold for i in sweep if result.regime(i) == regime
+                    ]
+                    row[regime] = _spelt_range([each or 0.0 for each in found])
                 row |= {
-                    "best": mapped.value(measure, best),
-                    "best_ci": measured.interval(measure, best),
-                    "threshold": plane.points[best].threshold,
-                    "bor": mapped.value("bor", best),
-                    "mode": mapped.mode(measure, best),
-                    "span": mapped.spread(name, measure),
+                    "best": result.value(measure, best),
+                    "best_ci": result.interval(measure, best),
+                    "threshold": layout.points[best].threshold,
+                    "bor": result.value("bor", best),
+                    "mode": result.failure_mode(measure, best),
+                    "span": result.spread(name, measure),
                 }
-            else:
-                row["mode"] = mapped.mode(measure, own)
             yield row
 
 
-def audit_rows(mapped: Mapped) -> Iterator[dict[str, Any]]:
-    """Every pair at its operating points, then at equal density where one can be had."""
-    plane = mapped.plane
-    for first, second in combinations((*plane.methods, *plane.systems), 2):
-        yield _audit(mapped, first, second, "own", mapped.own(first), mapped.own(second))
-        pair = matched_pair(mapped, first, second)
-        if pair is not None:
-            yield _audit(mapped, first, second, *pair)
+def _spelt_range(thresholds: Sequence[float]) -> str | None:
+    """First and last of thresholds, as a reader writes them.
 
-
-def matched_pair(mapped: Mapped, first: str, second: str) -> tuple[str, int, int] | None:
-    """Points of equal density: two methods at gold's, a method and a system at the system's."""
-    plane = mapped.plane
-    systems = [name for name in (first, second) if name in plane.systems]
-    if len(systems) == 2:
+    >>> _spelt_range([0.05, 0.1, 0.15]), _spelt_range([0.5]), _spelt_range([])
+    ('0.05–0.15', '0.5', None)
+    """
+    if not thresholds:
         return None
-    at, target = "gold's", plane.n_gold
-    if systems:
-        at, target = f"{systems[0]}'s", plane.points[mapped.own(systems[0])].n_boundaries
-    places = [
-        mapped.own(name) if name in systems else plane.find(name, ("matched",), target)
-        for name in (first, second)
-    ]
-    assert places[0] is not None  # points were made for every such target
-    assert places[1] is not None
-    return at, places[0], places[1]
+    low, high = f"{min(thresholds):g}", f"{max(thresholds):g}"
+    return low if low == high else f"{low}–{high}"
 
 
-def _audit(mapped: Mapped, first: str, second: str, at: str, a: int, b: int) -> dict[str, Any]:
-    row: dict[str, Any] = {"corpus": mapped.name, "first": first, "second": second, "at": at}
-    for measure in ("f1", "w_f1", "w_f1_one_to_one", "bor"):
-        row[measure] = mapped.value(measure, a) - mapped.value(measure, b)
-        row[f"{measure}_ci"] = mapped.measured.interval(measure, a, b)
-    densities = [regime(mapped.value("bor", each)) for each in (b, a)]
-    return {**row, "shift": " → ".join(densities)}
+def _audit_rows(result: DensityResult) -> Iterator[dict[str, Any]]:
+    """Every pair at its operating points, then at equal density where one can be had."""
+    layout = result.layout
+    for first, second in combinations((*layout.methods, *layout.systems), 2):
+        as_they_are = "own", layout.own(first), layout.own(second)
+        for at, a, b in filter(None, (as_they_are, layout.matched(first, second))):
+            row: dict[str, Any] = {
+                "corpus": result.name,
+                "first": first,
+                "second": second,
+                "at": at,
+                "shift": f"{result.regime(b)} → {result.regime(a)}",
+            }
+            for measure in ("f1", "w_f1", "w_f1_one_to_one", "bor"):
+                row[measure] = result.value(measure, a) - result.value(measure, b)
+                row[f"{measure}_ci"] = result.interval(measure, a, b)
+            yield row
 
 
-def loss_rows(mapped: Mapped, matching: Matching) -> Iterator[dict[str, Any]]:
+def _loss_rows(result: DensityResult, matching: Matching) -> Iterator[dict[str, Any]]:
     """Where on a sweep each reference-free metric would stop, and what W-F1 is there."""
-    plane, measured = mapped.plane, mapped.measured
     measure = W_F1[matching]
-    for method in plane.methods:
-        sweep = plane.sweep(method)
-        w_f1 = measured.values[measure][sweep]
-        for metric in mapped.metrics:
-            losses = measured.values[metric][sweep]
-            row: dict[str, Any] = {"corpus": mapped.name, "method": method, "metric": metric}
+    for method in result.layout.methods:
+        sweep = result.layout.sweep(method)
+        w_f1 = result.values[measure][sweep]
+        for metric in result.metrics:
+            losses = result.values[metric][sweep]
+            row: dict[str, Any] = {"corpus": result.name, "method": method, "metric": metric}
             row["best"] = float(w_f1.max())
             if not np.isnan(losses).all():
                 lowest = sweep[int(np.nanargmin(losses))]
                 row |= {
-                    "lowest": mapped.value(metric, lowest),
-                    "lowest_ci": measured.interval(metric, lowest),
-                    "threshold": plane.points[lowest].threshold,
-                    "bor": mapped.value("bor", lowest),
-                    "w_f1": mapped.value(measure, lowest),
+                    "lowest": result.value(metric, lowest),
+                    "lowest_ci": result.interval(metric, lowest),
+                    "threshold": result.layout.points[lowest].threshold,
+                    "bor": result.value("bor", lowest),
+                    "w_f1": result.value(measure, lowest),
                     "rho": float(correlation(losses, 1 - w_f1, "spearman")),
                 }
             yield row
+
+
+def density_answer(
+    results: Sequence[DensityResult], matchings: Sequence[Matching]
+) -> Iterator[str]:
+    """What density does, what methods do at equal density, where losses would stop."""
+    measure = W_F1[matchings[0]]
+    for result in results:
+        where = f"{result.name}: " if len(results) > 1 else ""
+        layout = result.layout
+        spans = [f"{result.spread(name, measure):.2f} ({name})" for name in layout.methods]
+        sentence = f"{where}Sweeping the threshold moves W-F1 by {listed(spans)}"
+        pairs = [layout.matched(*names) for names in combinations(layout.methods, 2)]
+        gaps = [abs(result.value(measure, p[1]) - result.value(measure, p[2])) for p in pairs if p]
+        if gaps:
+            sentence += f"; at gold's density the methods differ by at most {max(gaps):.2f}"
+        yield f"{sentence}."
+        peaks = []
+        for name in layout.methods:
+            best = result.best(name, measure)
+            value, bor = result.value(measure, best), result.value("bor", best)
+            at_edge = ", its densest point" if best == layout.sweep(name)[0] else ""
+            peaks.append(f"{value:.2f} at BOR {bor:.2f} ({name}{at_edge})")
+        yield f"{where}W-F1 is highest at {listed(peaks)}."
+        if CHANCE in layout.methods and len(layout.methods) > 1:
+            yield f"{where}At gold's density {_beyond_chance(result, measure)}."
+
+
+def _beyond_chance(result: DensityResult, measure: str) -> str:
+    """Which methods rank gaps better than random scores do, at gold's density."""
+    better: list[str] = []
+    unclear: list[str] = []
+    for name in result.layout.methods:
+        pair = None if name == CHANCE else result.layout.matched(name, CHANCE)
+        if pair is not None:
+            interval = result.interval(measure, pair[1], pair[2])
+            (better if interval and interval[0] > 0 else unclear).append(name)
+    said = []
+    if better:
+        said.append(f"W-F1 puts {listed(better)} above random scores (95 % interval)")
+    if unclear:
+        said.append(f"W-F1 cannot tell {listed(unclear)} from random scores, or not for the better")
+    return " and ".join(said)
+
+
+def density_notes(result: DensityResult, unsegmented: Unsegmented) -> Iterator[str]:
+    """Where densities could not be had, and where reference-free losses are of no boundary."""
+    layout = result.layout
+    for point in layout.points:
+        if point.kind == "matched" and point.n_boundaries != point.target:
+            yield (
+                f"{result.name}: {point.name} has {point.n_boundaries:,} boundaries where it was "
+                f"matched to {point.target:,}; no threshold comes nearer."
+            )
+    hypotheses = list(layout.corpus.hypotheses.values())
+    bare = []
+    for name in layout.methods:
+        last = layout.sweep(name)[-1]
+        n_bare = sum(len(each) == 1 for each in hypotheses[last])
+        if n_bare:
+            bare.append(f"{name} {n_bare}")
+    if bare and result.metrics:
+        yield (
+            f"{result.name}: documents without a boundary ({unsegmented}) at the highest "
+            f"threshold: {listed(bare)} of {len(layout.corpus)}."
+        )
+
+
+def density_reading(min_gap: int, metrics: Sequence[str]) -> dict[str, str]:
+    """How to read columns and measures."""
+    return {
+        "bor": "Boundaries per gold boundary over the corpus: 1 is gold's density.",
+        "conservative": f"Thresholds with BOR below {LIMITS.sparse_bor:g}: too few boundaries.",
+        "balanced": f"Thresholds with BOR from {LIMITS.sparse_bor:g} to {LIMITS.dense_bor:g}.",
+        "aggressive": f"Thresholds with BOR above {LIMITS.dense_bor:g}: too many boundaries.",
+        "threshold": "On scores from 0 to 1: a trained scorer's probabilities, otherwise the "
+        f"share of lower scores among all boundaries that can be {min_gap} units apart.",
+        "best": "The highest W-F1 of the sweep: chosen on the same gold, so it flatters.",
+        "span": "Highest minus lowest W-F1 over the sweep: what density alone can do.",
+        "own": "A method as reffree segment runs it, a system as given; random is given as "
+        "many boundaries as gold has.",
+        "at": "own: each at its own density; gold's, or a system's: thresholds with that many "
+        "boundaries, so that only their places differ.",
+        "w_f1": "F of boundaries at most 1 unit from one of the other side; with many_to_one one "
+        "boundary may serve several.",
+        "coverage": "Share of units in the predicted segment that holds most of their gold one.",
+        "purity": "Share of units in the gold segment that holds most of their predicted one.",
+        "rho": "Spearman's correlation along the sweep of a loss with 1 − W-F1: 1 is a loss that "
+        "would choose as gold does.",
+        **{name: "On the same sweep; a reference-free loss is best when low." for name in metrics},
+    }

@@ -156,10 +156,7 @@ class _Work:
             MetricSet((*self.metrics, *against), dict(self.metrics), against),
             corpus,
             embedded,
-            unsegmented="neutral",
-            average="macro",
             seed=self.seed,
-            null=0,
         )
         return _Studied(name, corpus, embedded, signature, curves)
 

@@ -9,45 +9,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
-from reffree.bounds import Repetitions, Seed, within_bounds
+from reffree.bounds import Repetitions, within_bounds
 from reffree.corpus import GOLD, Corpus
 from reffree.encoders.embed import Vectors, units_taking_part
-from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
-from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
 from reffree.seeds import rng_for
 from reffree.statistics.losses import Direction, MeanOverDocuments, SystemLosses
 from reffree.statistics.resampling import resampled_documents
-from reffree.studies.result import StudyResult, Table
+from reffree.studies.result import StudyResult
 from reffree.studies.strength_curves.perturbation_grid import (
-    Ladder,
-    Strength,
-    build_ladder,
+    PerturbationGrid,
+    build_grid,
     parse_strengths,
 )
-from reffree.studies.strength_curves.strength_curve import ALPHA, rising
+from reffree.studies.strength_curves.strength_curve import ALPHA, Strength, StrengthCurve
 from reffree.studies.strength_curves.tables import (
-    CURVES,
-    EDITS,
-    MONOTONICITY,
     SENTINEL,
-    CurveOf,
-    answer_of,
-    curve_rows,
-    edit_rows,
-    monotonicity_row,
-    notes_of,
-    reading_of,
+    strength_answer,
+    strength_notes,
+    strength_reading,
+    strength_tables,
 )
-from reffree.studies.study import check_study, described, joint_signature, reading_notes
+from reffree.studies.study import (
+    StudiedCorpus,
+    StudyKeywords,
+    StudySettings,
+    check_study,
+    study_result,
+)
 
 KINDS = ("removal", "transposition")
 """Of the paper's Figures 2 and 3."""
@@ -66,11 +63,7 @@ def perturb(
     source: str = GOLD,
     embeddings: Mapping[str, Vectors] | None = None,
     unsegmented: Unsegmented = "neutral",
-    seed: Seed = 0,
-    short_signature: bool = False,
-    memory: int | None = None,
-    progress: Progress = no_progress,
-    **encoding: Unpack[Encoding],
+    **keywords: Unpack[StudyKeywords],
 ) -> StudyResult:
     """Score gold, or a system, ever more perturbed: curves, and how monotone they are.
 
@@ -87,145 +80,103 @@ def perturb(
         embeddings: arrays of every document by corpus, as for `reffree.score`, instead of an
             encoder.
         unsegmented: what a document without a boundary scores, as in `reffree.score`.
-        seed: of perturbations, bootstrap and tests.
-        short_signature: abbreviate the signature.
-        memory: bytes that scoring lays out at most, beside vectors; a quarter of those free.
-        progress: called as stages start.
-        **encoding: which encoder, and how: see `EncoderOptions`.
+        **keywords: how to encode and run: see `StudySettings`.
     """
-    options = EncoderOptions(**encoding)
+    settings = StudySettings(**keywords)
     check_study(corpora, embeddings)
     wanted = parse_strengths(kinds, strengths)
-    drawn = range(seed, seed + seeds)
-    studied: list[_Studied] = []
+    drawn = range(settings.seed, settings.seed + seeds)
+    studied: list[PerturbedCorpus] = []
     for name, whole in corpora.items():
-        part, given = units_taking_part(whole, (embeddings or {}).get(name), options)
-        corpus = part.corpus
-        ladder = build_ladder(corpus, wanted, drawn, source, progress)
-        chosen = choose_metrics(metrics, ladder.corpus, seed=seed, offline=options.offline)
-        how = ScoreSettings(options, unsegmented=unsegmented, seed=seed, memory=memory)
-        scored = scores_of(ladder.corpus, chosen, how, given, progress)
-        signature = Signature.of(
-            chosen,
-            corpus,
-            scored.embedded,
-            unsegmented=unsegmented,
-            average="macro",
-            seed=seed,
-            null=0,
+        part, given = units_taking_part(whole, (embeddings or {}).get(name), settings)
+        grid = build_grid(part.corpus, wanted, drawn, source, settings.progress)
+        chosen = choose_metrics(metrics, grid.corpus, seed=settings.seed, offline=settings.offline)
+        how = ScoreSettings(
+            settings, unsegmented=unsegmented, seed=settings.seed, memory=settings.memory
         )
-        studied.append(_Studied(name, corpus, ladder, scored, signature))
-    curves = [curve for each in studied for curve in each.curves(seed, progress)]
-    steps = {kind: list(values) for kind, values in wanted.items()}
-    return StudyResult(
-        study="perturb",
+        scores = scores_of(grid.corpus, chosen, how, given, settings.progress)
+        signature = Signature.of(
+            chosen, part.corpus, scores.embedded, unsegmented=unsegmented, seed=settings.seed
+        )
+        studied.append(PerturbedCorpus(name, part.corpus, scores.embedded, signature, grid, scores))
+    curves = [curve for each in studied for curve in each.curves(settings)]
+    grids = {each.name: each.grid for each in studied}
+    return study_result(
+        "perturb",
+        studied,
         question="Does each metric get worse the more a segmentation is damaged?",
-        answer=answer_of(curves, source),
-        tables=(
-            Table.of(
-                "monotonicity",
-                f"Loss against strength of perturbation of {source}",
-                MONOTONICITY,
-                [monotonicity_row(curve) for curve in curves],
+        answer=strength_answer(curves, source),
+        tables=strength_tables(curves, grids, source),
+        signature={
+            "source": source,
+            "perturbations": "+".join(
+                f"{kind}({','.join(f'{each:g}' for each in values)})"
+                for kind, values in wanted.items()
             ),
-            Table.of(
-                "curves",
-                "Metrics against strength, raw and scaled",
-                CURVES,
-                [row for curve in curves for row in curve_rows(curve)],
-                shown=False,
+            "seeds": f"{seeds}",
+            "test": f"paired-permutation+holm({ALPHA:g})",
+        },
+        short_signature=settings.short_signature,
+        settings={
+            "strengths": {kind: list(values) for kind, values in wanted.items()},
+            "seeds": seeds,
+            "seed": settings.seed,
+            "source": source,
+            "unsegmented": unsegmented,
+            "metrics": list(
+                dict.fromkeys(n for each in studied for n in each.scores.metrics.names)
             ),
-            Table.of(
-                "edits",
-                "What each strength did",
-                EDITS,
-                [row for each in studied for row in edit_rows(each.name, each.ladder)],
-                shown=False,
-            ),
-        ),
-        signature=joint_signature(
-            [each.signature for each in studied],
-            {
-                "source": source,
-                "perturbations": "+".join(f"{k}({_spelt(s)})" for k, s in wanted.items()),
-                "seeds": f"{seeds}",
-                "test": f"paired-permutation+holm({ALPHA:g})",
-            },
-            short=short_signature,
-        ),
-        settings=_settings(steps, seeds, source, unsegmented, seed, studied),
-        corpora=tuple(described(each.name, each.corpus, each.scored.embedded) for each in studied),
-        notes=(
-            *(
-                note
-                for each in studied
-                for note in reading_notes(each.name, each.corpus, each.scored.embedded)
-            ),
-            *notes_of(curves, {each.name: each.ladder for each in studied}, unsegmented),
-        ),
-        reading=reading_of(curves),
+            "alpha": ALPHA,
+        },
+        notes=strength_notes(curves, grids, unsegmented),
+        reading=strength_reading(curves),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Studied:
+class PerturbedCorpus(StudiedCorpus):
     """One corpus with its perturbations, scored."""
 
-    name: str
-    corpus: Corpus
-    ladder: Ladder
-    scored: Scores
-    signature: Signature
+    grid: PerturbationGrid
+    scores: Scores
 
-    def curves(self, seed: int, progress: Progress) -> list[CurveOf]:
+    def curves(self, settings: StudySettings) -> list[StrengthCurve]:
         """Every kind of perturbation under every metric and the sentinel."""
-        n_documents = len(self.corpus)
-        counts = resampled_documents(n_documents, rng_for(seed, "documents"))
+        counts = resampled_documents(len(self.corpus), rng_for(settings.seed, "documents"))
         metrics = self._metrics()
         made = []
-        with progress("Testing", len(metrics) * len(self.ladder.at)) as advance:
-            for kind, at in self.ladder.at.items():
-                strengths = np.array(self.ladder.strengths[kind], dtype=np.float64)
-                for metric, (role, direction, scores) in metrics.items():
-                    found = rising(scores, at, strengths, counts, seed)
-                    steps = self.ladder.strengths[kind]
-                    made.append(CurveOf(self.name, kind, metric, role, direction, steps, found))
+        with settings.progress("Testing", len(metrics) * len(self.grid.at)) as advance:
+            for kind, at in self.grid.at.items():
+                for metric, (role, direction, losses) in metrics.items():
+                    curve = StrengthCurve.of(
+                        losses,
+                        at,
+                        counts,
+                        settings.seed,
+                        corpus=self.name,
+                        kind=kind,
+                        metric=metric,
+                        role=role,
+                        direction=direction,
+                        strengths=self.grid.strengths[kind],
+                    )
+                    made.append(curve)
                     advance(1)
         return made
 
     def _metrics(self) -> dict[str, tuple[str, Direction, SystemLosses]]:
-        gold_based = self.scored.metrics.gold_based
+        """Role, direction and losses of every metric and of the sentinel."""
+        gold_based = self.scores.metrics.gold_based
         made: dict[str, tuple[str, Direction, SystemLosses]] = {}
-        for name in self.scored.metrics.names:
+        for name in self.scores.metrics.names:
+            losses = self.scores.losses(name)
             if name in gold_based:
-                found = ("gold-based", gold_based[name].direction, self.scored.losses(name))
-                made[name] = found
+                made[name] = ("gold-based", gold_based[name].direction, losses)
             else:
-                made[name] = ("reference-free", "lower", self.scored.losses(name))
-        hypotheses = self.ladder.corpus.hypotheses.values()
-        sizes = np.array([[len(each) for each in made] for made in hypotheses], dtype=np.float64)
+                made[name] = ("reference-free", "lower", losses)
+        hypotheses = self.grid.corpus.hypotheses.values()
+        sizes = np.array(
+            [[len(each) for each in column] for column in hypotheses], dtype=np.float64
+        )
         made[SENTINEL] = ("sentinel", "lower", MeanOverDocuments(sizes))
         return made
-
-
-def _spelt(strengths: Sequence[Strength]) -> str:
-    return ",".join(f"{strength:g}" for strength in strengths)
-
-
-def _settings(
-    strengths: dict[str, list[Strength]],
-    seeds: int,
-    source: str,
-    unsegmented: Unsegmented,
-    seed: int,
-    studied: Sequence[_Studied],
-) -> dict[str, Any]:
-    return {
-        "strengths": strengths,
-        "seeds": seeds,
-        "seed": seed,
-        "source": source,
-        "unsegmented": unsegmented,
-        "metrics": list(dict.fromkeys(n for each in studied for n in each.scored.metrics.names)),
-        "alpha": ALPHA,
-    }

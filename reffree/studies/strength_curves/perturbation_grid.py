@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reffree.corpus import GOLD, Corpus
 from reffree.errors import InputError, OptionError, UnknownNameError
-from reffree.perturbation import PERTURBATIONS, EditCounts, parse_perturbation, perturb
+from reffree.perturbation import PERTURBATIONS, parse_perturbation, perturb
 from reffree.progress import Progress, no_progress
 from reffree.segmentation import Segmentation
-
-Strength = int | float
+from reffree.studies.strength_curves.strength_curve import Strength
 
 STRENGTHS: tuple[Strength, ...] = tuple(range(1, 10))
 """Of Ghinassi et al. (2024), Figures 2 and 3, as their released code has it: 0 (gold) to 9."""
@@ -24,7 +23,7 @@ SHARES: tuple[Strength, ...] = tuple(i / 10 for i in range(1, 11))
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
+class PerturbationStep:
     """What one strength did, over all documents and seeds."""
 
     strength: Strength
@@ -34,13 +33,13 @@ class Rung:
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
+class PerturbationGrid:
     """A corpus with the source and all its perturbations as systems, and where they are."""
 
     corpus: Corpus
     strengths: dict[str, tuple[Strength, ...]]  # by kind, the unperturbed source (0) first
     at: dict[str, NDArray[np.intp]]  # by kind: (seeds, strengths) numbers of systems
-    rungs: dict[str, tuple[Rung, ...]]  # by kind, without the source
+    steps: dict[str, tuple[PerturbationStep, ...]]  # by kind, without the source
 
 
 def parse_strengths(
@@ -74,13 +73,13 @@ def parse_strengths(
     return made
 
 
-def build_ladder(
+def build_grid(
     corpus: Corpus,
     strengths: Mapping[str, Sequence[Strength]],
     seeds: Sequence[int],
     source: str = GOLD,
     progress: Progress = no_progress,
-) -> Ladder:
+) -> PerturbationGrid:
     """Perturb gold, or the system ``source``, with every kind, strength and seed.
 
     Seeds and names are those of `perturb`: any step can be made again on its own.
@@ -93,31 +92,27 @@ def build_ladder(
         systems[source] = corpus.hypotheses[source]
     place = offset if source != GOLD else 0
     at: dict[str, NDArray[np.intp]] = {}
-    rungs: dict[str, tuple[Rung, ...]] = {}
+    steps: dict[str, tuple[PerturbationStep, ...]] = {}
     total = len(seeds) * sum(map(len, strengths.values()))
     with progress("Perturbing", total) as advance:
         for kind, wanted in strengths.items():
             places = np.full((len(seeds), len(wanted) + 1), place, dtype=np.intp)
-            climbed = []
+            found = []
             for j, strength in enumerate(wanted):
                 done = not_done = bare = 0
                 for i, seed in enumerate(seeds):
                     made = perturb(corpus, parse_perturbation(f"{kind}:{strength}"), seed, source)
                     places[i, j + 1] = offset + len(systems)
                     systems[f"{made.name} seed {seed}"] = made.segmentations
-                    done += _total(made.done)
-                    not_done += _total(made.not_done)
+                    done += sum(astuple(made.done))
+                    not_done += sum(astuple(made.not_done))
                     bare += sum(len(each) == 1 for each in made.segmentations)
                     advance(1)
-                climbed.append(Rung(strength, done, not_done, bare / len(seeds)))
-            at[kind], rungs[kind] = places, tuple(climbed)
+                found.append(PerturbationStep(strength, done, not_done, bare / len(seeds)))
+            at[kind], steps[kind] = places, tuple(found)
     documents = tuple(
         replace(document, systems={name: made[d] for name, made in systems.items()})
         for d, document in enumerate(corpus.documents)
     )
-    steps = {kind: (0, *wanted) for kind, wanted in strengths.items()}
-    return Ladder(replace(corpus, documents=documents), steps, at, rungs)
-
-
-def _total(edits: EditCounts) -> int:
-    return edits.removed + edits.inserted + edits.moved
+    from_0 = {kind: (0, *wanted) for kind, wanted in strengths.items()}
+    return PerturbationGrid(replace(corpus, documents=documents), from_0, at, steps)

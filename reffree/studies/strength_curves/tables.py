@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,132 +11,86 @@ import numpy as np
 from reffree.errors import counted, listed
 from reffree.scoring.engine import Unsegmented
 from reffree.statistics.losses import Direction
-from reffree.studies.result import Field
-from reffree.studies.strength_curves.perturbation_grid import Ladder, Strength
-from reffree.studies.strength_curves.strength_curve import ALPHA, Rising
+from reffree.studies.result import Table, columns, estimate
+from reffree.studies.strength_curves.perturbation_grid import PerturbationGrid
+from reffree.studies.strength_curves.strength_curve import ALPHA, StrengthCurve
 
 SENTINEL = "n_segments"
 
-CURVES = (
-    Field("corpus", "corpus", "text"),
-    Field("kind", "perturbation", "text"),
-    Field("strength", "strength"),
-    Field("metric", "metric", "text"),
-    Field("value", "value"),
-    Field("low", "low"),
-    Field("high", "high"),
-    Field("scaled", "scaled"),
-    Field("scaled_low", "scaled low"),
-    Field("scaled_high", "scaled high"),
-)
+GOLD_READING: dict[Direction, str] = {
+    "lower": "Against gold; lower is better.",
+    "higher": "Against gold; higher is better, so its loss is the negative value.",
+    "toward_1": "Against gold; best at 1, and shown as the distance from it.",
+}
+
 MONOTONICITY = (
-    Field("corpus", "corpus", "text"),
-    Field("kind", "perturbation", "text"),
-    Field("metric", "metric", "text"),
-    Field("role", "kind of metric", "text"),
-    Field("rho", "Spearman", interval="rho_ci"),
-    Field("rho_ci", "95 %", "interval"),
-    Field("rho_seeds", "single seeds"),
-    Field("rho_documents", "single documents"),
-    Field("monotone", "monotone documents", "share"),
-    Field("documents", "of", "count"),
-    Field("first", "worse from", "text"),
+    *columns("text", "corpus", kind="perturbation", metric="metric", role="kind of metric"),
+    *estimate("rho", "Spearman"),
+    *columns("number", rho_seeds="single seeds", rho_documents="single documents"),
+    *columns("share", monotone="monotone documents"),
+    *columns("count", documents="of"),
+    *columns("text", first="worse from"),
+)
+CURVES = (
+    *columns("text", "corpus", kind="perturbation"),
+    *columns("number", "strength"),
+    *columns("text", "metric"),
+    *columns("number", "value", "low", "high", "scaled"),
+    *columns("number", scaled_low="scaled low", scaled_high="scaled high"),
 )
 EDITS = (
-    Field("corpus", "corpus", "text"),
-    Field("kind", "perturbation", "text"),
-    Field("strength", "strength"),
-    Field("done", "edits done", "count"),
-    Field("not_done", "not possible", "count"),
-    Field("unsegmented", "documents without a boundary"),
+    *columns("text", "corpus", kind="perturbation"),
+    *columns("number", "strength"),
+    *columns("count", done="edits done", not_done="not possible"),
+    *columns("number", unsegmented="documents without a boundary"),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CurveOf:
-    """One metric under one perturbation of one corpus."""
-
-    corpus: str
-    kind: str
-    metric: str
-    role: str  # reference-free, gold-based or sentinel
-    direction: Direction
-    strengths: tuple[Strength, ...]  # 0 first
-    found: Rising
-
-    @property
-    def rises(self) -> bool:
-        """Whether the interval leaves no doubt that loss and strength go together."""
-        return self.found.ci is not None and self.found.ci[0] > 0
-
-    @property
-    def falls(self) -> bool:
-        """Whether it leaves no doubt that they go opposite ways."""
-        return self.found.ci is not None and self.found.ci[1] < 0
-
-    @property
-    def never_falls(self) -> bool:
-        """Whether the mean curve is monotone, as far as it is defined."""
-        mean = self.found.raw.mean
-        return not (np.diff(mean[~np.isnan(mean)]) < 0).any()
+def strength_tables(
+    curves: Sequence[StrengthCurve], grids: Mapping[str, PerturbationGrid], source: str
+) -> Iterator[Table]:
+    """How monotone curves are, to be read; then curves and edits, for charts."""
+    title = f"Loss against strength of perturbation of {source}"
+    rows = [_monotonicity_row(curve) for curve in curves]
+    yield Table.of("monotonicity", title, MONOTONICITY, rows)
+    title = "Metrics against strength, raw and scaled"
+    rows = [row for curve in curves for row in _curve_rows(curve)]
+    yield Table.of("curves", title, CURVES, rows, shown=False)
+    rows = [
+        {"corpus": name, "kind": kind, **asdict(step)}
+        for name, grid in grids.items()
+        for kind, steps in grid.steps.items()
+        for step in steps
+    ]
+    yield Table.of("edits", "What each strength did", EDITS, rows, shown=False)
 
 
-def curve_rows(curve: CurveOf) -> Iterator[dict[str, Any]]:
+def _monotonicity_row(curve: StrengthCurve) -> dict[str, Any]:
+    is_told = curve.first is not None and curve.role != "sentinel"
+    return {**asdict(curve), "first": f"{curve.first:g}" if is_told else None}
+
+
+def _curve_rows(curve: StrengthCurve) -> Iterator[dict[str, Any]]:
     """One row per strength; a metric that is better when higher has its own value back."""
-    raw, scaled = curve.found.raw, curve.found.scaled
-    low, mean, high = raw.low, raw.mean, raw.high
+    low, value, high = curve.raw.low, curve.raw.mean, curve.raw.high
     if curve.direction == "higher":
-        low, mean, high = -high, -mean, -low
+        low, value, high = -high, -value, -low
     for j, strength in enumerate(curve.strengths):
         yield {
             "corpus": curve.corpus,
             "kind": curve.kind,
             "strength": strength,
             "metric": curve.metric,
-            "value": mean[j],
+            "value": value[j],
             "low": low[j],
             "high": high[j],
-            "scaled": scaled.mean[j],
-            "scaled_low": scaled.low[j],
-            "scaled_high": scaled.high[j],
+            "scaled": curve.scaled.mean[j],
+            "scaled_low": curve.scaled.low[j],
+            "scaled_high": curve.scaled.high[j],
         }
 
 
-def monotonicity_row(curve: CurveOf) -> dict[str, Any]:
-    """One row of the shown table."""
-    found = curve.found
-    is_sentinel = curve.role == "sentinel"
-    first = None if found.first is None or is_sentinel else f"{curve.strengths[found.first]:g}"
-    return {
-        "corpus": curve.corpus,
-        "kind": curve.kind,
-        "metric": curve.metric,
-        "role": curve.role,
-        "rho": found.rho,
-        "rho_ci": found.ci,
-        "rho_seeds": found.rho_seeds,
-        "rho_documents": found.rho_documents,
-        "monotone": found.monotone,
-        "documents": found.documents,
-        "first": first,
-    }
-
-
-def edit_rows(corpus: str, ladder: Ladder) -> Iterator[dict[str, Any]]:
-    """What each strength of each kind did."""
-    for kind, rungs in ladder.rungs.items():
-        for rung in rungs:
-            yield {
-                "corpus": corpus,
-                "kind": kind,
-                "strength": rung.strength,
-                "done": rung.done,
-                "not_done": rung.not_done,
-                "unsegmented": rung.unsegmented,
-            }
-
-
-def answer_of(curves: Sequence[CurveOf], source: str) -> tuple[str, ...]:
+def strength_answer(curves: Sequence[StrengthCurve], source: str) -> tuple[str, ...]:
     """One sentence per kind of perturbation, then what keeps a reader from believing them."""
     sentences = []
     n_corpora = len({curve.corpus for curve in curves})
@@ -155,7 +109,7 @@ def answer_of(curves: Sequence[CurveOf], source: str) -> tuple[str, ...]:
     return (*sentences, *_sentinel(curves, source))
 
 
-def _steady(curves: Sequence[CurveOf], role: str) -> str:
+def _steady(curves: Sequence[StrengthCurve], role: str) -> str:
     """Say whose mean curve never falls, among the losses that correlate with strength."""
     asked = [curve for curve in curves if curve.role == role]
     shaky = {curve.metric for curve in asked if not (curve.rises and curve.never_falls)}
@@ -165,7 +119,7 @@ def _steady(curves: Sequence[CurveOf], role: str) -> str:
     return f"; only that of {listed(steady)} never falls" if steady else "; each falls somewhere"
 
 
-def _outcome(curves: Sequence[CurveOf], n_corpora: int) -> str:
+def _outcome(curves: Sequence[StrengthCurve], n_corpora: int) -> str:
     """Say where one metric's loss goes with strength, where against it, and where neither."""
     rises = [curve.corpus for curve in curves if curve.rises]
     if len(rises) == n_corpora:
@@ -184,7 +138,7 @@ def _outcome(curves: Sequence[CurveOf], n_corpora: int) -> str:
     return listed(words)
 
 
-def _reference(kind: str, curves: Sequence[CurveOf]) -> list[str]:
+def _reference(kind: str, curves: Sequence[StrengthCurve]) -> list[str]:
     """Where no gold-based metric rises, a greater strength was not more damage."""
     said = []
     for corpus in dict.fromkeys(curve.corpus for curve in curves):
@@ -199,12 +153,12 @@ def _reference(kind: str, curves: Sequence[CurveOf]) -> list[str]:
     return said
 
 
-def _sentinel(curves: Sequence[CurveOf], source: str) -> list[str]:
+def _sentinel(curves: Sequence[StrengthCurve], source: str) -> list[str]:
     """Where the number of segments follows strength, curves prove less."""
     changing: list[str] = []
     keeping: list[str] = []
     for kind in dict.fromkeys(curve.kind for curve in curves):
-        means = [c.found.raw.mean for c in curves if c.kind == kind and c.metric == SENTINEL]
+        means = [c.raw.mean for c in curves if c.kind == kind and c.metric == SENTINEL]
         (changing if any(np.ptp(mean) > 0 for mean in means) else keeping).append(kind)
     if not changing:
         return []
@@ -216,42 +170,41 @@ def _sentinel(curves: Sequence[CurveOf], source: str) -> list[str]:
     ]
 
 
-def notes_of(
-    curves: Sequence[CurveOf], ladders: Mapping[str, Ladder], unsegmented: Unsegmented
+def strength_notes(
+    curves: Sequence[StrengthCurve], grids: Mapping[str, PerturbationGrid], unsegmented: Unsegmented
 ) -> Iterator[str]:
     """What could not be done, and where curves stand on shifting ground."""
-    for name, ladder in ladders.items():
-        for kind, rungs in ladder.rungs.items():
-            undone = sum(rung.not_done for rung in rungs)
-            asked = undone + sum(rung.done for rung in rungs)
-            bare = rungs[-1].unsegmented
+    for name, grid in grids.items():
+        for kind, steps in grid.steps.items():
+            undone = sum(step.not_done for step in steps)
+            asked = undone + sum(step.done for step in steps)
+            last = steps[-1]
             parts = []
             if undone:
                 parts.append(
                     f"{undone:,} of {asked:,} edits were not possible in documents with too few "
-                    f"boundaries or too little room ({rungs[-1].not_done:,} of them at strength "
-                    f"{rungs[-1].strength:g})"
+                    f"boundaries or too little room ({last.not_done:,} of them at strength "
+                    f"{last.strength:g})"
                 )
-            if bare:
+            if last.unsegmented:
                 parts.append(
-                    f"at strength {rungs[-1].strength:g}, {bare:.1f} of "
-                    f"{counted(len(ladder.corpus), 'document')} had no boundary left and "
+                    f"at strength {last.strength:g}, {last.unsegmented:.1f} of "
+                    f"{counted(len(grid.corpus), 'document')} had no boundary left and "
                     f"got what the policy gives ({unsegmented})"
                 )
             if parts:
                 yield f"{name}, {kind}: {'; '.join(parts)}."
     shifting: dict[tuple[str, str, int, int], list[str]] = {}
     for curve in curves:
-        found = curve.found
-        if found.fewest < found.most:
-            key = (curve.corpus, curve.kind, found.fewest, found.most)
+        if curve.fewest < curve.most:
+            key = (curve.corpus, curve.kind, curve.fewest, curve.most)
             shifting.setdefault(key, []).append(curve.metric)
     for (corpus, kind, fewest, most), names in shifting.items():
         yield (
             f"{corpus}, {kind}: the points of {listed(names)} are means over {fewest} to {most} "
             "documents, whichever have a score."
         )
-    hopeless = [c.corpus for c in curves if c.found.out_of_reach and c.role != "sentinel"]
+    hopeless = [c.corpus for c in curves if c.out_of_reach and c.role != "sentinel"]
     for corpus in dict.fromkeys(hopeless):
         yield (
             f"{corpus}: with so few documents no strength can be told from none at alpha {ALPHA:g} "
@@ -259,7 +212,7 @@ def notes_of(
         )
 
 
-def reading_of(curves: Sequence[CurveOf]) -> dict[str, str]:
+def strength_reading(curves: Sequence[StrengthCurve]) -> dict[str, str]:
     """How to read columns and metrics."""
     told = {
         "rho": "Spearman's correlation of the mean curve over seeds with strength, 0 included; 1 "
@@ -281,10 +234,3 @@ def reading_of(curves: Sequence[CurveOf]) -> dict[str, str]:
         elif curve.role == "gold-based":
             told.setdefault(curve.metric, GOLD_READING[curve.direction])
     return told
-
-
-GOLD_READING: dict[Direction, str] = {
-    "lower": "Against gold; lower is better.",
-    "higher": "Against gold; higher is better, so its loss is the negative value.",
-    "toward_1": "Against gold; best at 1, and shown as the distance from it.",
-}
