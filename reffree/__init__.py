@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from reffree.corpus import Corpus, Document
+    from reffree.encoders.embed import embed
     from reffree.errors import ReffreeError
     from reffree.evaluate.score import score
     from reffree.evaluate.table import ScoreTable
@@ -30,6 +31,7 @@ __all__ = [
     "ScoreTable",
     "Segmentation",
     "compare",
+    "embed",
     "load",
     "save",
     "score",
@@ -44,6 +46,7 @@ _HOMES = {
     "ScoreTable": "reffree.evaluate.table",
     "Segmentation": "reffree.segmentation",
     "compare": "reffree.studies.comparison",
+    "embed": "reffree.encoders.embed",
     "load": "reffree.formats",
     "save": "reffree.formats",
     "score": "reffree.evaluate.score",

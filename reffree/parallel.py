@@ -20,10 +20,10 @@ def over_rows(work: Callable[[slice], object], n_rows: int, threads: int) -> Non
     """Call ``work`` on equal parts of the rows, one thread each; wait for all."""
     step = -(-n_rows // max(1, threads))
     parts = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, max(1, step))]
-    together([partial(work, part) for part in parts])
+    in_threads([partial(work, part) for part in parts])
 
 
-def together(calls: Sequence[Callable[[], object]], *, threads: int = 2) -> None:
+def in_threads(calls: Sequence[Callable[[], object]], *, threads: int = 2) -> None:
     """Make all calls, which must not share out work themselves; the first one in this thread.
 
     With one thread all are made here, one after the other.

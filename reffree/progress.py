@@ -1,4 +1,4 @@
-"""How long work tells how far it is."""
+"""Progress of long work: who is told of it, and how many seconds each stage took."""
 
 from __future__ import annotations
 

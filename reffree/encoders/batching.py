@@ -7,11 +7,27 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import TypeVar
 
 import torch
 
 from reffree.encoders.tokenising import Features, Read, Tokeniser
+
+T = TypeVar("T")
+R = TypeVar("R")
+Limits = tuple[int, int | None]
+"""Tokens that a batch may hold, and how many are enough; see `plan_batches`."""
+
+TOKENISED_AT_ONCE = 2048
+"""Texts; the next so many are tokenised while the batches of these are computed."""
+
+READY_BATCHES = 2
+"""Batches that wait collated for the model."""
+
+MOST_WORKERS = 4
+"""Python runs in one of them at a time, so more would wait for it."""
 
 
 def plan_batches(
@@ -39,18 +55,6 @@ def plan_batches(
             batches.append([position])
             longest = max(1, lengths[position])
     return batches
-
-
-T = TypeVar("T")
-R = TypeVar("R")
-Limits = tuple[int, int | None]
-"""Tokens that a batch may hold, and how many are enough; see `plan_batches`."""
-
-TOKENISED_AT_ONCE = 2048
-"""Texts; the next so many are tokenised while the batches of these are computed."""
-
-READY_BATCHES = 2
-"""Batches that wait collated for the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +125,6 @@ def ahead(items: Iterable[T], depth: int = READY_BATCHES) -> Generator[T, None, 
                 future.cancel()
 
 
-MOST_WORKERS = 4
-"""Python runs in one of them at a time, so more would wait for it."""
-
-
 @dataclass(frozen=True, slots=True)
 class ThreadShare:
     """How the threads that torch may use are shared out."""
@@ -145,17 +145,13 @@ def side_by_side(
 ) -> Generator[tuple[T, Callable[[], R]], None, None]:
     """Yield items in order, each with a function that returns what was computed, or raises.
 
-    The first is computed alone, when it is asked for: it loads what the others share. Closing this
-    lets running computations end and starts no more.
+    A batch's small matrices keep few threads busy: two batches on one thread each take less time
+    than one after the other on two threads. The first is computed alone, when it is asked for: it
+    loads what the others share. Closing this lets running computations end and starts no more.
     """
     source = iter(items)
-    for item in source:
-        yield item, lambda item=item: compute(item)  # type: ignore[misc]
-        break
-    if share.workers == 1:
-        for item in source:
-            yield item, lambda item=item: compute(item)  # type: ignore[misc]
-        return
+    for item in source if share.workers == 1 else islice(source, 1):
+        yield item, partial(compute, item)
     with _workers(share) as pool:
         pending: deque[tuple[T, Callable[[], R]]] = deque()
         try:

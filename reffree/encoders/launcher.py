@@ -6,6 +6,7 @@ has given up. A rank that is killed closes its connections, which ends the other
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
@@ -20,6 +21,16 @@ from multiprocessing.context import SpawnProcess
 from typing import Any, TypeVar
 
 from reffree.errors import EncoderError, ReffreeError, first_line, shorten
+
+T = TypeVar("T")
+
+SIZES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
+"""Where torchrun, accelerate and MPI say how many processes they started."""
+
+PATIENCE = timedelta(days=1)
+"""How long a rank waits for slower ones; one that ends early is noticed at once."""
+
+LONGEST_MESSAGE = 500
 
 PARTING_SECONDS = 5
 """What the others get to save what they have, once one has failed."""
@@ -113,34 +124,23 @@ def _wait(processes: Sequence[SpawnProcess], seconds: float) -> None:
         process.join(max(0.0, deadline - time.monotonic()))
 
 
-def _interrupt(process: SpawnProcess) -> None:
-    if process.pid is not None:
-        os.kill(process.pid, signal.SIGINT)
-
-
 def _end(processes: Sequence[SpawnProcess]) -> None:
     """Let those still running save what they have, then stop them.
 
     A terminal interrupts all at once; other senders of signals only the parent.
     """
+
+    def interrupt(process: SpawnProcess) -> None:
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGINT)
+
     started = [process for process in processes if process.pid is not None]
     _wait(started, INTERRUPTED_SECONDS)
-    for stop in (_interrupt, SpawnProcess.terminate, SpawnProcess.kill):
+    for stop in (interrupt, SpawnProcess.terminate, SpawnProcess.kill):
         alive = [process for process in started if process.is_alive()]
         for process in alive:
             stop(process)
         _wait(alive, PARTING_SECONDS)
-
-
-T = TypeVar("T")
-
-SIZES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
-"""Where torchrun, accelerate and MPI say how many processes they started."""
-
-PATIENCE = timedelta(days=1)
-"""How long a rank waits for slower ones; one that ends early is noticed at once."""
-
-LONGEST_MESSAGE = 2000
 
 
 def is_launched() -> bool:
@@ -156,7 +156,6 @@ class SingleProcess:
     """The only process: nothing to tell, nobody to wait for."""
 
     rank = 0
-    local_rank = 0
     size = 1
 
     def run(self, step: Callable[[], T]) -> T:
@@ -180,7 +179,6 @@ class Ranks(SingleProcess):
 
     def __init__(self) -> None:
         """Meet the other ranks; they talk over gloo, whatever device each encodes on."""
-        import torch
         from accelerate import PartialState
 
         try:
@@ -192,9 +190,7 @@ class Ranks(SingleProcess):
                 f"the launcher's processes cannot meet ({first_line(error)}); expected those of "
                 "torchrun or accelerate launch on one host; start it again, or without a launcher"
             ) from error
-        self._torch = torch
         self.rank = self._state.process_index
-        self.local_rank = self._state.local_process_index
         self.size = self._state.num_processes
         if self.size != int(os.environ.get("LOCAL_WORLD_SIZE", self.size)):
             raise EncoderError(
@@ -210,8 +206,9 @@ class Ranks(SingleProcess):
             result = step()
         except Exception as error:  # told to the others before it is raised again
             failure = error
+        message = "" if failure is None else str(failure) or type(failure).__name__
         try:
-            told = self._tell("" if failure is None else str(failure) or type(failure).__name__)
+            told = self._tell(shorten(message, LONGEST_MESSAGE))
         except RankError as lost:
             raise failure or lost from None
         if failure is not None and not isinstance(failure, ReffreeError):
@@ -225,34 +222,31 @@ class Ranks(SingleProcess):
 
     def share(self, numbers: Sequence[int]) -> list[int]:
         """Return the first rank's numbers."""
-        length = self._torch.tensor([len(numbers)])
-        self._talk(lambda: self._torch.distributed.broadcast(length, 0))
-        sent = self._torch.zeros(int(length), dtype=self._torch.int64)
-        if self.rank == 0:
-            sent = self._torch.tensor(list(numbers), dtype=self._torch.int64)
-        self._talk(lambda: self._torch.distributed.broadcast(sent, 0))
-        return [int(number) for number in sent.tolist()]
+        told: list[list[int]] = self._tell(list(numbers) if self.rank == 0 else [])
+        return told[0]
 
     def gather(self, number: int) -> list[int]:
         """Return every rank's number."""
-        own = self._torch.tensor([number])
-        told = [self._torch.zeros_like(own) for _ in range(self.size)]
-        self._talk(lambda: self._torch.distributed.all_gather(told, own))
-        return [int(one) for one in told]
+        return self._tell(number)
 
     def leave(self) -> None:
         """Wait for the others, then part."""
         self._talk(self._state.wait_for_everyone)
         self._state.destroy_process_group()
 
-    def _tell(self, message: str) -> list[str]:
-        """Exchange messages of a fixed length; returns every rank's."""
-        text = shorten(message, LONGEST_MESSAGE // 4).encode(errors="replace")
-        own = self._torch.zeros(LONGEST_MESSAGE, dtype=self._torch.uint8)
-        own[: len(text)] = self._torch.tensor(list(text), dtype=self._torch.uint8)
-        told = [self._torch.zeros_like(own) for _ in range(self.size)]
-        self._talk(lambda: self._torch.distributed.all_gather(told, own))
-        return [bytes(one.tolist()).rstrip(b"\0").decode() for one in told]
+    def _tell(self, value: Any) -> list[Any]:  # noqa: ANN401  (JSON is any)
+        """Tell the others a value that JSON can hold; returns every rank's."""
+        import torch
+
+        text = json.dumps(value).encode()
+        sizes = torch.zeros(self.size, dtype=torch.int64)
+        sizes[self.rank] = len(text)
+        self._talk(lambda: torch.distributed.all_reduce(sizes))
+        own = torch.zeros(int(sizes.max()), dtype=torch.uint8)
+        own[: len(text)] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
+        told = [torch.zeros_like(own) for _ in range(self.size)]
+        self._talk(lambda: torch.distributed.all_gather(told, own))
+        return [json.loads(bytes(one[:n].numpy())) for one, n in zip(told, sizes, strict=True)]
 
     def _talk(self, exchange: Callable[[], object]) -> None:
         try:

@@ -22,10 +22,8 @@ from numpy.typing import NDArray
 
 from reffree.atomic import user_path
 from reffree.encoders.base import EncodedTexts, Encoder, EncoderSpec
-from reffree.encoders.cache import CachedEncoder, EmbeddingCache
-from reffree.encoders.cache.eviction import keep_within
+from reffree.encoders.cache import EmbeddingCache
 from reffree.encoders.cache.rows import Row, make_rows
-from reffree.encoders.fill_cache import Filled
 from reffree.encoders.options import EncoderOptions
 from reffree.errors import EncoderError, OptionError, ReffreeError, first_line
 from reffree.optional import require
@@ -238,10 +236,6 @@ def _one_sentence(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         ) from error
 
 
-TEXTS_PER_ITEM = 4096
-"""Texts that an actor encodes in one go; what an interrupted run may lose per actor."""
-
-
 class TextWork:
     """An actor's encoder, without a cache: texts in, rows for the driver's cache out."""
 
@@ -279,31 +273,6 @@ def for_actors(options: EncoderOptions) -> EncoderOptions:
     if name is not None and user_path(name).is_dir():
         options = replace(options, encoder=str(user_path(name).resolve()))
     return options
-
-
-def write(encoder: CachedEncoder, rows: Sequence[Row]) -> None:
-    """Put what an actor made into the driver's cache, within its limit."""
-    encoder.cache.add(rows)
-    encoder.n_encoded += len(rows)
-    if encoder.limit is not None:
-        encoder.n_evicted += keep_within(encoder.cache, encoder.limit)
-
-
-def fill_by_actors(
-    actors: Actors,
-    encoder: CachedEncoder,
-    texts: Sequence[str],
-    options: EncoderOptions,
-    progress: Callable[[int], Callable[[int], None]] = lambda total: lambda done: None,
-) -> Filled:
-    """Encode the missing texts; the driver writes each part as it comes."""
-    missing = [texts[i] for i in encoder.missing(texts)]
-    parts = [missing[i : i + TEXTS_PER_ITEM] for i in range(0, len(missing), TEXTS_PER_ITEM)]
-    advance = progress(len(missing))
-    for rows in actors.map(TextWork, (for_actors(options), encoder.spec), parts):
-        write(encoder, rows)
-        advance(len(rows))
-    return Filled(len(texts) - len(missing), [encoder.n_encoded], encoder.n_evicted)
 
 
 class CacheReader:

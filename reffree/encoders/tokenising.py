@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -32,26 +32,45 @@ class Read:
     content: Any  # ids, or the text where the model itself makes its features
 
 
-class Tokeniser(Protocol):
-    """Counts tokens first, so that batches can be planned, then makes what a batch is given as."""
+class Tokeniser:
+    """Counts tokens first, so that batches can be planned, then makes what a batch is given as.
+
+    This one lets the model make its features: for models where they are more than ids, such as
+    those with chat templates or packed rows.
+    """
+
+    def __init__(self, model: SentenceTransformer, spec: EncoderSpec) -> None:
+        """Take over the model's tokenizer."""
+        self.model = model
+        self.tokenizer = model.tokenizer
+        self.prompt = spec.prompt
+        self.limit = spec.max_length
 
     def read(self, positions: Sequence[int], texts: Sequence[str]) -> list[Read]:
-        """Tokenise some texts."""
-        ...
+        """Count the tokens of some texts."""
+        full = [self.prompt + text for text in texts]
+        if callable(self.tokenizer):
+            ids = self.tokenizer(full, truncation=False, verbose=False)[IDS]
+        else:
+            encodings = self.tokenizer.encode_batch(full, add_special_tokens=False)
+            ids = [encoding.ids for encoding in encodings]
+        counts = list(map(len, ids))
+        lengths = [min(count, self.limit) if self.limit else count for count in counts]
+        return [Read(*one) for one in zip(positions, counts, lengths, texts, strict=True)]
 
     def collate(self, reads: Sequence[Read]) -> Features:
-        """Pad texts to the longest of them; on the host."""
-        ...
+        """Make what the model computes on, padded to the longest text; on the host."""
+        texts = [read.content for read in reads]
+        features: Features = dict(self.model.preprocess(texts, prompt=self.prompt))
+        return features
 
 
-class TokenisedOnce:
+class TokenisedOnce(Tokeniser):
     """Keeps every text's ids from counting to collation."""
 
     def __init__(self, model: SentenceTransformer, spec: EncoderSpec, others: Features) -> None:
         """Take over the model's tokenizer; ``others`` is what features hold besides tensors."""
-        self.tokenizer = model.tokenizer
-        self.prompt = spec.prompt
-        self.limit = spec.max_length
+        super().__init__(model, spec)
         self.others = others
         self.fill = {
             IDS: self.tokenizer.pad_token_id,
@@ -97,13 +116,8 @@ class TokenisedOnce:
         return {**tensors, **self.others}
 
 
-class BagsOfTokens:
+class BagsOfTokens(Tokeniser):
     """Keeps every text's ids from counting to collation, for static vectors: no padding, no end."""
-
-    def __init__(self, model: SentenceTransformer, spec: EncoderSpec) -> None:
-        """Take over the model's tokenizer."""
-        self.tokenizer = model.tokenizer
-        self.prompt = spec.prompt
 
     def read(self, positions: Sequence[int], texts: Sequence[str]) -> list[Read]:
         """Tokenise, without the places of tokens in their texts."""
@@ -122,42 +136,13 @@ class BagsOfTokens:
         return {IDS: torch.from_numpy(row), "offsets": torch.from_numpy(begins)}
 
 
-class PreparedByModel:
-    """For models whose features are more than ids: static vectors, chat templates, packed rows."""
-
-    def __init__(self, model: SentenceTransformer, spec: EncoderSpec) -> None:
-        """Take over the model's own preparation."""
-        self.model = model
-        self.prompt = spec.prompt
-        self.limit = spec.max_length
-
-    def read(self, positions: Sequence[int], texts: Sequence[str]) -> list[Read]:
-        """Count the tokens."""
-        full = [self.prompt + text for text in texts]
-        tokenizer = self.model.tokenizer
-        if callable(tokenizer):
-            ids = tokenizer(full, truncation=False, verbose=False)[IDS]
-        else:
-            encodings = tokenizer.encode_batch(full, add_special_tokens=False)
-            ids = [encoding.ids for encoding in encodings]
-        counts = list(map(len, ids))
-        lengths = [min(count, self.limit) if self.limit else count for count in counts]
-        return [Read(*one) for one in zip(positions, counts, lengths, texts, strict=True)]
-
-    def collate(self, reads: Sequence[Read]) -> Features:
-        """Let the model make its features."""
-        texts = [read.content for read in reads]
-        features: Features = dict(self.model.preprocess(texts, prompt=self.prompt))
-        return features
-
-
 def tokeniser_of(model: SentenceTransformer, spec: EncoderSpec) -> Tokeniser:
     """Tokenise once wherever that gives exactly the features the model makes itself.
 
     Tried on a short text and on one that has to be cut, with the prompt: whatever a model's folder
     asks of its tokenizer shows there.
     """
-    own = PreparedByModel(model, spec)
+    own = Tokeniser(model, spec)
     tokenizer = model.tokenizer
     short, long = "A b.", "Of bees, 3 " * (spec.max_length or 8)
     expected = own.collate(own.read([0, 1], [short, long]))

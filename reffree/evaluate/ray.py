@@ -21,7 +21,6 @@ from reffree.encoders.ray_actors import (
     TextWork,
     for_actors,
     same_encoder,
-    write,
 )
 from reffree.encoders.sentence_transformer import open_encoder
 from reffree.evaluate.blocks import BlockScorer, ScoredBlock
@@ -67,7 +66,7 @@ class RemoteScoring:
             items = [pair for pair in zip(plan.blocks, plan.missing, strict=True) if len(pair[1])]
             with progress("Encoding", sum(len(positions) for _, positions in items)) as advance:
                 for rows in actors.map(BlockTextWork, (options, encoder.spec), items):
-                    write(encoder, rows)
+                    encoder.add(rows)
                     advance(len(rows))
             reader = actors.beside_driver(CacheReader, encoder.cache.path.resolve(), encoder.spec)
         spec = None if encoder is None else encoder.spec

@@ -35,7 +35,7 @@ import os, signal, sys, threading, time
 import click
 from reffree.cli import cli, interrupts, main
 from reffree.compiling import njit
-from reffree.parallel import together
+from reffree.parallel import in_threads
 
 interrupts.STUCK_SECONDS = interrupts.LEAVING_SECONDS = 0.2
 where, sys.argv[1:] = sys.argv[1], ["run"]
@@ -64,7 +64,7 @@ def command():
     threading.Thread(target=press).start()
     if where == "here":
         count_on()
-    together([wait, count_on])
+    in_threads([wait, count_on])
 
 started = threading.Event()
 count(1)

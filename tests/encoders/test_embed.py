@@ -11,8 +11,10 @@ import sys
 
 import pytest
 
+import reffree
 from reffree.encoders.cache import EmbeddingCache
 from reffree.encoders.cache.rows import Row, row_checksum
+from reffree.errors import InputError
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.encoders.cache.test_store import change
 
@@ -30,6 +32,20 @@ def tiny(tmp_path_factory):
     ]
     (folder / "corpus.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     return folder
+
+
+def test_what_is_embedded_once_is_scored_as_if_it_were_encoded_then(tiny, tmp_path):
+    corpus = reffree.load(tiny / "corpus.jsonl").with_system(
+        "even", {f"d{i}": [21, 21] for i in range(3)}
+    )
+    how = {"encoder": str(tiny / "model"), "cache_dir": tmp_path, "context": 1}
+    given = reffree.embed(corpus, **how, drop_repeats=True)
+    assert [x.shape[0] for x in given.vectors] == [len(set(d.units)) for d in corpus]
+    assert (given.spec.context, given.spec.dropped) == (1, "repeats")
+    scored = reffree.score(corpus, embeddings=given, drop_repeats=True)
+    assert scored.to_dict() == reffree.score(corpus, **how, drop_repeats=True).to_dict()
+    with pytest.raises(InputError, match="document 'd0': found embeddings with 40 rows"):
+        reffree.score(corpus, embeddings=given)
 
 
 def torchrun(folder, *arguments):

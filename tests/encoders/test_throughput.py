@@ -44,7 +44,7 @@ from reffree.encoders.device import budget_path, recall, recalled_budget, rememb
 from reffree.encoders.models import find_model
 from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder, open_encoder
-from reffree.encoders.tokenising import BagsOfTokens, PreparedByModel, TokenisedOnce, tokeniser_of
+from reffree.encoders.tokenising import BagsOfTokens, TokenisedOnce, Tokeniser, tokeniser_of
 from reffree.errors import CacheError, EncoderError, OptionError
 from reffree.evaluate.signature import Signature
 from tests import checkpoints
@@ -157,10 +157,10 @@ def test_models_that_ask_more_of_their_tokenizer_make_their_own_features(checkpo
     """Such as another maximum length in the model's folder: what is tried at loading differs."""
     encoder = opened(checkpoint("roberta"))
     other = replace(encoder.spec, max_length=12)
-    assert isinstance(tokeniser_of(encoder._model, other), PreparedByModel)
+    assert type(tokeniser_of(encoder._model, other)) is Tokeniser
     encoder._model[0].processing_kwargs = {"text": {"add_special_tokens": False}}
     own = tokeniser_of(encoder._model, encoder.spec)
-    assert isinstance(own, PreparedByModel)
+    assert type(own) is Tokeniser
     assert own.collate(own.read([0], ["the bees"]))["input_ids"].shape == (1, 2)
 
 

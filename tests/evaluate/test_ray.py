@@ -19,6 +19,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import reffree
+from reffree.encoders import fill_cache
 from reffree.encoders import ray_actors as actors_module
 from reffree.encoders.cache import EmbeddingCache
 from reffree.encoders.options import EncoderOptions
@@ -162,7 +163,7 @@ def test_what_the_cache_lacks_is_encoded_as_by_one_process(tmp_path, model, monk
 def test_embed_outlives_an_actor_that_is_killed_while_it_encodes(
     tmp_path, model, address, run, monkeypatch
 ):
-    monkeypatch.setattr(actors_module, "TEXTS_PER_ITEM", 16)
+    monkeypatch.setattr(fill_cache, "TEXTS_PER_ITEM", 16)
     documents = tables()
     write_jsonl(tmp_path / "half.jsonl", documents[:4])
     write_jsonl(tmp_path / "c.jsonl", documents)

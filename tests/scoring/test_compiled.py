@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.errors import InputError
 from reffree.masses import mass_matrix
-from reffree.parallel import together
+from reffree.parallel import in_threads
 from reffree.scoring.engine import TOLERANCE, score_document, score_documents
 from reffree.scoring.fast import document as compiled
 from reffree.scoring.fast.document import CompiledDocument
@@ -196,7 +196,7 @@ def test_a_call_that_fails_elsewhere_fails_here():
 
     done = []
     with pytest.raises(ValueError, match="elsewhere"):
-        together([lambda: done.append(1), fail])
+        in_threads([lambda: done.append(1), fail])
     assert done == [1]
 
 

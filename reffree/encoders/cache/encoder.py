@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from reffree.encoders.base import EncodedTexts, Encoder, EncoderSpec
 from reffree.encoders.cache.eviction import environment_limit, keep_within
+from reffree.encoders.cache.rows import Row, make_rows
 from reffree.encoders.cache.store import EmbeddingCache
 from reffree.encoders.cache.transfer import LARGEST_DEVIATION, deviation
 from reffree.errors import CacheError, counted
@@ -96,15 +97,21 @@ class CachedEncoder:
             pending.clear()
         if pending:
             positions = [i for encoded in pending for i in encoded.positions]
-            self.cache.put(
+            rows = make_rows(
+                self.cache.fingerprint,
                 [texts[i] for i in positions],
                 np.concatenate([encoded.vectors for encoded in pending]),
                 [count for encoded in pending for count in encoded.tokens],
             )
             pending.clear()
-            self.n_encoded += len(positions)
-            if self.limit is not None:
-                self.n_evicted += keep_within(self.cache, self.limit)
+            self.add(rows)
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Put rows that were just encoded into the cache, within its limit."""
+        self.cache.add(rows)
+        self.n_encoded += len(rows)
+        if self.limit is not None:
+            self.n_evicted += keep_within(self.cache, self.limit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Nothing is read back unless the file belongs to the encoder's fingerprint and the row's checksum
 holds. Many processes may share a file (on a local disk: SQLite's locks do not hold on network file
-systems); a process that is killed loses at most the rows of its last, unfinished `put`.
+systems); a process that is killed loses at most the rows of its last, unfinished `add`.
 
 Which rows were used last is noted for eviction without a write per read. Rows are counted in blocks
 of consecutive insertions, and a block notes the turn it was last used in. A turn is a count, not a
@@ -24,12 +24,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reffree.encoders.base import EncodedTexts, EncoderSpec
 from reffree.encoders.cache.errors import cache_errors, unusable
 from reffree.encoders.cache.files import LOGS, SCHEMA_VERSION
-from reffree.encoders.cache.rows import Row, make_rows, text_key
+from reffree.encoders.cache.rows import Row, text_key
 from reffree.errors import CacheError
 
 APPLICATION_ID = 0x52464652
@@ -201,12 +200,6 @@ class EmbeddingCache:
                     self.damaged.add(row.key)
                     self._damaged_ids.add(row_id)
             return found
-
-    def put(
-        self, texts: Sequence[str], vectors: NDArray[np.float32], tokens: Sequence[int]
-    ) -> None:
-        """Add vectors in one transaction; a text that is already here keeps the vector it has."""
-        self.add(make_rows(self.fingerprint, texts, vectors, tokens))
 
     def add(self, rows: Sequence[Row]) -> None:
         """Add rows in one transaction, in place of damaged ones but never of intact ones."""

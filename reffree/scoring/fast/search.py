@@ -41,7 +41,7 @@ import torch
 
 from reffree.arrays import Floats, Integers
 from reffree.compiling import njit
-from reffree.parallel import over_rows, together
+from reffree.parallel import in_threads, over_rows
 from reffree.scoring.fast.distances import measure_square, sum_to_mean
 from reffree.scoring.fast.vectors import Vectors
 
@@ -102,7 +102,7 @@ def _square(vectors: Vectors, threads: int) -> Floats:
     """Squared distances of all units."""
     squared = np.empty((len(vectors), len(vectors)))
     args = (vectors.rows, vectors.length, vectors.rounding, squared)
-    together([partial(measure_square, first, threads, *args) for first in range(threads)])
+    in_threads([partial(measure_square, first, threads, *args) for first in range(threads)])
     return squared
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from reffree.arrays import Integers
 from reffree.compiling import njit
 from reffree.masses import Masses
-from reffree.parallel import together
+from reffree.parallel import in_threads
 from reffree.scoring.fast.distances import TILE, U, measure_tiles
 from reffree.scoring.fast.tables import Tables, band_of, extend, places, turn_again, turns
 from reffree.scoring.fast.vectors import Vectors, take
@@ -93,7 +93,7 @@ def sweep_tables(vectors: Vectors, masses: Masses, threads: int) -> Tables:
             right = min(left + STRIPE, last)
             share = -(-(right - left) // (threads * TILE)) * TILE
             measured = (x, length, vectors.rounding, start, stop)
-            together(
+            in_threads(
                 [
                     partial(
                         measure_stripe,

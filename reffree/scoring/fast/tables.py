@@ -27,7 +27,7 @@ import numpy as np
 from reffree.arrays import Floats, Integers
 from reffree.compiling import njit
 from reffree.masses import Masses
-from reffree.parallel import available_threads, together
+from reffree.parallel import available_threads, in_threads
 from reffree.scoring.arp import ZERO_CENTROID
 from reffree.scoring.fast.distances import U, kept_apart, measure_pairs
 from reffree.scoring.fast.vectors import VECTORISED, Vectors, take
@@ -117,12 +117,12 @@ def build_tables(vectors: Vectors, band: TableBand, threads: int | None = None) 
     def measure(first: int) -> None:
         measure_pairs(first, share, x, length, rounding, where, pairs, squared)
 
-    together([partial(measure, first) for first in range(share)])
+    in_threads([partial(measure, first) for first in range(share)])
     sum_up = [
         partial(sum_to_edges, pairs, where, squared, distance),
         partial(sum_spans, pairs, x, length, rounding, where, sums),
     ]
-    together(sum_up, threads=share)
+    in_threads(sum_up, threads=share)
     return Tables(band.base, top, squared, distance, sums, length, memory)
 
 

@@ -31,6 +31,7 @@ from tests.encoders.cache.test_store import (
     SPEC,
     TEXTS,
     HashEncoder,
+    add,
     collect,
     filled,
     open_cached,
@@ -82,7 +83,7 @@ def write_for_ever(folder, round_, writer, acknowledged, evicts):
         owner = rng.choice([writer, "both"])
         length = rng.choice([1, 30, 600])
         texts = batch(round_, owner, n, length)
-        cache.put(texts, expected(texts), [len(text) for text in texts])
+        add(cache, texts, expected(texts), [len(text) for text in texts])
         os.write(acknowledged, f"{owner} {n} {length}\n".encode())
         if evicts and n % 5 == 0:
             evict([cache.path], 400_000)
@@ -152,7 +153,7 @@ def write_until_full(folder):
     def write():
         for n in range(10**6):
             texts = [f"{n} {i}" for i in range(200)]
-            cache.put(texts, expected(texts), [len(text) for text in texts])
+            add(cache, texts, expected(texts), [len(text) for text in texts])
             done.extend(texts)
 
     with pytest.raises(CacheError) as caught:

@@ -39,6 +39,10 @@ SPEC = EncoderSpec(
 DIMENSION = 48
 
 
+def add(cache, texts, vectors, tokens):
+    cache.add(make_rows(cache.fingerprint, texts, vectors, tokens))
+
+
 def vector(text: str, revision: str = "r1") -> np.ndarray:
     digest = hashlib.blake2b(f"{revision} {text}".encode(), digest_size=DIMENSION).digest()
     return np.frombuffer(digest, dtype=np.uint8).astype(np.float32) / 255
@@ -251,7 +255,7 @@ def test_a_row_that_another_process_mended_stays(tmp_path):
     (at,) = encoder.missing(TEXTS[:20])
     collect(open_cached(tmp_path)[0], TEXTS[:20])
     change(path, "UPDATE v SET id = 3 WHERE id = 20")  # the mended row, or another, has that id now
-    encoder.cache.put(["new"], vector("new")[None], [3])
+    add(encoder.cache, ["new"], vector("new")[None], [3])
     assert open_cached(tmp_path)[0].missing([*TEXTS[:20], "new"]) in ([], [at])
     assert 3 in {row[0] for row in sqlite3.connect(path).execute("SELECT id FROM v")}
 
@@ -260,9 +264,9 @@ def test_what_is_no_vector_of_this_encoder_is_not_stored(tmp_path):
     encoder, _ = open_cached(tmp_path)
     collect(encoder, TEXTS[:20])
     with pytest.raises(CacheError, match="NaN or infinity"):
-        encoder.cache.put(["a"], np.full((1, DIMENSION), np.nan, np.float32), [1])
+        add(encoder.cache, ["a"], np.full((1, DIMENSION), np.nan, np.float32), [1])
     with pytest.raises(CacheError, match=f"vectors of {DIMENSION} numbers where the .* gives 3;"):
-        encoder.cache.put(["a"], np.ones((1, 3), np.float32), [1])
+        add(encoder.cache, ["a"], np.ones((1, 3), np.float32), [1])
     assert encoder.missing(["a"]) == [0]
 
 

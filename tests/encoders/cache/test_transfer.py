@@ -20,6 +20,7 @@ from tests.encoders.cache.test_store import (
     SPEC,
     TEXTS,
     HashEncoder,
+    add,
     change,
     collect,
     filled,
@@ -37,7 +38,7 @@ def export(folder, target, spec=SPEC):
 
 def put(folder, texts, vectors, tokens=None):
     with EmbeddingCache(cache_path(folder, SPEC), SPEC) as cache:
-        cache.put(texts, vectors.astype(np.float32), tokens or [len(text) for text in texts])
+        add(cache, texts, vectors.astype(np.float32), tokens or [len(text) for text in texts])
 
 
 def holds(folder, texts, spec=SPEC):
