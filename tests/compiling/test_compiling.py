@@ -18,6 +18,7 @@ import reffree
 from reffree import compiling
 from reffree.compiling import made_of, njit
 from reffree.compiling.signed import SignedFolder
+from reffree.reference import windows
 
 needs_rights = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
 
@@ -288,3 +289,11 @@ def test_a_digest_is_the_same_in_every_process():
         for seed in "1234"
     }
     assert len(digests) == 1
+
+
+def test_machine_code_is_not_kept_beside_the_sources():
+    package = Path(reffree.__file__).parent
+    compiled = [value for value in vars(windows).values() if hasattr(value, "nopython_signatures")]
+    assert compiled
+    for function in compiled:
+        assert not Path(function._cache.cache_path).is_relative_to(package)
