@@ -57,15 +57,14 @@ def list_files(cache_dir: Path | None) -> None:
     for path in paths:
         try:
             with EmbeddingCache(path) as cache:
-                info = cache.info()
+                spec, vectors = cache.meta["spec"], f"{cache.n_rows:,} vectors"
+                encoder = f"{spec.get('name')}@{spec.get('revision')}"
+                content, taken = f"{encoder}  {vectors} of {cache.dimension or 0}", cache.size
         except CacheError as error:
             tell(f"{path.stem}  {error}")
             continue
-        size += info.size
-        tell(
-            f"{path.stem}  {info.encoder}@{info.revision}  {info.rows:,} vectors of "
-            f"{info.dimension or 0}  {_megabytes(info.size)}"
-        )
+        size += taken
+        tell(f"{path.stem}  {content}  {_megabytes(taken)}")
     exported = graphs(folder)
     for graph in exported:
         tell(f"{graph.path.name}  {graph.encoder}  graph  {_megabytes(graph.size)}")

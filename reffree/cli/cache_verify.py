@@ -75,7 +75,7 @@ def _verify_checksums(names: Sequence[str], cache_dir: Path | str | None) -> Non
     for path in choose_files(names, paths) if names else paths:
         try:
             with EmbeddingCache(path) as cache:
-                rows = cache.info().rows
+                rows = cache.n_rows
                 with progress("Verifying", rows) as advance:
                     for _ in cache.verify():
                         advance(1)
