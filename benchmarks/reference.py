@@ -28,7 +28,7 @@ import torch
 
 from reffree.masses import mass_matrix, masses_from_gaps
 from reffree.reference.boundary_edits import BoundarySimilarity, Ghd
-from reffree.reference.metric import GoldMetric, evaluate
+from reffree.reference.metric import GoldMetric
 from reffree.reference.windows import Pk, WindowDiff
 from reffree.segmentation import Segmentation
 
@@ -82,8 +82,8 @@ def contestants(
     few = hypotheses[:TIMED_OF_OTHERS]
     matrix = mass_matrix(hypotheses, sum(reference))
     runs: dict[str, Callable[[], Any]] = {
-        "lists": partial(evaluate, metric, hypotheses, reference),
-        "matrix": partial(evaluate, metric, matrix, reference),
+        "lists": partial(metric, hypotheses, reference),
+        "matrix": partial(metric, matrix, reference),
     }
     if metric.name in SEGEVAL:
         runs["segeval"] = partial(one_by_one, SEGEVAL[metric.name], few, reference)
@@ -125,7 +125,7 @@ def growth(lengths: tuple[int, ...], count: int, rounds: int) -> list[dict[str, 
     for _ in range(rounds):
         for n, (matrix, reference) in matrices.items():
             for metric in METRICS:
-                spent = seconds(evaluate, metric, matrix, reference) / count
+                spent = seconds(metric, matrix, reference) / count
                 best[metric.name, n] = min(spent, best.get((metric.name, n), np.inf))
     rows = []
     for metric in METRICS:
@@ -150,7 +150,7 @@ def many_pairs(n: int, count: int, rounds: int) -> list[dict[str, Any]]:
     best: dict[str, float] = {}
     for _ in range(rounds):
         for metric in METRICS:
-            spent = seconds(evaluate, metric, *sides)
+            spent = seconds(metric, *sides)
             best[metric.name] = min(spent, best.get(metric.name, np.inf))
     return [
         {"metric": name, "n": n, "pairs": count, "seconds": round(spent, 3)}
@@ -220,7 +220,7 @@ def main() -> None:
     torch.set_num_threads(1)
     # Compile before anything is timed.
     for metric in METRICS:
-        evaluate(metric, [[25, 25]], [[20, 30]])
+        metric([[25, 25]], [[20, 30]])
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reffree.atomic import replacing
+from reffree.atomic import cache_folder, replacing
 
 
 def test_a_file_takes_the_place_of_another(tmp_path):
@@ -44,3 +44,10 @@ def test_a_folder_that_cannot_take_its_place_is_removed(tmp_path):
     with pytest.raises(OSError, match="not empty"):
         in_vain()
     assert [path.name for path in tmp_path.rglob("*")] == ["full", "theirs"]
+
+
+def test_the_cache_folder_is_that_of_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("REFFREE_CACHE_DIR", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.delenv("REFFREE_CACHE_DIR")
+    assert cache_folder().name == "reffree"

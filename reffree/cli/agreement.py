@@ -8,12 +8,11 @@ import click
 
 from reffree.bounds import Positive
 from reffree.cli.inputs import FileOptions, input_files, read_corpus
-from reffree.cli.options import corpora_argument, output_options, reading_options, whole
+from reffree.cli.options import corpus_options, output_options, whole
 from reffree.cli.output import Output
 
 
 @click.command(name="agreement")
-@corpora_argument
 @click.option(
     "--systems",
     "of_systems",
@@ -27,7 +26,7 @@ from reffree.cli.output import Output
     show_default=True,
     help="Boundaries nearer than this many units are near misses.",
 )
-@reading_options
+@corpus_options
 @output_options
 def command(of_systems: bool, n_t: int, **given: Unpack[FileOptions]) -> None:
     """Measure how far annotators agree on the same documents, beyond chance.

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Unpack, cast
+from functools import partial
+from typing import Unpack
 
 import click
 
-from reffree.cli.encoder_options import encoding_options
 from reffree.cli.inputs import CommandOptions, input_files, keywords_of, read_inputs
 from reffree.cli.messages import progress
 from reffree.cli.options import (
-    corpora_argument,
+    encoded_corpus_options,
     format_option,
     more_systems,
     output_option,
     own_vectors_option,
-    reading_options,
     short_option,
 )
-from reffree.cli.output import ENDINGS, Output, is_page, require_report
+from reffree.cli.output import Output, require_report
 from reffree.encoders.options import Encoding
-
-if TYPE_CHECKING:
-    from reffree.report.boundaries import MapFormat
 
 FORMATS = ("table", "json", "csv", "html")
 
 
 @click.command(name="boundaries")
-@corpora_argument
 @click.option(
     "--document",
     "documents",
@@ -60,8 +54,7 @@ FORMATS = ("table", "json", "csv", "html")
 )
 @own_vectors_option
 @short_option
-@reading_options
-@encoding_options
+@encoded_corpus_options
 @format_option(FORMATS)
 @output_option
 def command(
@@ -78,10 +71,9 @@ def command(
     CORPUS is read as in reffree score, with or without systems; an -o FILE that ends in .html is a
     page with all documents.
     """
-    files, output = input_files(given), given["output"]
-    format = _format(given["output_format"], output)
-    out = Output.of("table" if format == "html" else format, output, files)
-    page = require_report("reffree.report.boundaries_page") if format == "html" else None
+    out = Output.of(given["output_format"], given["output"], input_files(given), FORMATS)
+    is_page = out.format == "html"
+    page = require_report("reffree.report.boundaries_page") if is_page else None
     corpus, vectors = read_inputs(given)
 
     from reffree.report.boundaries import SCREEN_LINES, render
@@ -101,20 +93,5 @@ def command(
     if page is not None:
         out.write(page.render_page(result), result.notes)
         return
-    is_screen = out.width is not None and not documents
-    text = render(
-        result,
-        format,
-        color=out.color,
-        width=out.width,
-        most_lines=SCREEN_LINES if is_screen else None,
-    )
-    out.write(text, result.notes)
-
-
-def _format(given: str | None, output: Path | None) -> MapFormat:
-    """The format that is asked for, or that of the file's ending."""
-    if is_page(given, output):
-        return "html"
-    by_ending = "table" if output is None else ENDINGS.get(output.suffix.lower(), "table")
-    return cast("MapFormat", given or (by_ending if by_ending in FORMATS else "table"))
+    most_lines = SCREEN_LINES if out.width is not None and not documents else None
+    out.show(partial(render, most_lines=most_lines), result, result.notes)

@@ -10,8 +10,8 @@ import click
 
 from reffree.atomic import cache_folder
 from reffree.cli.cache_verify import verify_files
-from reffree.cli.encoder_options import cache_dir_option
 from reffree.cli.messages import tell, tell_notes
+from reffree.cli.options import cache_dir_option
 from reffree.errors import CacheError, counted
 
 if TYPE_CHECKING:

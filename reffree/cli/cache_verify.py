@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from reffree.atomic import cache_folder
-from reffree.cli.encoder_options import encoding_options
 from reffree.cli.inputs import check_encoding
 from reffree.cli.messages import progress, tell
-from reffree.cli.options import seed_option
+from reffree.cli.options import encoding_options, seed_option
 from reffree.errors import CacheError, counted
 
 if TYPE_CHECKING:

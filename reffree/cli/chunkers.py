@@ -19,7 +19,6 @@ from reffree.chunkers.base import Chunker
 from reffree.chunkers.chunked import SENTENCES, PlainText, chunked
 from reffree.chunkers.libraries import ChonkieSemantic, Embed
 from reffree.chunkers.registry import CHUNKERS, FLAG, find_chunker, is_function
-from reffree.cli.encoder_options import encoding_options
 from reffree.cli.inputs import (
     CommandOptions,
     ScoreKeywords,
@@ -31,6 +30,7 @@ from reffree.cli.inputs import (
 )
 from reffree.cli.messages import progress
 from reffree.cli.options import (
+    encoding_options,
     output_options,
     result_options,
     scoring_options,

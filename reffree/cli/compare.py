@@ -6,7 +6,6 @@ from typing import Unpack
 
 import click
 
-from reffree.cli.encoder_options import encoding_options
 from reffree.cli.inputs import (
     CommandOptions,
     CompareKeywords,
@@ -15,18 +14,11 @@ from reffree.cli.inputs import (
     read_inputs,
 )
 from reffree.cli.messages import progress
-from reffree.cli.options import (
-    corpora_argument,
-    output_options,
-    reading_options,
-    scoring_options,
-    vector_options,
-)
+from reffree.cli.options import output_options, scored_corpus_options, scoring_options
 from reffree.cli.output import Output
 
 
 @click.command(name="compare")
-@corpora_argument
 @scoring_options
 @click.option(
     "--alpha",
@@ -35,9 +27,7 @@ from reffree.cli.output import Output
     show_default=True,
     help="Systems are told apart where the corrected p is at most this.",
 )
-@vector_options
-@reading_options
-@encoding_options
+@scored_corpus_options
 @output_options
 def command(alpha: float, **given: Unpack[CommandOptions]) -> None:
     """Which system is better, paired over documents.

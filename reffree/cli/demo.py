@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from reffree.cli.encoder_options import encoding_options
 from reffree.cli.inputs import check_encoding
 from reffree.cli.messages import progress
-from reffree.cli.options import output_options
+from reffree.cli.options import encoding_options, output_options
 from reffree.cli.output import Output
 
 if TYPE_CHECKING:
     from reffree.encoders.options import Encoding
     from reffree.evaluate.table import ScoreTable
+    from reffree.report.grid import OutputFormat
 
 DRAWS = 1000
 METRICS = (
@@ -61,7 +61,6 @@ def command(
 
     from reffree.evaluate.score import score
     from reffree.formats import load
-    from reffree.report.score import render
 
     with as_file(files("reffree") / "data" / "demo.jsonl") as path:
         corpus = load(path)
@@ -73,15 +72,20 @@ def command(
         progress=progress,
         **encoding,
     )
-    rendered = render(table, out.format, color=out.color, width=out.width)
-    reading = _how_to_read(table, out.width or 100)
-    out.write(f"{rendered}\n{reading}" if out.format == "table" else rendered, table.notes)
+    out.show(_render_with_advice, table, table.notes)
 
 
-def _how_to_read(table: ScoreTable, width: int) -> str:
-    """Three sentences; the second depends on what the table shows."""
+def _render_with_advice(
+    table: ScoreTable, format: OutputFormat, *, color: bool, width: int | None
+) -> str:
+    """Add to the table three sentences; the second depends on what the table shows."""
+    from reffree.report.score import render
+
+    rendered = render(table, format, color=color, width=width)
+    if format != "table":
+        return rendered
     sentences = [SCALE, GOLD_FIRST if _shows_the_damage(table) else GOLD_UNSEEN, ADVICE]
-    return "".join(f"{textwrap.fill(sentence, width)}\n" for sentence in sentences)
+    return f"{rendered}\n" + "".join(f"{textwrap.fill(each, width or 100)}\n" for each in sentences)
 
 
 def _shows_the_damage(table: ScoreTable) -> bool:

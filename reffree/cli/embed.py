@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from reffree.cli.cache import limit_option
-from reffree.cli.encoder_options import encoding_options
 from reffree.cli.inputs import (
     CommandOptions,
     check_encoding,
@@ -22,7 +21,7 @@ from reffree.cli.inputs import (
 )
 from reffree.cli.interrupts import INTERRUPTED
 from reffree.cli.messages import log_to_terminal, progress, tell, tell_json, tell_notes
-from reffree.cli.options import corpora_argument, engine_options, reading_options
+from reffree.cli.options import encoded_corpus_options, engine_options
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import EncoderError, counted
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 
 @click.command(name="embed")
-@corpora_argument
 @click.option(
     "-f",
     "report_format",
@@ -42,8 +40,7 @@ if TYPE_CHECKING:
 )
 @limit_option
 @engine_options
-@reading_options
-@encoding_options
+@encoded_corpus_options
 def command(
     report_format: str,
     cache_limit: int | None,

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from reffree.cli.encoder_options import model_settings
-from reffree.cli.options import format_option, output_option
+from reffree.cli.options import format_option, model_settings, output_option
 from reffree.cli.output import Output
 
 HEADER = (

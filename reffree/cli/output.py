@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import click
 
@@ -15,15 +15,16 @@ from reffree.atomic import check_stdout, check_writable, write_file, write_stdou
 from reffree.cli.messages import tell_notes
 from reffree.errors import InputError
 from reffree.optional import require
-from reffree.report.grid import OutputFormat
+from reffree.report.grid import OUTPUT_FORMATS
 
-ENDINGS: dict[str, OutputFormat] = {
+ENDINGS = {
     ".json": "json",
     ".csv": "csv",
     ".md": "md",
     ".tex": "latex",
+    ".html": "html",
+    ".htm": "html",
 }
-PAGE_ENDINGS = (".html", ".htm")
 PAGE_PACKAGES = ("altair", "vl_convert", "jinja2", "markupsafe")
 
 
@@ -31,12 +32,18 @@ PAGE_PACKAGES = ("altair", "vl_convert", "jinja2", "markupsafe")
 class Output:
     """Where a result goes, and in what form."""
 
-    format: OutputFormat
+    format: str
     path: Path | None  # None is standard output
 
     @classmethod
-    def of(cls, format: str | None, path: Path | None, inputs: Iterable[str] = ()) -> Output:
-        """Choose the format by the file's ending if it is not given; spare the input files."""
+    def of(
+        cls,
+        format: str | None,
+        path: Path | None,
+        inputs: Iterable[str] = (),
+        formats: Sequence[str] = OUTPUT_FORMATS,
+    ) -> Output:
+        """Choose one of the formats by the file's ending if none is given; spare the inputs."""
         if path is not None and str(path) == "-":
             path = None
         if path is None:
@@ -45,7 +52,7 @@ class Output:
             check_writable(path)  # before the work, not after it
             spare_inputs("-o", path, inputs)
         by_ending = "table" if path is None else ENDINGS.get(path.suffix.lower(), "table")
-        return cls(cast(OutputFormat, format or by_ending), path)
+        return cls(format or (by_ending if by_ending in formats else "table"), path)
 
     @property
     def color(self) -> bool:
@@ -65,12 +72,12 @@ class Output:
         self.write(text, notes)
 
     def write(self, text: str, notes: Sequence[str] = ()) -> None:
-        """Write the result as UTF-8, and the notes where a table does not show them."""
+        """Write the result as UTF-8; say the notes, unless it is on the screen and shows them."""
         if self.path is not None:
             write_file(self.path, [text])
         else:
             write_stdout([text])
-        if self.format != "table" or self.path is not None:
+        if self.path is not None or self.format not in ("table", "html"):
             tell_notes(notes)
 
 
@@ -86,13 +93,6 @@ def _is_same(path: Path, other: Path) -> bool:
         return path.samefile(other)
     except (OSError, ValueError):
         return False  # one is not there; reading or writing it says what is wrong
-
-
-def is_page(format: str | None, path: Path | None) -> bool:
-    """Whether -f or the ending of -o asks for a page."""
-    if format is not None:
-        return format == "html"
-    return path is not None and path.suffix.lower() in PAGE_ENDINGS
 
 
 def require_report(module: str) -> Any:  # noqa: ANN401  (a module)

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reffree.bounds import Repetitions
-from reffree.cli.encoder_options import encoding_options
 from reffree.cli.inputs import read_corpus
 from reffree.cli.messages import tell, tell_notes
 from reffree.cli.options import (
-    corpora_argument,
     format_option,
     metric_option,
-    reading_options,
+    scored_corpus_options,
     unsegmented_option,
-    vector_options,
     whole,
 )
 from reffree.cli.studies import run_study
@@ -45,7 +42,6 @@ def _strengths(
 
 
 @click.command(name="perturb")
-@corpora_argument
 @click.option(
     "--perturbation",
     "perturbations",
@@ -97,9 +93,7 @@ def _strengths(
     "output.",
 )
 @format_option(what="With --study: format of the output.")
-@vector_options
-@reading_options
-@encoding_options
+@scored_corpus_options
 def command(
     perturbations: tuple[str, ...],
     is_study: bool,

@@ -11,7 +11,7 @@ import click
 from reffree.atomic import make_folder, write_file
 from reffree.cli.messages import tell
 from reffree.cli.options import format_option, output_option, table_option
-from reffree.cli.output import Output, is_page, require_report
+from reffree.cli.output import Output, require_report
 from reffree.errors import counted
 from reffree.report.grid import OUTPUT_FORMATS
 
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from reffree.report.charts.drawing import FileFormat
     from reffree.studies.result import StudyResult
 
+FORMATS = ("html", *OUTPUT_FORMATS)
+
 
 @click.command(name="report")
 @click.argument("results", type=click.Path(dir_okay=False, path_type=Path), metavar="RESULTS.json")
 @output_option
-@format_option(["html", *OUTPUT_FORMATS])
+@format_option(FORMATS)
 @table_option
 @click.option(
     "--charts",
@@ -65,15 +67,14 @@ def command(
     if choose and charts is None:
         raise click.UsageError("--choose is for charts: add --charts FOLDER.")
     picks = dict(_pick(each) for each in choose)
-    as_page = is_page(output_format, output)
-    out = Output.of(None if as_page else output_format, output, [str(results)])
-    if table is not None and (as_page or out.format == "json"):
+    out = Output.of(output_format, output, [str(results)], FORMATS)
+    if table is not None and out.format in ("html", "json"):
         raise click.UsageError("--table is for table, csv, md and latex.")
 
     from reffree.studies.result import load_result
 
     result = load_result(results)
-    if as_page:
+    if out.format == "html":
         out.write(require_report("reffree.report.page").render_page(result))
     elif output is not None or output_format is not None or charts is None:
         from reffree.report.study import render

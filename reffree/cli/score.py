@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from reffree.cli.encoder_options import encoding_options
 from reffree.cli.inputs import (
     CommandOptions,
     ScoreKeywords,
@@ -21,13 +20,11 @@ from reffree.cli.inputs import (
 )
 from reffree.cli.messages import progress, tell_notes
 from reffree.cli.options import (
-    corpora_argument,
     engine_options,
     format_option,
-    reading_options,
     result_options,
+    scored_corpus_options,
     scoring_options,
-    vector_options,
 )
 from reffree.cli.output import Output
 from reffree.encoders.options import EncoderOptions, Encoding
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
 
 
 @click.command(name="score")
-@corpora_argument
 @scoring_options
 @result_options
 @click.option(
@@ -50,9 +46,7 @@ if TYPE_CHECKING:
     "summary.json at the end; the corpus is streamed.",
 )
 @engine_options
-@vector_options
-@reading_options
-@encoding_options
+@scored_corpus_options
 @format_option()
 @click.option(
     "-o",

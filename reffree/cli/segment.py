@@ -6,21 +6,14 @@ from typing import Unpack
 
 import click
 
-from reffree.cli.encoder_options import encoding_options
 from reffree.cli.inputs import CommandOptions, keywords_of, read_inputs
 from reffree.cli.messages import progress, tell, tell_notes
-from reffree.cli.options import (
-    corpora_argument,
-    embeddings_option,
-    reading_options,
-    seed_option,
-)
+from reffree.cli.options import embeddings_option, encoded_corpus_options, seed_option
 from reffree.encoders.options import Encoding
 from reffree.errors import counted
 
 
 @click.command(name="segment")
-@corpora_argument
 @click.option(
     "--method",
     "methods",
@@ -43,8 +36,7 @@ from reffree.errors import counted
 )
 @seed_option
 @embeddings_option("Your own vectors instead of an encoder, as in reffree score.")
-@reading_options
-@encoding_options
+@encoded_corpus_options
 def command(methods: tuple[str, ...], target: str, **given: Unpack[CommandOptions]) -> None:
     """Segment a corpus with published methods and baselines.
 

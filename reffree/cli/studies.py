@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from reffree.bounds import Count, Positive, Repetitions, Resamples
-from reffree.cli.encoder_options import encoding_options, several_encoders
 from reffree.cli.inputs import (
     FileOptions,
     check_encoding,
@@ -24,17 +23,17 @@ from reffree.cli.messages import progress
 from reffree.cli.options import (
     Decorator,
     average_option,
-    corpora_argument,
+    corpus_options,
     embeddings_option,
     metric_option,
     option_group,
     output_options,
-    reading_options,
     run_options,
+    scored_corpus_options,
+    several_encoders,
     system_of_one_corpus,
     table_option,
     unsegmented_option,
-    vector_options,
     whole,
 )
 from reffree.cli.output import Output
@@ -79,7 +78,7 @@ def study_command(name: str, help: str, *options: Decorator) -> click.Command:
     def run(**given: Any) -> None:  # noqa: ANN401  (values of any option)
         run_study(name, given)
 
-    decorate = option_group(corpora_argument, *options, output_options)
+    decorate = option_group(*options, output_options)
     return click.command(name=name, help=help)(decorate(run))
 
 
@@ -119,7 +118,7 @@ _correlation_options = option_group(
     ),
     table_option,
     run_options,
-    reading_options,
+    corpus_options,
     several_encoders,
 )
 
@@ -193,9 +192,7 @@ density = study_command(
     ),
     system_of_one_corpus,
     unsegmented_option(),
-    vector_options,
-    reading_options,
-    encoding_options,
+    scored_corpus_options,
 )
 
 granularity = study_command(
@@ -226,9 +223,7 @@ granularity = study_command(
         help="What the posterior rests on: embedding, words, scorer:FOLDER or all that is at hand.",
     ),
     system_of_one_corpus,
-    vector_options,
-    reading_options,
-    encoding_options,
+    scored_corpus_options,
 )
 
 diagnose = study_command(
@@ -263,7 +258,5 @@ diagnose = study_command(
         show_default=True,
         help="Draws of every damage.",
     ),
-    vector_options,
-    reading_options,
-    encoding_options,
+    scored_corpus_options,
 )

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
-from reffree.cli.encoder_options import encoding_options
-from reffree.cli.inputs import CommandOptions, check_encoding, keywords_of, read_corpus
+from reffree.cli.inputs import (
+    CommandOptions,
+    check_encoding,
+    is_given,
+    keywords_of,
+    read_corpus,
+)
 from reffree.cli.interrupts import INTERRUPTED
 from reffree.cli.messages import progress, tell, tell_notes
-from reffree.cli.options import corpora_argument, reading_options, seed_option
+from reffree.cli.options import encoded_corpus_options, seed_option
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import counted
 
@@ -23,7 +29,6 @@ if TYPE_CHECKING:
 
 
 @click.command(name="train-scorer")
-@corpora_argument
 @click.option(
     "-o",
     "--output",
@@ -63,19 +68,8 @@ if TYPE_CHECKING:
     help="Units between boundaries when held-out documents are segmented.  [default: 3]",
 )
 @seed_option
-@reading_options
-@encoding_options
-def command(
-    folder: Path,
-    finetune: bool,
-    window: int | None,
-    splice_epochs: int | None,
-    epochs: int | None,
-    learning_rate: float | None,
-    held_out: float | None,
-    min_gap: int | None,
-    **given: Unpack[CommandOptions],
-) -> None:
+@encoded_corpus_options
+def command(folder: Path, **given: Unpack[CommandOptions]) -> None:
     """Train a boundary scorer on a corpus with gold, for --method scorer:path=FOLDER.
 
     First on splices of segments of different documents, then on the gold boundaries; then one
@@ -86,19 +80,9 @@ def command(
 
     from reffree.segmenters.scorer.description import Training
 
-    chosen: dict[str, Any] = {
-        "window": window,
-        "splice_epochs": splice_epochs,
-        "epochs": epochs,
-        "held_out": held_out,
-        "min_gap": min_gap,
-    }
-    settings = Training(
-        learning_rate=learning_rate,
-        seed=given["seed"],
-        finetune=finetune,
-        **{name: value for name, value in chosen.items() if value is not None},
-    )
+    names = {field.name for field in fields(Training)}
+    chosen: dict[str, Any] = {k: v for k, v in given.items() if k in names and is_given(v)}
+    settings = Training(**chosen)
     corpus = read_corpus(given)
 
     # Torch is imported only once the input is known to be good.

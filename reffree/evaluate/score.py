@@ -100,6 +100,8 @@ def score(
     if isinstance(corpus, Corpus):
         part, embeddings = units_taking_part(corpus, embeddings, options)
         corpus = part.corpus
+        if embeddings is not None:
+            vectors = corpus_vectors(corpus, embeddings, options, progress)
     remote = None
     if actors is not None:
         from reffree.evaluate.ray import RemoteScoring
@@ -111,9 +113,6 @@ def score(
     if remote is not None:
         blocks = remote.score_all(plan, metric_set, progress)
     else:
-        if embeddings is not None:
-            assert isinstance(corpus, Corpus)  # as was checked
-            vectors = corpus_vectors(corpus, embeddings, options, progress)
         scorer = BlockScorer.of(plan.counts.hypotheses, metric_set, settings, vectors)
         blocks = scorer.score_all(plan.blocks, plan.counts.n_units, progress)
     rows: list[DocumentScores] = []

@@ -140,7 +140,7 @@ class Scores:
         """Whether a metric's counts are summed over the corpus before the value is taken."""
         metric = self.metrics.gold_based.get(name)
         is_micro = self.settings.average == "micro"
-        return metric is not None and (is_micro or getattr(metric, "pooled", False))
+        return metric is not None and (is_micro or metric.pooled)
 
     def losses(self, name: str) -> SystemLosses:
         """One metric of all systems as losses, lower is better, ready to be resampled."""
@@ -242,7 +242,7 @@ class Scores:
             part = PartScore(self.metrics.shown(name, raw), raw)
         metric = self.metrics.gold_based.get(name)
         if metric is not None:
-            has_weight = getattr(metric, "pooled", False) and part.value is not None
+            has_weight = metric.pooled and part.value is not None
             return replace(part, weight=float(self.counts[name][d, s, -1]) if has_weight else None)
         weight = float(self.weights[m, d, s])
         facts = self.facts[m, d].tolist()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from reffree.errors import InputError
@@ -11,6 +11,7 @@ from reffree.optional import require_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
+    from _typeshed import DataclassInstance
 
     # For annotations here and in the reports; nothing is imported when the program runs.
     from reffree.reference.failure_modes import FailureMode as FailureMode
@@ -39,6 +40,17 @@ def rounded(value: float | None) -> float | None:
     return round(value, DECIMALS) + 0.0
 
 
+def _defined(**values: object) -> dict[str, Any]:
+    """Leave out what is None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def plain(value: DataclassInstance) -> dict[str, Any]:
+    """Return a dataclass of numbers and texts as plain values for JSON."""
+    found = {field.name: getattr(value, field.name) for field in fields(value)}
+    return {name: rounded(x) if isinstance(x, float) else x for name, x in found.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class NullTest:
     """A loss against those of random arrangements of the same segment lengths."""
@@ -51,23 +63,27 @@ class NullTest:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {
-            "draws": self.draws,
-            "mean": rounded(self.mean),
-            "sd": rounded(self.sd),
-            "z": rounded(self.z),
-            "p": rounded(self.p),
-        }
+        return plain(self)
 
 
-def _posterior_facts(score: CorpusScore | PartScore) -> dict[str, float | None]:
-    """What an expected error is to be read with; nothing for other metrics."""
-    found = {name: rounded(getattr(score, name)) for name in POSTERIOR}
-    return {name: value for name, value in found.items() if value is not None}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreContext:
+    """What a score is to be read with, if anything; of a corpus, means over documents."""
+
+    null: NullTest | None = None
+    spread: float | None = None  # of an expected error over draws
+    information: float | None = None  # nats per boundary behind an expected error
+    chance_information: float | None = None  # the same with the units in random order
+    assumed_segments: float | None = None  # of a document
+
+    @property
+    def posterior(self) -> dict[str, float | None]:
+        """What comes with an expected error; None where there is nothing of it."""
+        return {name: rounded(getattr(self, name)) for name in POSTERIOR}
 
 
 @dataclass(frozen=True, slots=True)
-class CorpusScore:
+class CorpusScore(ScoreContext):
     """One metric of one system over the corpus."""
 
     value: float | None  # what the table shows: the loss, or a gold-based metric's own value
@@ -77,12 +93,7 @@ class CorpusScore:
     documents: int  # with a score
     undefined: int  # without one
     left_out: int  # infinite parts left out of documents' scores
-    null: NullTest | None = None
     direction: Direction = "lower"
-    spread: float | None = None  # of an expected error over draws, mean over documents
-    information: float | None = None  # nats per boundary behind an expected error, likewise
-    chance_information: float | None = None  # the same with the units in random order
-    assumed_segments: float | None = None  # of a document
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; reasons and counts only where there is something to say."""
@@ -94,17 +105,16 @@ class CorpusScore:
             "undefined": self.undefined,
             "direction": self.direction,
         }
-        if self.ci_reason is not None:
-            result["ci_reason"] = self.ci_reason
-        if self.left_out:
-            result["left_out"] = self.left_out
-        if self.null is not None:
-            result["null"] = self.null.to_dict()
-        return result | _posterior_facts(self)
+        return result | _defined(
+            ci_reason=self.ci_reason,
+            left_out=self.left_out or None,
+            null=self.null and self.null.to_dict(),
+            **self.posterior,
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class PartScore:
+class PartScore(ScoreContext):
     """One metric of one document or segment."""
 
     value: float | None
@@ -112,26 +122,17 @@ class PartScore:
     reason: str | None = None  # why it is undefined
     weight: float | None = None  # in the corpus mean; none is 1, or the average where it has none
     segments: tuple[PartScore, ...] | None = None
-    null: NullTest | None = None
-    spread: float | None = None  # of an expected error over draws
-    information: float | None = None  # nats per boundary behind it
-    chance_information: float | None = None  # the same with the units in random order
-    assumed_segments: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        result: dict[str, Any] = {"value": rounded(self.value), "raw": rounded(self.raw)}
-        if self.reason is not None:
-            result["reason"] = self.reason
-        if self.weight is not None:
-            result["weight"] = rounded(self.weight)
-        if self.null is not None:
-            result["null"] = self.null.to_dict()
-        if self.segments is not None:
-            result["segments"] = [
-                {"value": rounded(s.value), "raw": rounded(s.raw)} for s in self.segments
-            ]
-        return result | _posterior_facts(self)
+        return {"value": rounded(self.value), "raw": rounded(self.raw)} | _defined(
+            reason=self.reason,
+            weight=rounded(self.weight),
+            null=self.null and self.null.to_dict(),
+            segments=self.segments
+            and [{"value": rounded(s.value), "raw": rounded(s.raw)} for s in self.segments],
+            **self.posterior,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +153,8 @@ class SystemScores:
             "unsegmented": self.unsegmented,
             "metrics": {name: score.to_dict() for name, score in self.metrics.items()},
         }
-        if self.failure_mode is not None:
-            result["failure_mode"] = asdict(self.failure_mode)
-        return result
+        mode = self.failure_mode
+        return result | _defined(failure_mode=None if mode is None else asdict(mode))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +176,11 @@ class DocumentScores:
         }
         if self.explanations is not None:
             result["explanations"] = {
-                name: _explanation_to_dict(explanation)
-                for name, explanation in self.explanations.items()
+                name: {
+                    "boundaries": [plain(boundary) for boundary in each.boundaries],
+                    "addition": None if each.addition is None else plain(each.addition),
+                }
+                for name, each in self.explanations.items()
             }
         return result
 
@@ -254,7 +257,7 @@ class ScoreTable:
                 "ci_high": None if score.ci is None else rounded(score.ci[1]),
                 "documents": score.documents,
                 "undefined": score.undefined,
-                **{name: rounded(getattr(score, name)) for name in POSTERIOR},
+                **score.posterior,
             }
             for row in self.systems
             for name, score in row.metrics.items()
@@ -272,28 +275,10 @@ class ScoreTable:
                 "value": rounded(score.value),
                 "raw": rounded(score.raw),
                 "weight": rounded(score.weight),
-                **{name: rounded(getattr(score, name)) for name in POSTERIOR},
+                **score.posterior,
             }
             for row in self.documents or ()
             for name, score in row.metrics.items()
         ]
         columns = ("id", "system", "metric", "value", "raw", "weight", *POSTERIOR)
         return pd.DataFrame(rows, columns=columns)
-
-
-def _explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
-    addition = explanation.addition
-    return {
-        "boundaries": [
-            {
-                "at": boundary.at,
-                "contribution": rounded(boundary.contribution),
-                "best_shift": boundary.best_shift,
-                "shift_gain": rounded(boundary.shift_gain),
-            }
-            for boundary in explanation.boundaries
-        ],
-        "addition": None
-        if addition is None
-        else {"at": addition.at, "gain": rounded(addition.gain)},
-    }

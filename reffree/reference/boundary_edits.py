@@ -1,26 +1,48 @@
 """Metrics made of the cheapest edits that turn a hypothesis's boundaries into the reference's.
 
-`reffree.reference.edits_kernel` finds those edits. Two definitions of what they cost: boundary edit
-distance, where near misses cost part of an edit, and the generalised Hamming distance.
+Two definitions of what edits cost: boundary edit distance, where near misses cost part of an edit,
+and the generalised Hamming distance. Both are found in the same way. Boundaries in the same place
+match and are set aside. The others are aligned in order: one of the hypothesis is deleted, one of
+the reference inserted, or one shifted to the other. With f(i, j) the cost of the first i against
+the first j, d units between the last two of them,
+
+    f(i, j) = min(f(i - 1, j) + deletion, f(i, j - 1) + insertion, f(i - 1, j - 1) + shift · d)
+
+where the last is open up to a distance only, the reach. Keeping the order costs nothing: uncrossed,
+two shifts are no longer, neither together nor the longer one. Out of reach a row of f is a straight
+line and need not be worked out, so the time is linear in the boundaries for any fixed reach.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from reffree.arrays import Floats, Integers
 from reffree.bounds import check_number, check_whole
-from reffree.reference.edits_kernel import Edits, cheapest_edits
-from reffree.reference.metric import ratio
+from reffree.compiling import njit
+from reffree.masses import Masses
+from reffree.reference.metric import GoldMetric, columns, ratio
 from reffree.reference.pairs import Pairs
-from reffree.statistics.losses import Direction
+
+Costs = tuple[float, float, float]
+"""Of an insertion, a deletion, and a shift by one unit."""
+
+
+def cheapest_edits(pairs: Pairs, costs: Costs, reach: int) -> tuple[Integers, Floats]:
+    """Find the edits of least cost; of equally cheap ones the fewest, which have the most shifts.
+
+    Returns:
+        How many additions, deletions, shifts and matches each pair has, and what they cost.
+    """
+    pieces, cost = np.empty(len(pairs), dtype=np.int64), np.empty(len(pairs))
+    pairs.each(lambda h, r, rows: _edit(h, r, costs, reach, pieces[rows], cost[rows]))
+    return pieces, cost
 
 
 @dataclass(frozen=True, slots=True)
-class BoundaryEditDistance:
+class BoundaryEditDistance(GoldMetric):
     """What the metrics of boundary edit distance share (Fournier 2013): option, edits, credit.
 
     Boundaries in the same place match, before anything else. The others are shifted by d < n_t
@@ -33,16 +55,16 @@ class BoundaryEditDistance:
     def __post_init__(self) -> None:
         check_whole("n_t", self.n_t, 1)
 
-    def edits(self, pairs: Pairs) -> Edits:
-        """Cheapest edits, an addition at n_t and a shift at d, so that sums are whole numbers."""
-        reach = min(self.n_t - 1, pairs.width)
-        return cheapest_edits(pairs, insertion=self.n_t, deletion=self.n_t, shift=1, reach=reach)
+    def edits(self, pairs: Pairs) -> tuple[Integers, Floats]:
+        """Additions, deletions, shifts and matches together, and what they cost.
 
-    def credit(self, edits: Edits) -> Floats:
-        """1 for every match and 1 - d / n_t for every shift."""
-        # An addition has no credit and costs 1, a shift or a match has what is left of 1.
-        credit: Floats = _pieces(edits) - edits.cost / self.n_t
-        return credit
+        An addition has no credit and costs 1, a shift or a match has what is left of 1, so that
+        the difference of the two is the credit: 1 for a match and 1 - d / n_t for a shift.
+        """
+        n_t = float(self.n_t)  # costs in units of 1 / n_t, so that sums are whole numbers
+        reach = min(self.n_t - 1, pairs.width)
+        pieces, cost = cheapest_edits(pairs, (n_t, n_t, 1.0), reach)
+        return pieces, cost / self.n_t
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +76,25 @@ class BoundarySimilarity(BoundaryEditDistance):
     with additions and deletions A, shifts T and matches M. Range 0 to 1, and 1 where both are
     unsegmented: never undefined. Symmetric. Pooled, documents without any boundary add nothing.
     Departs from segeval only for n_t > 2, where segeval takes shifts greedily, shortest first.
+
+    >>> BoundarySimilarity()([3, 2, 5], [2, 3, 5])
+    0.75
     """
 
-    name: ClassVar[str] = "boundary_similarity"
-    direction: ClassVar[Direction] = "higher"
-    undefined: ClassVar[str] = "it never is"
+    name = "boundary_similarity"
 
     def counts(self, pairs: Pairs) -> Floats:
         """Numerator and denominator of each pair, (pairs, 2)."""
-        edits = self.edits(pairs)
-        return np.stack([self.credit(edits), _pieces(edits)], axis=1)
+        pieces, cost = self.edits(pairs)
+        return columns(pieces - cost, pieces)
 
     def value(self, counts: Floats) -> Floats:
-        """Similarity of each row of counts."""
-        return _one_of_nothing(counts[..., 0], counts[..., 1])
+        """Similarity; where there is nothing to compare, both sides are alike."""
+        return np.where(counts[..., 1] > 0, ratio(counts[..., 0], counts[..., 1]), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentationSimilarity(BoundaryEditDistance):
+class SegmentationSimilarity(BoundarySimilarity):
     r"""Segmentation similarity S of Fournier and Inkpen (2012), as restated in Fournier (2013).
 
     .. math:: S = 1 - (|A| + \sum_T d / n_t) / (n - 1)
@@ -80,18 +103,12 @@ class SegmentationSimilarity(BoundaryEditDistance):
     hence also for one unit, which leaves no place for a boundary: never undefined. Symmetric.
     """
 
-    name: ClassVar[str] = "segmentation_similarity"
-    direction: ClassVar[Direction] = "higher"
-    undefined: ClassVar[str] = "it never is"
+    name = "segmentation_similarity"
 
     def counts(self, pairs: Pairs) -> Floats:
         """Numerator and denominator of each pair, (pairs, 2)."""
         places = pairs.n_units - 1
-        return np.stack([places - self.edits(pairs).cost / self.n_t, places], axis=1)
-
-    def value(self, counts: Floats) -> Floats:
-        """Similarity of each row of counts."""
-        return _one_of_nothing(counts[..., 0], counts[..., 1])
+        return columns(places - self.edits(pairs)[1], places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,22 +118,18 @@ class BedPrecision(BoundaryEditDistance):
     .. math:: P = (|M| + \sum_T (1 - d / n_t)) / |B_{hypothesis}|
 
     with matches M and shifts T. After the confusion matrix of Fournier (2013), but each boundary
-    counts once below the line and a near miss is credited 1 - d / n_t above it (definitions, bed);
-    segeval credits d / n_t, and its precision always equals its recall. Range 0 to 1.
+    counts once below the line and a near miss is credited 1 - d / n_t above it
+    (docs/definitions.md); segeval credits d / n_t, and its precision always equals its recall.
+    Range 0 to 1.
     """
 
-    name: ClassVar[str] = "bed_precision"
-    direction: ClassVar[Direction] = "higher"
-    undefined: ClassVar[str] = "the hypothesis has no boundary"
+    name = "bed_precision"
+    undefined = "the hypothesis has no boundary"
 
     def counts(self, pairs: Pairs) -> Floats:
         """Credit and boundaries of the hypothesis, (pairs, 2)."""
-        edits = self.edits(pairs)
-        return np.stack([self.credit(edits), edits.hypothesis], axis=1)
-
-    def value(self, counts: Floats) -> Floats:
-        """Precision of each row of counts."""
-        return ratio(counts[..., 0], counts[..., 1])
+        pieces, cost = self.edits(pairs)
+        return columns(pieces - cost, pairs.n_boundaries[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,18 +141,13 @@ class BedRecall(BoundaryEditDistance):
     The counterpart of `BedPrecision`, with the same departures. Range 0 to 1.
     """
 
-    name: ClassVar[str] = "bed_recall"
-    direction: ClassVar[Direction] = "higher"
-    undefined: ClassVar[str] = "the reference has no boundary"
+    name = "bed_recall"
+    undefined = "the reference has no boundary"
 
     def counts(self, pairs: Pairs) -> Floats:
         """Credit and boundaries of the reference, (pairs, 2)."""
-        edits = self.edits(pairs)
-        return np.stack([self.credit(edits), edits.reference], axis=1)
-
-    def value(self, counts: Floats) -> Floats:
-        """Recall of each row of counts."""
-        return ratio(counts[..., 0], counts[..., 1])
+        pieces, cost = self.edits(pairs)
+        return columns(pieces - cost, pairs.n_boundaries[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,22 +159,17 @@ class Bed(BoundaryEditDistance):
     Range 0 to 1. Where one side has no boundary, P or R is undefined and F is 0.
     """
 
-    name: ClassVar[str] = "bed"
-    direction: ClassVar[Direction] = "higher"
-    undefined: ClassVar[str] = "neither the hypothesis nor the reference has a boundary"
+    name = "bed"
+    undefined = "neither the hypothesis nor the reference has a boundary"
 
     def counts(self, pairs: Pairs) -> Floats:
         """Twice the credit, and the boundaries of both sides, (pairs, 2)."""
-        edits = self.edits(pairs)
-        return np.stack([2 * self.credit(edits), edits.hypothesis + edits.reference], axis=1)
-
-    def value(self, counts: Floats) -> Floats:
-        """F-measure of each row of counts."""
-        return ratio(counts[..., 0], counts[..., 1])
+        pieces, cost = self.edits(pairs)
+        return columns(2 * (pieces - cost), np.add(*pairs.n_boundaries))
 
 
 @dataclass(frozen=True, slots=True)
-class Ghd:
+class Ghd(GoldMetric):
     """Generalised Hamming distance of Bookstein, Kulyukin and Raita (2002).
 
     The least cost of turning the hypothesis's boundaries into the reference's, where a boundary is
@@ -179,9 +182,8 @@ class Ghd:
     deletion: float = 2.0
     shift: float = 1.0
 
-    name: ClassVar[str] = "ghd"
-    direction: ClassVar[Direction] = "lower"
-    undefined: ClassVar[str] = "it never is"
+    name = "ghd"
+    direction = "lower"
 
     def __post_init__(self) -> None:
         for name in ("insertion", "deletion", "shift"):
@@ -192,25 +194,83 @@ class Ghd:
         both = self.insertion + self.deletion
         # A shift that costs more than to delete and insert is never needed.
         reach = pairs.width if self.shift * pairs.width <= both else int(both / self.shift)
-        edits = cheapest_edits(
-            pairs,
-            insertion=self.insertion,
-            deletion=self.deletion,
-            shift=self.shift,
-            reach=reach,
-        )
-        return np.stack([edits.cost, np.ones(len(pairs))], axis=1)
-
-    def value(self, counts: Floats) -> Floats:
-        """Distance of each row of counts, per document."""
-        return ratio(counts[..., 0], counts[..., 1])
+        costs = (float(self.insertion), float(self.deletion), float(self.shift))
+        return columns(cheapest_edits(pairs, costs, reach)[1], np.ones(len(pairs)))
 
 
-def _pieces(edits: Edits) -> Integers:
-    """Additions, deletions, shifts and matches together."""
-    return edits.hypothesis + edits.reference - edits.matched - edits.shifted
+@njit(cache=True, nogil=True)
+def _edit(
+    hypothesis: Masses, reference: Masses, costs: Costs, reach: int, pieces: Integers, cost: Floats
+) -> None:
+    """Fill in the ``pieces`` and the ``cost`` of `cheapest_edits`."""
+    extra = np.empty(hypothesis.shape[1], dtype=np.int64)
+    missing = np.empty(reference.shape[1], dtype=np.int64)
+    row = np.empty(reference.shape[1])
+    shifts = np.empty(reference.shape[1], dtype=np.int64)
+    for p in range(len(hypothesis)):
+        n_extra, n_missing, common = _set_apart(hypothesis[p], reference[p], extra, missing)
+        cost[p], shifted = _align(extra[:n_extra], missing[:n_missing], costs, reach, row, shifts)
+        pieces[p] = n_extra + n_missing + common - shifted
 
 
-def _one_of_nothing(numerator: Floats, denominator: Floats) -> Floats:
-    """Similarity where there may be nothing to compare, which makes both sides alike."""
-    return np.where(denominator > 0, ratio(numerator, denominator), 1.0)
+@njit(cache=True, nogil=True)
+def _set_apart(
+    hypothesis: Integers, reference: Integers, extra: Integers, missing: Integers
+) -> tuple[int, int, int]:
+    """Write down the boundaries of one side only; return how many there are, and common ones."""
+    n_extra, n_missing, common = 0, 0, 0
+    i, j = 0, 0
+    end, other = hypothesis[0], reference[0]
+    while True:
+        if end < other:
+            extra[n_extra] = end
+            n_extra += 1
+            i += 1
+            end += hypothesis[i]
+        elif other < end:
+            missing[n_missing] = other
+            n_missing += 1
+            j += 1
+            other += reference[j]
+        else:
+            i += 1
+            j += 1
+            if i == len(hypothesis) or hypothesis[i] == 0:  # and so has the reference ended
+                return n_extra, n_missing, common
+            common += 1
+            end += hypothesis[i]
+            other += reference[j]
+
+
+@njit(cache=True, nogil=True)
+def _align(
+    extra: Integers, missing: Integers, costs: Costs, reach: int, cost: Floats, shifts: Integers
+) -> tuple[float, int]:
+    """Least cost, and the most shifts at that cost; ``cost`` and ``shifts`` hold a row of f."""
+    insertion, deletion, shift = costs
+    first, last = 0, 0  # missing[first:last] is within reach of the boundary in hand
+    cost[0], shifts[0] = 0.0, 0
+    for place in extra:
+        while last < len(missing) and missing[last] <= place + reach:
+            cost[last + 1] = cost[last] + insertion
+            shifts[last + 1] = shifts[last]
+            last += 1
+        while first < last and missing[first] < place - reach:
+            first += 1
+        before, shifts_before = cost[first], shifts[first]
+        cost[first] += deletion
+        for j in range(first, last):
+            least, most = before + shift * abs(place - missing[j]), shifts_before + 1
+            before, shifts_before = cost[j + 1], shifts[j + 1]
+            least, most = _better(least, most, before + deletion, shifts_before)
+            least, most = _better(least, most, cost[j] + insertion, shifts[j])
+            cost[j + 1], shifts[j + 1] = least, most
+    return cost[last] + insertion * (len(missing) - last), shifts[last]
+
+
+@njit(cache=True, nogil=True)
+def _better(cost: float, shifts: int, other_cost: float, other_shifts: int) -> tuple[float, int]:
+    """Return the lower cost; of equal ones, that with more shifts."""
+    if other_cost < cost or (other_cost == cost and other_shifts > shifts):
+        return other_cost, other_shifts
+    return cost, shifts

@@ -10,9 +10,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.arrays import Floats
+from reffree.arrays import Booleans, Floats, Integers
 from reffree.errors import InputError, shorten
-from reffree.reference import cohesion_kernel
+from reffree.reference import sed_kernel
 
 THRESHOLD = 0.7
 """Least cosine of two words that counts as cohesion (§3.3, step 2)."""
@@ -59,7 +59,7 @@ class WordVectors(Protocol):
         """Say which vectors these are."""
         ...
 
-    def look_up(self, words: Sequence[str]) -> tuple[Floats, NDArray[np.bool_]]:
+    def look_up(self, words: Sequence[str]) -> tuple[Floats, Booleans]:
         """Vectors of lower-case words, (words, d), and which words are known.
 
         The rows of unknown words are not read.
@@ -84,7 +84,7 @@ def content_words(text: str, left_out: frozenset[str] = FUNCTION_WORDS) -> list[
 class DocumentWords:
     """All that cohesion needs to know of a document; every segmentation of it shares this."""
 
-    words: cohesion_kernel.Words
+    words: sed_kernel.Words
     n_unknown: int
     """Words without a vector; they count nowhere else."""
 
@@ -115,7 +115,7 @@ def read_words(
     sizes = np.array([len(unit) for unit in kept], dtype=np.int64)
     in_order = np.array([number for unit in kept for number in unit], dtype=np.int32)
     users = np.repeat(np.arange(len(kept), dtype=np.int32), sizes)
-    words = cohesion_kernel.Words(
+    words = sed_kernel.Words(
         in_order,
         _starts(sizes),
         *_similar_words(matrix, threshold),
@@ -141,11 +141,11 @@ def cohesion(
     leaves open. Words are those of `content_words`; the paper's are lemmas chosen by a tagger.
     """
     document = read_words([first, second], vectors, threshold=threshold, left_out=left_out)
-    notes = cohesion_kernel.make_notes(document.words)
-    return float(cohesion_kernel.cohesion(document.words, notes, 0, 1, 1, 2, 2, 2))
+    notes = sed_kernel.make_notes(document.words)
+    return float(sed_kernel.cohesion(document.words, notes, 0, 1, 1, 2, 2, 2))
 
 
-def _look_up(words: list[str], vectors: WordVectors) -> tuple[Floats, NDArray[np.bool_]]:
+def _look_up(words: list[str], vectors: WordVectors) -> tuple[Floats, Booleans]:
     """Vectors of length 1 of the known words, and which words those are."""
     if not words:
         return np.zeros((0, 1)), np.zeros(0, dtype=bool)
@@ -167,7 +167,7 @@ def _look_up(words: list[str], vectors: WordVectors) -> tuple[Floats, NDArray[np
 
 def _similar_words(
     unit_vectors: Floats, threshold: float
-) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
+) -> tuple[Integers, NDArray[np.int32], Floats]:
     """Words whose cosine reaches the threshold, most similar first: starts, words, cosines."""
     n = len(unit_vectors)
     step = max(1, BLOCK_ELEMENTS // max(1, n))
@@ -186,6 +186,6 @@ def _similar_words(
     return _starts(counts), np.concatenate(similar), np.concatenate(cosines)
 
 
-def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def _starts(sizes: Integers) -> Integers:
     """Where runs of these sizes start, and the end."""
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])

@@ -2,55 +2,77 @@
 
 from __future__ import annotations
 
-from dataclasses import Field
-from typing import Any, ClassVar, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from reffree.arrays import Floats
-from reffree.reference.pairs import Given, Pairs, is_single
+from reffree.arrays import Floats, Integers
+from reffree.reference.pairs import Pairs, Segmentations, is_single
 from reffree.statistics.losses import Direction
 
-Result = float | None | Floats
+MetricValue = float | Floats | None
 """Of one pair a number, None where undefined; of several an array, NaN where undefined."""
 
 
-class GoldMetric(Protocol):
-    """A metric with its options; frozen dataclasses implement it.
+@dataclass(frozen=True, slots=True)
+class GoldMetric:
+    """A metric with its options, which are the fields; called with segmentations, it is its value.
 
-    One that says ``pooled = True`` has only the pooled value over a corpus.
+    >>> from reffree.reference.windows import Pk
+    >>> Pk(k=3)([5, 5], [2, 3, 5])
+    0.2857142857142857
     """
 
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    name: ClassVar[str]
+    direction: ClassVar[Direction] = "higher"
+    undefined: ClassVar[str] = "it never is"  # why a document may have no value
+    pooled: ClassVar[bool] = False  # whether over a corpus it has only the pooled value
 
-    @property
-    def name(self) -> str:
-        """Registered name."""
-        ...
+    def __call__(
+        self,
+        hypothesis: Segmentations,
+        reference: Segmentations,
+        units: Sequence[str] | None = None,
+    ) -> MetricValue:
+        """Evaluate one pair or several.
 
-    @property
-    def direction(self) -> Direction:
-        """Which way is better."""
-        ...
-
-    @property
-    def undefined(self) -> str:
-        """Why a document may have no value."""
-        ...
+        Either side is one segmentation (masses or a `Segmentation`), several, a matrix of masses
+        padded with zeros, or a boolean matrix with a column per gap; one stands for as many as the
+        other has. ``units`` is the text of the document they are of, for metrics that read it.
+        """
+        values = self.value(count_pairs(self, Pairs.of(hypothesis, reference, units)))
+        if not (is_single(hypothesis) and is_single(reference)):
+            return values
+        return None if np.isnan(values[0]) else float(values[0])
 
     def counts(self, pairs: Pairs) -> Floats:
         """Count what the value is made of: (pairs, c), each column additive over documents."""
-        ...
+        raise NotImplementedError
 
     def value(self, counts: Floats) -> Floats:
-        """Value of each row of counts, (…, c) to (…,); NaN where it is undefined.
+        """Value of each row of counts, (…, c) to (…,), NaN where undefined: first by second count.
 
         Of one document's counts this is its value (averaged over documents: macro), of counts
         summed over documents the pooled value (micro).
         """
-        ...
+        return ratio(counts[..., 0], counts[..., 1])
 
-    def __hash__(self) -> int: ...
+
+def as_function(metric: type[GoldMetric]) -> Callable[..., MetricValue]:
+    """Make a function of hypothesis, reference and, by name, the metric's options."""
+
+    def function(
+        hypothesis: Segmentations,
+        reference: Segmentations,
+        **options: Any,  # noqa: ANN401
+    ) -> MetricValue:
+        return metric(**options)(hypothesis, reference)
+
+    function.__name__ = function.__qualname__ = metric.name
+    function.__doc__ = metric.__doc__
+    return function
 
 
 def count_pairs(metric: GoldMetric, pairs: Pairs) -> Floats:
@@ -62,17 +84,9 @@ def count_pairs(metric: GoldMetric, pairs: Pairs) -> Floats:
     return counts
 
 
-def evaluate(metric: GoldMetric, hypothesis: Given, reference: Given) -> Result:
-    """Value of one pair, None where undefined; of several, an array, NaN where undefined."""
-    return evaluate_pairs(metric, Pairs.of(hypothesis, reference), hypothesis, reference)
-
-
-def evaluate_pairs(metric: GoldMetric, pairs: Pairs, hypothesis: Given, reference: Given) -> Result:
-    """Evaluate pairs made of the two that were given, which say whether it is one or several."""
-    values = metric.value(count_pairs(metric, pairs))
-    if not (is_single(hypothesis) and is_single(reference)):
-        return values
-    return None if np.isnan(values[0]) else float(values[0])
+def columns(*parts: Floats | Integers) -> Floats:
+    """One row of counts per pair."""
+    return np.stack(parts, axis=1).astype(np.float64)
 
 
 def ratio(numerator: Floats, denominator: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -12,11 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from reffree.arrays import Integers
 from reffree.errors import InputError
 from reffree.masses import Hypotheses, Masses, mass_matrix, masses_from_gaps
+from reffree.parallel import THREADED, available_threads, over_rows
 from reffree.segmentation import Segmentation
 
-Given = Segmentation | Sequence[int] | Sequence[Segmentation | Sequence[int]] | NDArray[Any]
+Segmentations = Segmentation | Sequence[int] | Sequence[Segmentation | Sequence[int]] | NDArray[Any]
 """One segmentation (masses), several, a matrix of masses, or a boolean matrix of gaps."""
 
 PAIR_ELEMENTS = 1 << 22
@@ -32,13 +34,16 @@ class Pairs:
 
     hypothesis: Masses  # (p, s)
     reference: Masses  # (p, r)
-    units: Sequence[
-        Sequence[str]
-    ] = ()  # the text of each pair's document, for metrics that read it
+    units: Sequence[Sequence[str]] = ()  # each pair's document, for metrics that read its text
 
     @classmethod
-    def of(cls, hypothesis: Given, reference: Given) -> Pairs:
-        """Check both sides; one segmentation stands for as many as the other side has."""
+    def of(
+        cls, hypothesis: Segmentations, reference: Segmentations, units: Sequence[str] | None = None
+    ) -> Pairs:
+        """Check both sides; one segmentation stands for as many as the other side has.
+
+        ``units`` is the text of the one document that all are of.
+        """
         given = [_matrix(hypothesis, "hypothesis"), _matrix(reference, "reference")]
         counts = [len(side) for side in given]
         if counts[0] != counts[1] and 1 not in counts:
@@ -58,16 +63,21 @@ class Pairs:
                 expected="segmentations of the same units",
                 remedy="check that both belong to the same version of the document",
             )
-        return cls(left, right)
+        return cls(left, right, () if units is None else [units] * rows)
 
     def __len__(self) -> int:
         return len(self.hypothesis)
 
     @cached_property
-    def n_units(self) -> NDArray[np.int64]:
+    def n_units(self) -> Integers:
         """Units of each pair's document."""
-        total: NDArray[np.int64] = self.reference.sum(1)
+        total: Integers = self.reference.sum(1)
         return total
+
+    @cached_property
+    def n_boundaries(self) -> tuple[Integers, Integers]:
+        """Boundaries of each hypothesis and of each reference: one less than its segments."""
+        return (self.hypothesis > 0).sum(1) - 1, (self.reference > 0).sum(1) - 1
 
     @cached_property
     def width(self) -> int:
@@ -88,14 +98,19 @@ class Pairs:
         marked[:, 0] = False
         return marked
 
-    def rows(self) -> tuple[Masses, Masses]:
-        """Both sides in one memory layout, for which compiled loops compile once."""
-        sides = np.ascontiguousarray(self.hypothesis), np.ascontiguousarray(self.reference)
-        for side in (plain := (sides[0].view(), sides[1].view())):
-            side.flags.writeable = False
-        return plain
+    def each(self, work: Callable[[Masses, Masses, slice], None]) -> None:
+        """Run a compiled loop on hypotheses, references and their rows, on threads if many.
 
-    def chunks(self) -> Iterator[tuple[NDArray[np.int64], Pairs]]:
+        Both sides have one memory layout, for which the loop is compiled once.
+        """
+        sides = np.ascontiguousarray(self.hypothesis), np.ascontiguousarray(self.reference)
+        left, right = sides[0].view(), sides[1].view()
+        left.flags.writeable = right.flags.writeable = False
+        is_much = left.size + right.size >= THREADED
+        threads = available_threads() if is_much else 1
+        over_rows(lambda rows: work(left[rows], right[rows], rows), len(self), threads)
+
+    def chunks(self) -> Iterator[tuple[Integers, Pairs]]:
         """Rows and their pairs, of similar length and few enough to be worked on at once."""
         if int(self.n_units.min()) == self.width and len(self) * self.width <= PAIR_ELEMENTS:
             yield np.arange(len(self)), self
@@ -118,7 +133,7 @@ def _narrow(masses: Masses) -> Masses:
     return masses[:, : int((masses > 0).sum(1).max())]
 
 
-def is_single(given: Given) -> bool:
+def is_single(given: Segmentations) -> bool:
     """Whether this is one segmentation rather than several."""
     if isinstance(given, Segmentation):
         return True
@@ -127,7 +142,7 @@ def is_single(given: Given) -> bool:
     return len(given) > 0 and all(isinstance(x, (int, np.integer)) for x in given)
 
 
-def _matrix(given: Given, side: str) -> Masses:
+def _matrix(given: Segmentations, side: str) -> Masses:
     """Masses of one or more segmentations, each checked."""
     if isinstance(given, np.ndarray):
         rows = np.atleast_2d(given)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reffree.arrays import Floats
+from reffree.arrays import Floats, Integers
 from reffree.errors import InputError, counted
-from reffree.reference import cohesion_kernel, sed_kernel
+from reffree.reference import sed_kernel
 from reffree.reference.cohesion import (
     FUNCTION_WORDS,
     THRESHOLD,
@@ -19,16 +18,15 @@ from reffree.reference.cohesion import (
     WordVectors,
     read_words,
 )
-from reffree.reference.metric import ratio
-from reffree.reference.pairs import Pairs
+from reffree.reference.metric import GoldMetric, MetricValue
+from reffree.reference.pairs import Pairs, Segmentations
 from reffree.segmentation import Segmentation
-from reffree.statistics.losses import Direction
 
 Kind = Literal["match", "transposition", "split", "merge"]
 
 
 @dataclass(frozen=True, slots=True)
-class Sed:
+class Sed(GoldMetric):
     """Segment edit distance (Ocampo Diaz & Ouyang 2024, §3), reconstructed: no code is public.
 
     Segments are aligned in order, one with one, one of the reference with several of the
@@ -43,21 +41,20 @@ class Sed:
     cost the same, of the one with most edits. Pooled: all costs over all edits. Range [0, 2],
     0 for equal segmentations; not symmetric. Undefined where no word of the document has a vector.
 
-    Departs from the print (definitions, row sed): its factor (``|s|`` - 1)(``|S|`` - 1)/(``|s|``
+    Departs from the print (docs/definitions.md): its factor (``|s|`` - 1)(``|S|`` - 1)/(``|s|``
     - 1) lost a minus. A group has two segments or more, where its pseudocode may try one, and
     words are chosen more simply (`reffree.reference.cohesion.content_words`).
     """
 
-    name: ClassVar[str] = "sed"
-    direction: ClassVar[Direction] = "lower"
-    undefined: ClassVar[str] = "no word of the document has a vector"
+    name = "sed"
+    direction = "lower"
+    undefined = "no word of the document has a vector"
 
     vectors: WordVectors
     threshold: float = THRESHOLD
     left_out: frozenset[str] = field(default=FUNCTION_WORDS, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse a threshold that no cosine can fail or reach."""
         if not 0 < self.threshold <= 1:
             raise InputError(
                 f"threshold {self.threshold}",
@@ -74,17 +71,13 @@ class Sed:
                 part = np.zeros((len(rows), 2))
                 sed_kernel.count_edits(
                     document.words,
-                    cohesion_kernel.make_notes(document.words),
+                    sed_kernel.make_notes(document.words),
                     pairs.hypothesis[rows],
                     pairs.reference[rows],
                     part,
                 )
                 counts[rows] = part
         return counts
-
-    def value(self, counts: Floats) -> Floats:
-        """Mean cost of an edit."""
-        return ratio(counts[..., 0], counts[..., 1])
 
     def read(self, units: Sequence[str]) -> DocumentWords:
         """Look up the words of a document."""
@@ -128,6 +121,21 @@ class SedAlignment:
         return self.cost / len(self.edits) if self.n_known else None
 
 
+def sed(
+    hypothesis: Segmentations,
+    reference: Segmentations,
+    units: Sequence[str],
+    vectors: WordVectors,
+    *,
+    threshold: float = THRESHOLD,
+) -> MetricValue:
+    """Segment edit distance over a document's text (`Sed`); `align_segments` gives the edits.
+
+    ``vectors`` come from `reffree.encoders.word_vectors.open_word_vectors`.
+    """
+    return Sed(vectors, threshold)(hypothesis, reference, units)
+
+
 def align_segments(
     hypothesis: Segmentation | Sequence[int],
     reference: Segmentation | Sequence[int],
@@ -138,7 +146,7 @@ def align_segments(
     pair = Pairs.of([hypothesis], [reference])
     _check_length(units, int(pair.n_units[0]))
     document = metric.read(units)
-    words, notes = document.words, cohesion_kernel.make_notes(document.words)
+    words, notes = document.words, sed_kernel.make_notes(document.words)
     # Copies, so that compiled code meets one memory layout only.
     sides = (
         sed_kernel.read_masses(pair.hypothesis[0].copy()),
@@ -154,10 +162,10 @@ def align_segments(
 
 
 def _explain(
-    words: cohesion_kernel.Words,
-    notes: cohesion_kernel.Notes,
-    hypothesis: cohesion_kernel.Segments,
-    reference: cohesion_kernel.Segments,
+    words: sed_kernel.Words,
+    notes: sed_kernel.Notes,
+    hypothesis: sed_kernel.Segments,
+    reference: sed_kernel.Segments,
     of_hypothesis: range,
     of_reference: range,
 ) -> Edit:
@@ -170,21 +178,21 @@ def _explain(
         kind = "split" if is_split else "merge"
         group, side = (of_hypothesis, hypothesis) if is_split else (of_reference, reference)
         sums = np.zeros(4)
-        cohesion_kernel.pair_sums(words, notes, side, group.start, group.stop - 1, sums)
+        sed_kernel.pair_sums(words, notes, side, group.start, group.stop - 1, sums)
         spans = (c, d, len(group), a, b) if is_split else (a, b, len(group), c, d)
-        whole, unbroken, related = cohesion_kernel.group_terms(words, notes, *spans, sums.sum())
-        cost = cohesion_kernel.group_cost(whole, unbroken, related, is_split)
+        whole, unbroken, related = sed_kernel.group_terms(words, notes, *spans, sums.sum())
+        cost = sed_kernel.group_cost(whole, unbroken, related, is_split)
         terms = {"cohesion": whole, "unbroken": unbroken, "related": related}
     else:
         kind = "match" if (a, b) == (c, d) else "transposition"
-        extra, missing = cohesion_kernel.transposition_terms(words, notes, a, b, c, d)
-        cost = cohesion_kernel.transposition_cost(extra, missing)
+        extra, missing = sed_kernel.transposition_terms(words, notes, a, b, c, d)
+        cost = sed_kernel.transposition_cost(extra, missing)
         parts = {"extra": extra, "missing": missing}
         terms = {name: value for name, value in parts.items() if not np.isnan(value)}
     return Edit(kind, of_hypothesis, of_reference, cost, terms)
 
 
-def _documents(pairs: Pairs) -> list[tuple[tuple[str, ...], NDArray[np.int64]]]:
+def _documents(pairs: Pairs) -> list[tuple[tuple[str, ...], Integers]]:
     """Documents of the pairs, each with its rows: the words of a document are looked up once."""
     if len(pairs.units) != len(pairs):
         raise InputError(

@@ -1,65 +1,83 @@
 """Metrics that slide a window over both segmentations and compare the boundaries in it.
 
 Window i of a document of n units lies between units i and i + k and holds the boundaries
-i + 1 … i + k.
+i + 1 … i + k. The numbers of boundaries in it change only where a boundary enters or leaves it, so
+a pair of segmentations costs as many steps as it has boundaries, whatever the number of units;
+there is nothing left that a GPU would do faster.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reffree.arrays import Floats
+from reffree.arrays import Floats, Integers
 from reffree.bounds import check_number, check_whole
+from reffree.compiling import njit
 from reffree.errors import OptionError
-from reffree.reference.metric import ratio
+from reffree.masses import Masses
+from reffree.reference.metric import GoldMetric, columns, ratio
 from reffree.reference.pairs import Pairs
-from reffree.reference.windows_kernel import WindowSums, parted_windows, window_sums
 from reffree.statistics.losses import Direction
 
 Padding = Literal["plain", "exact", "segeval"]
 
+NO_MISSES = "the document is no longer than the window or the reference has no boundary"
 
-def window_sizes(pairs: Pairs) -> NDArray[np.int64]:
+
+class WindowSums(NamedTuple):
+    """Of each pair; h and r are the boundaries of hypothesis and reference in a window."""
+
+    windows: Integers
+    different: Integers  # windows with h ≠ r
+    fewer: Integers  # windows with h < r
+    more: Integers  # windows with h > r
+    with_reference: Integers  # windows with r > 0
+    shared: Integers  # Σ min(h, r)
+
+
+def window_sizes(pairs: Pairs) -> Integers:
     """Half the mean reference mass, rounded half to even, at least 2; in integers, so exact."""
     segments = (pairs.reference > 0).sum(1)
     whole, rest = np.divmod(pairs.n_units, 2 * segments)
     round_up = (rest > segments) | ((rest == segments) & (whole % 2 == 1))
-    sizes: NDArray[np.int64] = np.maximum(2, whole + round_up)
+    sizes: Integers = np.maximum(2, whole + round_up)
     return sizes
 
 
-def columns(*parts: NDArray[np.int64] | Floats) -> Floats:
-    """One row of counts per pair."""
-    return np.stack(parts, axis=1).astype(np.float64)
+def window_sums(pairs: Pairs, k: Integers, *, padded: bool) -> WindowSums:
+    """Slide each pair's window of ``k`` gaps over it.
 
-
-def misses_and_false_alarms(sums: WindowSums) -> Floats:
-    """Windows with too few boundaries, with a reference boundary, with too many, and all."""
-    return columns(sums.fewer, sums.with_reference, sums.more, sums.windows)
+    Without padding both ends of the window are units, and there are n - k; with it the window
+    begins and ends with a single gap inside the document, and there are n + k - 2.
+    """
+    sums = np.zeros((len(pairs), len(WindowSums._fields)), dtype=np.int64)
+    pairs.each(lambda h, r, rows: _slide(h, r, k[rows], padded, sums[rows]))
+    return WindowSums(*sums.T)
 
 
 @dataclass(frozen=True, slots=True)
-class Windowed:
+class Windowed(GoldMetric):
     """The option all share: the window size, by default one for each pair (`window_sizes`)."""
 
     k: int | None = None
+    direction: ClassVar[Direction] = "lower"
+    undefined = "the document is no longer than the window"
 
     def __post_init__(self) -> None:
-        """Refuse a window without a boundary in it."""
         if self.k is not None:
             check_whole("k", self.k, 1)
 
-    def sizes(self, pairs: Pairs) -> NDArray[np.int64]:
+    def sizes(self, pairs: Pairs) -> Integers:
         """Window size of each pair."""
         return window_sizes(pairs) if self.k is None else np.full(len(pairs), self.k)
 
-    def sums(self, pairs: Pairs) -> WindowSums:
-        """Sums over the windows between two units."""
-        return window_sums(pairs, self.sizes(pairs), padded=False)
+    def misses_and_false_alarms(self, pairs: Pairs) -> Floats:
+        """Windows with too few boundaries, with a reference boundary, with too many, and all."""
+        sums = window_sums(pairs, self.sizes(pairs), padded=False)
+        return columns(sums.fewer, sums.with_reference, sums.more, sums.windows)
 
     def shared_boundaries(self, pairs: Pairs) -> Floats:
         """True positives of WinPR, and the boundaries of the hypothesis and of the reference.
@@ -67,56 +85,41 @@ class Windowed:
         A boundary lies in k of the padded windows and must count once.
         """
         sizes = self.sizes(pairs)
-        shared = window_sums(pairs, sizes, padded=True).shared / sizes
-        sides = ((side > 0).sum(1) - 1 for side in (pairs.hypothesis, pairs.reference))
-        return columns(shared, *sides)
-
-
-class Share(Windowed):
-    """The first count as a share of the second."""
-
-    __slots__ = ()
-
-    def value(self, counts: Floats) -> Floats:
-        """Divide the first count by the second."""
-        return ratio(counts[..., 0], counts[..., 1])
+        return columns(window_sums(pairs, sizes, padded=True).shared / sizes, *pairs.n_boundaries)
 
 
 @dataclass(frozen=True, slots=True)
-class Pk(Share):
+class Pk(Windowed):
     """Share of the n − k unit pairs (i, i + k) that only one side keeps in one segment.
 
     Beeferman et al. 1999; Georgescul et al. 2006, §4.1. Range [0, 1]. Undefined for n ≤ k.
-    Half-even k and the denominator: definitions, row "pk, windowdiff".
+    Half-even k and the denominator: docs/definitions.md.
     """
 
-    name: ClassVar[str] = "pk"
-    direction: ClassVar[Direction] = "lower"
-    undefined: ClassVar[str] = "the document is no longer than the window"
+    name = "pk"
 
     def counts(self, pairs: Pairs) -> Floats:
         """Pairs of units judged differently, and all."""
         sizes = self.sizes(pairs)
-        return columns(parted_windows(pairs, sizes), np.maximum(0, pairs.n_units - sizes))
+        parted = np.zeros(len(pairs), dtype=np.int64)
+        pairs.each(lambda h, r, rows: _part(h, r, sizes[rows], parted[rows]))
+        return columns(parted, np.maximum(0, pairs.n_units - sizes))
 
 
 @dataclass(frozen=True, slots=True)
-class WindowDiff(Share):
+class WindowDiff(Windowed):
     """Share of the windows in which the numbers of boundaries differ.
 
     Pevzner & Hearst 2002; Georgescul et al. 2006, §4.2. Range [0, 1]. ``plain`` has n − k windows
     and is undefined for n ≤ k. ``exact`` (Lamprier et al. 2007) adds k − 1 units at both ends, so
     that every boundary lies in k of n + k − 2 windows; ``segeval`` divides the same number of
-    differences by n + k + 1, as that package does (definitions, row "windowdiff padding").
+    differences by n + k + 1, as that package does (docs/definitions.md).
     """
 
     padding: Padding = "plain"
-    name: ClassVar[str] = "windowdiff"
-    direction: ClassVar[Direction] = "lower"
-    undefined: ClassVar[str] = "the document is no longer than the window"
+    name = "windowdiff"
 
     def __post_init__(self) -> None:
-        """Refuse a padding that does not exist."""
         Windowed.__post_init__(self)
         if self.padding not in get_args(Padding):
             raise OptionError(
@@ -134,7 +137,7 @@ class WindowDiff(Share):
 
 
 @dataclass(frozen=True, slots=True)
-class PkPrime(Share):
+class PkPrime(Windowed):
     """P′miss · Pseg + P′fa · (1 − Pseg), by windows whose numbers of boundaries differ.
 
     Georgescul et al. 2006, §4.1 (after TDT 1998): P′miss among the windows with a reference
@@ -143,13 +146,11 @@ class PkPrime(Share):
     elsewhere would part them. Range [0, 1]. Undefined for n ≤ k.
     """
 
-    name: ClassVar[str] = "pk_prime"
-    direction: ClassVar[Direction] = "lower"
-    undefined: ClassVar[str] = "the document is no longer than the window"
+    name = "pk_prime"
 
     def counts(self, pairs: Pairs) -> Floats:
         """Windows that differ, and all."""
-        sums = self.sums(pairs)
+        sums = window_sums(pairs, self.sizes(pairs), padded=False)
         return columns(sums.different, sums.windows)
 
 
@@ -159,25 +160,24 @@ class PrError(Windowed):
 
     Georgescul et al. 2006, §4.3. Range [0, c_miss + c_fa]. Undefined for n ≤ k and where the
     reference has no boundary, for Pr_miss then is.
+
+    >>> PrError()([3, 2, 5], [2, 3, 5])
+    0.1875
     """
 
     c_miss: float = 0.5
     c_fa: float = 0.5
-    name: ClassVar[str] = "pr_error"
-    direction: ClassVar[Direction] = "lower"
-    undefined: ClassVar[str] = (
-        "the document is no longer than the window or the reference has no boundary"
-    )
+    name = "pr_error"
+    undefined = NO_MISSES
 
     def __post_init__(self) -> None:
-        """Refuse negative costs."""
         Windowed.__post_init__(self)
         check_number("c_miss", self.c_miss, 0)
         check_number("c_fa", self.c_fa, 0)
 
     def counts(self, pairs: Pairs) -> Floats:
         """Misses, windows with a reference boundary, false alarms, all windows."""
-        return misses_and_false_alarms(self.sums(pairs))
+        return self.misses_and_false_alarms(pairs)
 
     def value(self, counts: Floats) -> Floats:
         """Weigh the two rates."""
@@ -187,51 +187,46 @@ class PrError(Windowed):
 
 
 @dataclass(frozen=True, slots=True)
-class PrMiss(Share):
+class PrMiss(Windowed):
     """Windows with fewer boundaries than the reference has, among those where it has one.
 
     Georgescul et al. 2006, §4.3. Range [0, 1]. Undefined for n ≤ k and without a reference
     boundary.
     """
 
-    name: ClassVar[str] = "pr_miss"
-    direction: ClassVar[Direction] = "lower"
-    undefined: ClassVar[str] = (
-        "the document is no longer than the window or the reference has no boundary"
-    )
+    name = "pr_miss"
+    undefined = NO_MISSES
 
     def counts(self, pairs: Pairs) -> Floats:
         """Misses, and windows with a reference boundary."""
-        return misses_and_false_alarms(self.sums(pairs))[:, :2]
+        return self.misses_and_false_alarms(pairs)[:, :2]
 
 
 @dataclass(frozen=True, slots=True)
-class PrFalseAlarm(Share):
+class PrFalseAlarm(Windowed):
     """Share of the n − k windows with more boundaries than the reference has.
 
     Georgescul et al. 2006, §4.3. Range [0, 1]. Undefined for n ≤ k.
     """
 
-    name: ClassVar[str] = "pr_false_alarm"
-    direction: ClassVar[Direction] = "lower"
-    undefined: ClassVar[str] = "the document is no longer than the window"
+    name = "pr_false_alarm"
 
     def counts(self, pairs: Pairs) -> Floats:
         """False alarms, and all windows."""
-        return misses_and_false_alarms(self.sums(pairs))[:, 2:]
+        return self.misses_and_false_alarms(pairs)[:, 2:]
 
 
 @dataclass(frozen=True, slots=True)
-class WinPrPrecision(Share):
+class WinPrPrecision(Windowed):
     """TP / hypothesis boundaries, TP = Σ min(h, r) / k over windows padded with k − 1 units.
 
     Scaiano & Inkpen 2012; h and r are the boundaries in a window, and with the padding each
     boundary counts once. Range [0, 1]. Undefined without a hypothesis boundary.
     """
 
-    name: ClassVar[str] = "winpr_precision"
-    direction: ClassVar[Direction] = "higher"
-    undefined: ClassVar[str] = "the hypothesis has no boundary"
+    name = "winpr_precision"
+    direction = "higher"
+    undefined = "the hypothesis has no boundary"
 
     def counts(self, pairs: Pairs) -> Floats:
         """True positives, and hypothesis boundaries."""
@@ -239,15 +234,18 @@ class WinPrPrecision(Share):
 
 
 @dataclass(frozen=True, slots=True)
-class WinPrRecall(Share):
+class WinPrRecall(Windowed):
     """TP / reference boundaries, with the true positives of `WinPrPrecision`.
 
     Scaiano & Inkpen 2012. Range [0, 1]. Undefined without a reference boundary.
+
+    >>> WinPrRecall()([5, 5], [2, 3, 5])
+    0.5
     """
 
-    name: ClassVar[str] = "winpr_recall"
-    direction: ClassVar[Direction] = "higher"
-    undefined: ClassVar[str] = "the reference has no boundary"
+    name = "winpr_recall"
+    direction = "higher"
+    undefined = "the reference has no boundary"
 
     def counts(self, pairs: Pairs) -> Floats:
         """True positives, and reference boundaries."""
@@ -262,9 +260,9 @@ class WinPr(Windowed):
     neither has.
     """
 
-    name: ClassVar[str] = "winpr"
-    direction: ClassVar[Direction] = "higher"
-    undefined: ClassVar[str] = "neither the hypothesis nor the reference has a boundary"
+    name = "winpr"
+    direction = "higher"
+    undefined = "neither the hypothesis nor the reference has a boundary"
 
     def counts(self, pairs: Pairs) -> Floats:
         """True positives, hypothesis boundaries, reference boundaries."""
@@ -273,3 +271,86 @@ class WinPr(Windowed):
     def value(self, counts: Floats) -> Floats:
         """Twice the true positives per boundary."""
         return ratio(2 * counts[..., 0], counts[..., 1] + counts[..., 2])
+
+
+@njit(cache=True, nogil=True)
+def _part(hypothesis: Masses, reference: Masses, k: Integers, parted: Integers) -> None:
+    """Count the windows between two units that only one side leaves within a segment.
+
+    A segment of m units holds m - k of them, so they are those of either side's segments, less
+    twice those of the spans that both sides leave whole.
+    """
+    for p in range(len(parted)):
+        h_masses, r_masses, size = hypothesis[p], reference[p], k[p]
+        h, r, total = 0, 0, 0
+        h_left, r_left = h_masses[0], r_masses[0]
+        total += max(0, h_left - size) + max(0, r_left - size)
+        while True:
+            span = min(h_left, r_left)
+            total -= 2 * max(0, span - size)
+            h_left -= span
+            r_left -= span
+            if h_left == 0:
+                h += 1
+                if h == len(h_masses) or h_masses[h] == 0:
+                    break
+                h_left = h_masses[h]
+                total += max(0, h_left - size)
+            if r_left == 0:
+                r += 1
+                r_left = r_masses[r]
+                total += max(0, r_left - size)
+        parted[p] = total
+
+
+@njit(cache=True, nogil=True)
+def _ends(masses: Integers, boundaries: Integers, never: int) -> int:
+    """Write the boundaries of a row, closed by two that no window reaches; return the units."""
+    total, count = 0, 0
+    for mass in masses:
+        if mass == 0:
+            break
+        total += mass
+        boundaries[count] = total
+        count += 1
+    boundaries[count - 1] = never
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _slide(
+    hypothesis: Masses, reference: Masses, k: Integers, padded: bool, sums: Integers
+) -> None:
+    """Fill in the `WindowSums` of each pair."""
+    never = 1 << 62
+    h = np.empty(hypothesis.shape[1], dtype=np.int64)
+    r = np.empty(reference.shape[1], dtype=np.int64)
+    for p in range(len(sums)):
+        n = _ends(hypothesis[p], h, never)
+        _ends(reference[p], r, never)
+        size = k[p]
+        # Window i holds the boundaries i + 1 … i + k.
+        i, stop = (1 - size, n - 1) if padded else (0, n - size)
+        entering_h, leaving_h, entering_r, leaving_r = 0, 0, 0, 0
+        out = sums[p]
+        out[0] = max(0, stop - i)
+        while i < stop:
+            while h[entering_h] <= i + size:
+                entering_h += 1
+            while h[leaving_h] <= i:
+                leaving_h += 1
+            while r[entering_r] <= i + size:
+                entering_r += 1
+            while r[leaving_r] <= i:
+                leaving_r += 1
+            following = min(
+                min(h[entering_h] - size, h[leaving_h]), min(r[entering_r] - size, r[leaving_r])
+            )
+            length = min(following, stop) - i
+            in_h, in_r = entering_h - leaving_h, entering_r - leaving_r
+            out[1] += length * (in_h != in_r)
+            out[2] += length * (in_h < in_r)
+            out[3] += length * (in_h > in_r)
+            out[4] += length * (in_r > 0)
+            out[5] += length * min(in_h, in_r)
+            i += length

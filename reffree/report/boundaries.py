@@ -19,8 +19,6 @@ from reffree.studies.boundary_posterior import BoundaryMap, DocumentBoundaries
 if TYPE_CHECKING:
     from rich.text import Text
 
-MapFormat = Literal["table", "json", "csv", "html"]
-
 NOTICED = 0.05
 """Probabilities from this on are written beside their bars."""
 
@@ -39,7 +37,7 @@ LETTERS = string.ascii_lowercase
 
 def render(
     result: BoundaryMap,
-    format: MapFormat,
+    format: Literal["table", "json", "csv"],
     *,
     color: bool,
     width: int | None,

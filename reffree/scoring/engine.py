@@ -21,6 +21,7 @@ import psutil
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import pad
 
 from reffree.errors import OptionError
 from reffree.masses import (
@@ -166,17 +167,17 @@ def score_documents(
         )
     labels = names or [str(i) for i in range(len(embeddings))]
     documents = [check_matrix(x, name) for x, name in zip(embeddings, labels, strict=True)]
-    task = _Task(documents, hypotheses, labels, unsegmented, keep_segments, device, memory)
     named = {spelling(metric): metric for metric in metrics}
     results: Results = {name: {} for name in named}
+    task = _Task(documents, hypotheses, labels, unsegmented, keep_segments, device, memory, results)
     expected = {name: m for name, m in named.items() if isinstance(m, Expected)}
     others = {name: cast("PairMetric", m) for name, m in named.items() if name not in expected}
     for i in range(len(documents)) if expected else []:
         told = _silent if others else progress
         reading = Reading() if readings is None else readings[i]
-        task.run_expected(i, reading, expected, results, told, keep_spread=keep_spread)
+        task.run_expected(i, reading, expected, told, keep_spread=keep_spread)
     if others:
-        task.run_pairs(others, results, progress)
+        task.run_pairs(others, progress)
     return {name: [found[i] for i in range(len(documents))] for name, found in results.items()}
 
 
@@ -191,6 +192,7 @@ class _Task:
     keep_segments: bool
     device: torch.device | None
     limit: int | None
+    results: Results  # filled as documents are scored
 
     @cached_property
     def memory(self) -> int:
@@ -204,9 +206,7 @@ class _Task:
         part = self.hypotheses[i][start:stop]
         return mass_matrix(part, len(self.documents[i]), self.names[i], first=start)
 
-    def run_pairs(
-        self, metrics: dict[str, PairMetric], results: Results, progress: Progress
-    ) -> None:
+    def run_pairs(self, metrics: dict[str, PairMetric], progress: Progress) -> None:
         """Score all documents by metrics made of pair sums."""
         elsewhere = []
         for i in range(len(self.documents)):
@@ -218,21 +218,20 @@ class _Task:
             }
             other = [metric for name, metric in metrics.items() if name not in compiled]
             if compiled:
-                self.run_compiled(i, compiled, results, _silent if other else progress)
+                self.run_compiled(i, compiled, _silent if other else progress)
             if other and is_here:
-                self.run_torch([i], other, results, progress)
+                self.run_torch([i], other, progress)
             elif other:
                 elsewhere.append(i)
         by_torch = [metric for metric in metrics.values() if not isinstance(metric, Sag)]
         for batch in similar_documents(self.documents, elsewhere):
-            self.run_torch(batch, by_torch, results, progress)
+            self.run_torch(batch, by_torch, progress)
 
     def run_expected(
         self,
         i: int,
         reading: Reading,
         metrics: dict[str, Expected],
-        results: Results,
         progress: Progress,
         *,
         keep_spread: bool,
@@ -255,17 +254,10 @@ class _Task:
         for name, (raw, spread, facts) in scored.items():
             none = torch.full((len(raw), width), torch.nan, dtype=torch.float64)
             found = RawScores.equally_weighted(torch.from_numpy(raw).to(device), none)
-            results[name][i] = replace(
-                found, spread=torch.from_numpy(spread).to(device), facts=facts
-            )
+            spread_there = torch.from_numpy(spread).to(device)
+            self.results[name][i] = replace(found, spread=spread_there, facts=facts)
 
-    def run_compiled(
-        self,
-        i: int,
-        metrics: dict[str, PairMetric],
-        results: Results,
-        progress: Progress,
-    ) -> None:
+    def run_compiled(self, i: int, metrics: dict[str, PairMetric], progress: Progress) -> None:
         """Score one document by the compiled loop."""
         document = CompiledDocument(self.documents[i], self.names[i])
         step = self._step(i)
@@ -288,7 +280,7 @@ class _Task:
             if metric.name == "segrefree":
                 left_out = scores.left_out.astype(np.float64)
             raw = np.where(is_single, _unsegmented_raw(metric, self.unsegmented), raw)
-            results[name][i] = RawScores(
+            self.results[name][i] = RawScores(
                 documents=torch.from_numpy(raw).to(device),
                 weights=torch.from_numpy(weights).to(device),
                 left_out=torch.from_numpy(left_out).to(device),
@@ -304,11 +296,7 @@ class _Task:
         return max(1, min(COMPILED_HYPOTHESES, self.memory // (4 * MASS_BYTES * width)))
 
     def run_torch(
-        self,
-        batch: list[int],
-        metrics: Sequence[PairMetric],
-        results: Results,
-        progress: Progress,
+        self, batch: list[int], metrics: Sequence[PairMetric], progress: Progress
     ) -> None:
         """Score some documents together by torch."""
         for i in batch:
@@ -335,7 +323,7 @@ class _Task:
             progress(len(slots))
         counts = [len(self.hypotheses[i]) for i in batch]
         for name, pieces in parts.items():
-            results[name] |= zip(batch, _by_document(pieces, counts), strict=True)
+            self.results[name] |= zip(batch, _by_document(pieces, counts), strict=True)
 
     def _chunks(self, batch: list[int], step: int) -> Iterator[tuple[NDArray[np.int64], Masses]]:
         """At most ``step`` hypotheses at a time, in the order of documents and hypotheses."""
@@ -367,18 +355,14 @@ def _by_document(pieces: list[RawScores], counts: list[int]) -> Iterator[RawScor
         empty = torch.empty(0, dtype=torch.float64)
         pieces = [RawScores(empty, empty, empty, empty[:, None])]
     width = max(piece.segments.shape[1] for piece in pieces)
-    segments = [
-        torch.nn.functional.pad(x, (0, width - x.shape[1]), value=torch.nan)
-        for x in (piece.segments for piece in pieces)
-    ]
     columns = [
         [piece.documents for piece in pieces],
         [piece.weights for piece in pieces],
         [piece.left_out for piece in pieces],
-        segments,
+        [pad(x.segments, (0, width - x.segments.shape[1]), value=torch.nan) for x in pieces],
     ]
-    parts = [torch.split(torch.cat(column), counts) for column in columns]
-    return (RawScores(*fields) for fields in zip(*parts, strict=True))
+    split = [torch.split(torch.cat(column), counts) for column in columns]
+    return (RawScores(*fields) for fields in zip(*split, strict=True))
 
 
 @lru_cache(maxsize=64)

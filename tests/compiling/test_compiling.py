@@ -18,6 +18,7 @@ import reffree
 from reffree import compiling
 from reffree.compiling import made_of, njit
 from reffree.compiling.signed import SignedFolder
+from reffree.reference import windows
 
 needs_rights = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
 
@@ -267,3 +268,11 @@ def test_a_digest_is_of_constants_options_and_closures():
     assert made_of(function(1, 2)) == digests[0]
     with pytest.raises(TypeError, match="no digest of C, of type object"):
         made_of(function(object(), 2))
+
+
+def test_machine_code_is_not_kept_beside_the_sources():
+    package = Path(reffree.__file__).parent
+    compiled = [value for value in vars(windows).values() if hasattr(value, "nopython_signatures")]
+    assert compiled
+    for function in compiled:
+        assert not Path(function._cache.cache_path).is_relative_to(package)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reffree
-from reffree.errors import InputError
+from reffree.errors import InputError, OptionError
 from reffree.evaluate import corpus_counts
 from reffree.evaluate.corpus_counts import DistinctTexts, Plan
 from reffree.formats.shards import Shards, joined, read_spans
@@ -201,6 +201,19 @@ def test_bad_shards_are_refused_as_a_bad_corpus_is(tmp_path, spoil):
     with pytest.raises(InputError) as found:
         Plan.of(Shards([path]), 0)
     assert str(found.value) == str(expected.value)
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ({"embeddings": [[[0.0]]] * 3}, "embeddings beside shards or actors"),
+        ({"drop_repeats": True}, r"shards of which units are to be left out \(repeats\)"),
+    ],
+)
+def test_what_needs_the_corpus_in_memory(tmp_path, how, sentence):
+    shards = Shards([write_jsonl(tmp_path / "c.jsonl", tables(3))])
+    with pytest.raises(OptionError, match=sentence):
+        reffree.score(shards, metrics=["arp_pair"], **how)
 
 
 def test_what_is_not_streamed(tmp_path):

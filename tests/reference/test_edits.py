@@ -23,7 +23,7 @@ from reffree.reference.boundary_edits import (
     Ghd,
     SegmentationSimilarity,
 )
-from reffree.reference.metric import count_pairs, evaluate
+from reffree.reference.metric import count_pairs
 from reffree.reference.pairs import Pairs
 from tests.oracles import reference_based as oracle
 from tests.properties import examples
@@ -92,7 +92,7 @@ def assert_is(got, want):
 @examples(250)
 def test_near_misses_equal_the_exhaustive_search(masses, n_t):
     for metric, defined in NEAR_MISSES.items():
-        assert_is(evaluate(metric(n_t), *masses), defined(*masses, n_t))
+        assert_is(metric(n_t)(*masses), defined(*masses, n_t))
 
 
 COSTS = st.sampled_from([0, Fraction(1, 2), 1, Fraction(3, 2), 2, 3, 7])
@@ -102,7 +102,7 @@ COSTS = st.sampled_from([0, Fraction(1, 2), 1, Fraction(3, 2), 2, 3, 7])
 @examples(200)
 def test_ghd_equals_the_exhaustive_search(masses, insertion, deletion, shift):
     metric = Ghd(float(insertion), float(deletion), float(shift))
-    assert_is(evaluate(metric, *masses), oracle.ghd(*masses, insertion, deletion, shift))
+    assert_is(metric(*masses), oracle.ghd(*masses, insertion, deletion, shift))
 
 
 @pytest.mark.parametrize(
@@ -117,25 +117,24 @@ def test_ghd_equals_the_exhaustive_search(masses, insertion, deletion, shift):
 )
 def test_values_by_hand(hypothesis, b, s, precision, recall):
     reference = [2, 3, 5]
-    assert_is(evaluate(BoundarySimilarity(), hypothesis, reference), b)
-    assert_is(evaluate(SegmentationSimilarity(), hypothesis, reference), s)
-    assert_is(evaluate(BedPrecision(), hypothesis, reference), precision)
-    assert_is(evaluate(BedRecall(), hypothesis, reference), recall)
+    assert_is(BoundarySimilarity()(hypothesis, reference), b)
+    assert_is(SegmentationSimilarity()(hypothesis, reference), s)
+    assert_is(BedPrecision()(hypothesis, reference), precision)
+    assert_is(BedRecall()(hypothesis, reference), recall)
     f = 2 * precision * recall / (precision + recall) if precision else 0
-    assert_is(evaluate(Bed(), hypothesis, reference), f)
+    assert_is(Bed()(hypothesis, reference), f)
 
 
 def test_near_misses_by_hand():
-    assert evaluate(BoundarySimilarity(), [5, 5], [4, 6]) == 0.5
+    assert BoundarySimilarity()([5, 5], [4, 6]) == 0.5
     for n_t, b in ((1, 0), (2, 0), (3, 1 / 3), (10, 0.8)):
-        assert_is(evaluate(BoundarySimilarity(n_t), [5, 5], [3, 7]), b)
-    assert_is(evaluate(SegmentationSimilarity(), [5, 5], [4, 6]), 17 / 18)
+        assert_is(BoundarySimilarity(n_t)([5, 5], [3, 7]), b)
+    assert_is(SegmentationSimilarity()([5, 5], [4, 6]), 17 / 18)
     # segeval 2.0.11, similarity/boundary_test.py: clustered boundaries, near miss, both.
-    assert_is(evaluate(BoundarySimilarity(), [2, 3, 6], [1, 1, 3, 1, 5]), 1 / 2)
-    assert_is(evaluate(BoundarySimilarity(), [2, 3, 6], [2, 2, 7]), 3 / 4)
+    assert_is(BoundarySimilarity()([2, 3, 6], [1, 1, 3, 1, 5]), 1 / 2)
+    assert_is(BoundarySimilarity()([2, 3, 6], [2, 2, 7]), 3 / 4)
     # The same file, of Hearst's Stargazers: hypotheses h1, h2 against annotators 1, 2.
-    got = evaluate(
-        BoundarySimilarity(),
+    got = BoundarySimilarity()(
         [h for h in ([2, 6, 4, 2, 4, 3], [2, 1, 1, 1, 5, 8, 2, 1]) for _ in range(2)],
         [[2, 3, 3, 1, 3, 6, 3], [2, 8, 2, 4, 2, 3]] * 2,
     )
@@ -144,24 +143,24 @@ def test_near_misses_by_hand():
 
 def test_common_boundaries_match_before_anything_else():
     """{3, 4} and {4, 5}: two shifts would cost 1, the match leaves a deletion and an addition."""
-    assert_is(evaluate(BoundarySimilarity(), [3, 1, 4], [4, 1, 3]), 1 / 3)
-    assert_is(evaluate(Bed(), [3, 1, 4], [4, 1, 3]), 1 / 2)
+    assert_is(BoundarySimilarity()([3, 1, 4], [4, 1, 3]), 1 / 3)
+    assert_is(Bed()([3, 1, 4], [4, 1, 3]), 1 / 2)
     # With n_t = 3 the remaining two are a near miss, on either side of the match.
-    assert_is(evaluate(BoundarySimilarity(3), [3, 1, 4], [4, 1, 3]), 2 / 3)
+    assert_is(BoundarySimilarity(3)([3, 1, 4], [4, 1, 3]), 2 / 3)
 
 
 def test_shifts_are_not_taken_greedily():
     """{1, 2} and {3, 4}: two shifts of 2 are cheaper than one of 1, a deletion and an addition."""
-    assert_is(evaluate(BoundarySimilarity(3), [1, 1, 4], [3, 1, 2]), 1 / 3)
+    assert_is(BoundarySimilarity(3)([1, 1, 4], [3, 1, 2]), 1 / 3)
     assert_is(float(segeval.boundary_similarity([1, 1, 4], [3, 1, 2], n_t=3)), 2 / 9)
 
 
 def test_fewest_edits_of_equally_cheap_ones():
     """Five shifts of 2 units, or four of 1 with a deletion and an addition: 10/3 either way."""
     hypothesis, reference = [3, 3, 3, 3, 3, 1], [1, 3, 3, 3, 3, 3]
-    assert_is(evaluate(BoundarySimilarity(3), hypothesis, reference), 1 - Fraction(10, 3) / 5)
-    assert_is(evaluate(Bed(3), hypothesis, reference), 1 / 3)
-    assert_is(evaluate(SegmentationSimilarity(3), hypothesis, reference), 1 - Fraction(10, 3) / 15)
+    assert_is(BoundarySimilarity(3)(hypothesis, reference), 1 - Fraction(10, 3) / 5)
+    assert_is(Bed(3)(hypothesis, reference), 1 / 3)
+    assert_is(SegmentationSimilarity(3)(hypothesis, reference), 1 - Fraction(10, 3) / 15)
 
 
 def test_ghd_by_hand():
@@ -174,9 +173,9 @@ def test_ghd_by_hand():
         ("000", "111", (1, 2, 0.5), 6),
     ):
         given_masses = [masses_of([mark == "1" for mark in s]) for s in (hypothesis, reference)]
-        assert evaluate(Ghd(*costs), *given_masses) == distance
-    assert evaluate(Ghd(insertion=3, deletion=5), [10], [5, 5]) == 3
-    assert evaluate(Ghd(insertion=3, deletion=5), [5, 5], [10]) == 5
+        assert Ghd(*costs)(*given_masses) == distance
+    assert Ghd(insertion=3, deletion=5)([10], [5, 5]) == 3
+    assert Ghd(insertion=3, deletion=5)([5, 5], [10]) == 5
 
 
 # Against others' code and another algorithm ---------------------------------------------------
@@ -184,8 +183,8 @@ def test_ghd_by_hand():
 
 def test_segeval_agrees():
     hypotheses, references = random_pairs(seed=0, count=3000, n_units=30)
-    b = evaluate(BoundarySimilarity(), hypotheses, references)
-    s = evaluate(SegmentationSimilarity(), hypotheses, references)
+    b = BoundarySimilarity()(hypotheses, references)
+    s = SegmentationSimilarity()(hypotheses, references)
     compared = 0
     for i, (h, r) in enumerate(zip(hypotheses, references, strict=True)):
         if len(h) == len(r) == 1:
@@ -200,7 +199,7 @@ def test_segeval_agrees():
 @pytest.mark.parametrize("n_t", [3, 5])
 def test_no_dearer_than_segeval_where_shifts_reach_further(n_t):
     hypotheses, references = random_pairs(seed=n_t, count=400, n_units=25)
-    s = evaluate(SegmentationSimilarity(n_t), hypotheses, references)
+    s = SegmentationSimilarity(n_t)(hypotheses, references)
     theirs = [
         1.0 if len(h) == len(r) == 1 else float(segeval.segmentation_similarity(h, r, n_t=n_t))
         for h, r in zip(hypotheses, references, strict=True)
@@ -214,7 +213,7 @@ def test_no_dearer_than_segeval_where_shifts_reach_further(n_t):
 def test_nltk_agrees(costs):
     hypotheses, references = random_pairs(seed=7, count=600, n_units=50)
     insertion, deletion, shift = costs
-    got = evaluate(Ghd(insertion, deletion, shift), hypotheses, references)
+    got = Ghd(insertion, deletion, shift)(hypotheses, references)
     theirs = [
         nltk_ghd(gap_string(r), gap_string(h), insertion, deletion, shift)
         for h, r in zip(hypotheses, references, strict=True)
@@ -234,7 +233,7 @@ def test_an_assignment_solver_agrees_on_long_documents(n_t):
         saved = np.where(distance < n_t, 2 - distance / n_t, 0)
         taken = linear_sum_assignment(saved, maximize=True)
         cost = len(only_h) + len(only_r) - saved[taken].sum()
-        got = evaluate(SegmentationSimilarity(n_t), *map(masses_of, marks))
+        got = SegmentationSimilarity(n_t)(*map(masses_of, marks))
         assert got == pytest.approx(1 - cost / (n - 1), rel=1e-12)
 
 
@@ -246,29 +245,29 @@ def test_an_assignment_solver_agrees_on_long_documents(n_t):
 def test_sides_may_be_swapped(masses, n_t):
     one, other = masses
     for metric in (BoundarySimilarity(n_t), SegmentationSimilarity(n_t), Bed(n_t), Ghd(3, 3)):
-        assert evaluate(metric, one, other) == evaluate(metric, other, one)
-    assert evaluate(BedPrecision(n_t), one, other) == evaluate(BedRecall(n_t), other, one)
-    assert evaluate(Ghd(1, 3), one, other) == evaluate(Ghd(3, 1), other, one)
+        assert metric(one, other) == metric(other, one)
+    assert BedPrecision(n_t)(one, other) == BedRecall(n_t)(other, one)
+    assert Ghd(1, 3)(one, other) == Ghd(3, 1)(other, one)
 
 
 @given(pairs_of_masses(max_units=40), st.integers(1, 12))
 @examples(100)
 def test_ranges_and_identity(masses, n_t):
     for metric in NEAR_MISSES:
-        value = evaluate(metric(n_t), *masses)
+        value = metric(n_t)(*masses)
         assert value is None or 0 <= value <= 1
-        assert evaluate(metric(n_t), masses[0], masses[0]) in (1, None)
-    assert evaluate(Ghd(), masses[0], masses[0]) == 0
+        assert metric(n_t)(masses[0], masses[0]) in (1, None)
+    assert Ghd()(masses[0], masses[0]) == 0
     if masses[0] != masses[1]:
-        assert evaluate(BoundarySimilarity(n_t), *masses) < 1
-        assert evaluate(Ghd(), *masses) > 0
+        assert BoundarySimilarity(n_t)(*masses) < 1
+        assert Ghd()(*masses) > 0
 
 
 def test_nothing_on_one_side_or_both():
     for n in (1, 2, 7):
-        assert [evaluate(metric, [n], [n]) for metric in EVERY] == [1, 1, None, None, None, 0]
+        assert [metric([n], [n]) for metric in EVERY] == [1, 1, None, None, None, 0]
     boundaries = 5
-    assert [evaluate(metric, [1] * 6, [6]) for metric in EVERY] == [
+    assert [metric([1] * 6, [6]) for metric in EVERY] == [
         0,
         0,
         0,
@@ -276,7 +275,7 @@ def test_nothing_on_one_side_or_both():
         0,
         2 * boundaries,
     ]
-    assert [evaluate(metric, [6], [1] * 6) for metric in EVERY] == [
+    assert [metric([6], [1] * 6) for metric in EVERY] == [
         0,
         0,
         None,
@@ -284,7 +283,7 @@ def test_nothing_on_one_side_or_both():
         0,
         2 * boundaries,
     ]
-    assert [evaluate(metric, [1] * 6, [1] * 6) for metric in EVERY] == [1, 1, 1, 1, 1, 0]
+    assert [metric([1] * 6, [1] * 6) for metric in EVERY] == [1, 1, 1, 1, 1, 0]
 
 
 # Batches --------------------------------------------------------------------------------------
@@ -293,20 +292,20 @@ def test_nothing_on_one_side_or_both():
 @pytest.mark.parametrize("metric", EVERY, ids=lambda m: m.name)
 def test_a_batch_of_different_documents_equals_single_pairs(metric, monkeypatch):
     hypotheses, references = random_pairs(seed=3, count=300, n_units=50)
-    together = evaluate(metric, hypotheses, references)
+    together = metric(hypotheses, references)
     for h, r, value in zip(hypotheses, references, together, strict=True):
-        alone = evaluate(metric, h, r)
+        alone = metric(h, r)
         assert math.isnan(value) if alone is None else alone == value
     monkeypatch.setattr(pairs_module, "PAIR_ELEMENTS", 700)
-    assert_array_equal(evaluate(metric, hypotheses, references), together)
+    assert_array_equal(metric(hypotheses, references), together)
 
 
 @pytest.mark.parametrize("metric", EVERY, ids=lambda m: m.name)
 def test_one_reference_stands_for_all(metric):
     gaps = np.random.default_rng(5).random((40, 29)) < 0.2
-    one = evaluate(metric, gaps, gaps[0])
-    assert_array_equal(one, evaluate(metric, gaps, np.repeat(gaps[:1], 40, axis=0)))
-    assert_array_equal(one, evaluate(metric, [masses_of(row) for row in gaps], masses_of(gaps[0])))
+    one = metric(gaps, gaps[0])
+    assert_array_equal(one, metric(gaps, np.repeat(gaps[:1], 40, axis=0)))
+    assert_array_equal(one, metric([masses_of(row) for row in gaps], masses_of(gaps[0])))
 
 
 def test_inputs_are_left_alone():
@@ -345,7 +344,7 @@ def test_n_t_is_a_whole_number_of_units(metric):
     with pytest.raises(InputError, match=r"found n_t = 1\.5; expected a whole number"):
         metric(1.5)
     assert metric() == metric(2) == metric(np.int64(2))
-    assert evaluate(metric(10**9), [5, 5], [4, 6]) == pytest.approx(1)
+    assert metric(10**9)([5, 5], [4, 6]) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("option", ["insertion", "deletion", "shift"])

@@ -21,7 +21,6 @@ from reffree.reference.granularity import (
     largest_overlaps,
     near,
 )
-from reffree.reference.metric import evaluate
 from reffree.reference.pairs import Pairs
 from reffree.segmentation import Segmentation
 from tests.encoders.test_devices import Watch
@@ -50,21 +49,21 @@ def masses(boundaries, n):
 @example(pair=([1] * 7, [1] * 7))
 @examples(120)
 def test_equals_the_definition(metric, pair):
-    assert agree(evaluate(metric(), *pair), getattr(oracles, metric.name)(*pair))
+    assert agree(metric()(*pair), getattr(oracles, metric.name)(*pair))
 
 
 @pytest.mark.parametrize("metric", TOLERANT, ids=lambda metric: metric.name)
 @given(pair=pairs(max_units=8), w=st.integers(0, 10))
 @examples(80)
 def test_any_window_equals_the_definition(metric, pair, w):
-    assert agree(evaluate(metric(w=w), *pair), getattr(oracles, metric.name)(*pair, w=w))
+    assert agree(metric(w=w)(*pair), getattr(oracles, metric.name)(*pair, w=w))
 
 
 @pytest.mark.parametrize("metric", [WF1, Purity, Coverage], ids=lambda metric: metric.name)
 @given(pair=pairs(max_units=40))
 @examples(60)
 def test_longer_documents_equal_the_definition(metric, pair):
-    assert agree(evaluate(metric(), *pair), getattr(oracles, metric.name)(*pair))
+    assert agree(metric()(*pair), getattr(oracles, metric.name)(*pair))
 
 
 @given(st.data())
@@ -116,7 +115,7 @@ def test_matching_is_maximum_on_longer_documents(data):
     ],
 )
 def test_single_values(metric, hypothesis, reference, expected):
-    assert agree(evaluate(metric, hypothesis, reference), expected)
+    assert agree(metric(hypothesis, reference), expected)
 
 
 # What the metrics promise ---------------------------------------------------------------------
@@ -141,16 +140,16 @@ def test_refinement_is_monotone(pair, data):
 @examples(60)
 def test_coverage_is_purity_the_other_way_round(pair):
     hypothesis, reference = pair
-    assert evaluate(Coverage(), hypothesis, reference) == evaluate(Purity(), reference, hypothesis)
+    assert Coverage()(hypothesis, reference) == Purity()(reference, hypothesis)
 
 
 @given(pairs(max_units=30), st.integers(0, 5))
 @examples(60)
 def test_f1_variants_are_ordered(pair, w):
-    exact, one, many = (evaluate(m, *pair) for m in (F1(), WF1OneToOne(w=w), WF1(w=w)))
+    exact, one, many = (m(*pair) for m in (F1(), WF1OneToOne(w=w), WF1(w=w)))
     assert exact <= one + 1e-12
     assert one <= many + 1e-12
-    assert evaluate(WF1OneToOne(w=0), *pair) == evaluate(WF1(w=0), *pair) == exact
+    assert WF1OneToOne(w=0)(*pair) == WF1(w=0)(*pair) == exact
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
@@ -180,7 +179,7 @@ def test_summed_counts_give_the_pooled_value():
 
 
 def test_only_bor_is_pooled():
-    assert [metric.name for metric in METRICS if hasattr(metric, "pooled")] == ["bor"]
+    assert [metric.name for metric in METRICS if metric.pooled] == ["bor"]
     assert Bor.pooled is True
     assert Bor.direction == "toward_1"
 

@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reffree.encoders.word_vectors import open_word_vectors
 from reffree.errors import InputError
 from reffree.reference import cohesion as cohesion_module
+from reffree.reference import sed
 from reffree.reference.cohesion import FUNCTION_WORDS, cohesion, content_words, read_words
-from reffree.reference.functions import sed
 from reffree.reference.metric import count_pairs
 from reffree.reference.pairs import Pairs
 from reffree.reference.sed import Sed, align_segments

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.errors import InputError, OptionError
 from reffree.reference import pairs as pairs_module
-from reffree.reference.metric import count_pairs, evaluate
+from reffree.reference.metric import count_pairs
 from reffree.reference.pairs import Pairs
 from reffree.reference.windows import (
     Pk,
@@ -82,7 +82,7 @@ def agree(got, expected):
 @examples(120)
 def test_equals_the_definition(metric, pair, k):
     expected = getattr(oracles, metric.name)(*pair, k=k)
-    assert agree(evaluate(metric(k=k), *pair), expected)
+    assert agree(metric(k=k)(*pair), expected)
 
 
 @pytest.mark.parametrize("padding", ["plain", "exact", "segeval"])
@@ -92,14 +92,14 @@ def test_equals_the_definition(metric, pair, k):
 @examples(150)
 def test_padding_equals_the_definition(padding, pair, k):
     expected = oracles.windowdiff(*pair, k=k, padding=padding)
-    assert agree(evaluate(WindowDiff(k=k, padding=padding), *pair), expected)
+    assert agree(WindowDiff(k=k, padding=padding)(*pair), expected)
 
 
 @given(pairs(), st.floats(0, 4), st.floats(0, 4))
 @examples(60)
 def test_costs_equal_the_definition(pair, c_miss, c_fa):
     expected = oracles.pr_error(*pair, c_miss=c_miss, c_fa=c_fa)
-    assert agree(evaluate(PrError(c_miss=c_miss, c_fa=c_fa), *pair), expected)
+    assert agree(PrError(c_miss=c_miss, c_fa=c_fa)(*pair), expected)
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=9))
@@ -140,7 +140,7 @@ def test_table(row):
     metrics = [Pk(), WindowDiff(), WindowDiff(padding="segeval")]
     metrics += [WinPrPrecision(), WinPrRecall(), PrError()]
     for metric, expected in zip(metrics, row[1:], strict=True):
-        assert agree(evaluate(metric, row[0], REFERENCE), expected), metric
+        assert agree(metric(row[0], REFERENCE), expected), metric
 
 
 @pytest.mark.parametrize(
@@ -165,14 +165,14 @@ def test_table(row):
     ],
 )
 def test_single_values(metric, hypothesis, reference, expected):
-    assert agree(evaluate(metric, hypothesis, reference), expected)
+    assert agree(metric(hypothesis, reference), expected)
 
 
 def test_nltk_pair():
     hypothesis, reference = "000001001000", "000100010000"
     assert nltk_metrics.pk(reference, hypothesis, 2) == pytest.approx(6 / 11)
     masses = (Segmentation.from_string(text, 13) for text in (hypothesis, reference))
-    assert evaluate(Pk(k=2), *masses) == pytest.approx(6 / 11)
+    assert Pk(k=2)(*masses) == pytest.approx(6 / 11)
 
 
 @given(pairs(max_units=30), st.integers(1, 6))
@@ -180,10 +180,8 @@ def test_nltk_pair():
 def test_nltk_agrees(pair, k):
     assume(sum(pair[0]) > k)
     hypothesis, reference = (Segmentation(tuple(masses)).to_string("gap") for masses in pair)
-    assert agree(evaluate(Pk(k=k), *pair), nltk_metrics.pk(reference, hypothesis, k))
-    assert agree(
-        evaluate(WindowDiff(k=k), *pair), nltk_metrics.windowdiff(reference, hypothesis, k)
-    )
+    assert agree(Pk(k=k)(*pair), nltk_metrics.pk(reference, hypothesis, k))
+    assert agree(WindowDiff(k=k)(*pair), nltk_metrics.windowdiff(reference, hypothesis, k))
 
 
 @given(pairs(max_units=40), st.none() | st.integers(2, 6))
@@ -192,10 +190,10 @@ def test_segeval_agrees(pair, k):
     n = sum(pair[0])
     assume(n > (k or oracles.window_size(pair[1])))
     size = {} if k is None else {"window_size": k}
-    assert agree(evaluate(Pk(k=k), *pair), segeval.pk(*pair, **size))
-    assert agree(evaluate(WindowDiff(k=k), *pair), segeval.window_diff(*pair, **size))
+    assert agree(Pk(k=k)(*pair), segeval.pk(*pair, **size))
+    assert agree(WindowDiff(k=k)(*pair), segeval.window_diff(*pair, **size))
     padded = segeval.window_diff(*pair, lamprier_et_al_2007_fix=True, **size)
-    assert agree(evaluate(WindowDiff(k=k, padding="segeval"), *pair), padded)
+    assert agree(WindowDiff(k=k, padding="segeval")(*pair), padded)
 
 
 # What the metrics promise ---------------------------------------------------------------------
@@ -216,7 +214,7 @@ def test_no_boundaries_cost_a_miss(pair, c_miss):
     reference = pair[1]
     n = sum(reference)
     assume(len(reference) > 1 and n > oracles.window_size(reference))
-    value = evaluate(PrError(c_miss=c_miss, c_fa=1 - c_miss), [n], reference)
+    value = PrError(c_miss=c_miss, c_fa=1 - c_miss)([n], reference)
     assert value == pytest.approx(c_miss)
 
 
@@ -227,16 +225,16 @@ def test_the_worst_segmentation_of_the_paper_is_not_the_worst():
     each side; the other four hold two of the hypothesis and none of the reference.
     """
     complement = [1, 2, 1, 2, 1, 1, 1, 1]
-    assert evaluate(PrMiss(k=2), complement, REFERENCE) == 0
-    assert evaluate(PrFalseAlarm(k=2), complement, REFERENCE) == pytest.approx(1 / 2)
-    assert evaluate(PrError(k=2), complement, REFERENCE) == pytest.approx(1 / 4)
+    assert PrMiss(k=2)(complement, REFERENCE) == 0
+    assert PrFalseAlarm(k=2)(complement, REFERENCE) == pytest.approx(1 / 2)
+    assert PrError(k=2)(complement, REFERENCE) == pytest.approx(1 / 4)
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 @given(segmentations(12))
 @examples(25)
 def test_the_reference_itself_is_perfect(metric, masses):
-    value = evaluate(metric(), masses, masses)
+    value = metric()(masses, masses)
     assert value in (None, 0 if metric.direction == "lower" else 1)
 
 
@@ -277,7 +275,7 @@ def test_sides_that_do_not_belong_together():
 
 def test_one_reference_serves_many_hypotheses():
     hypotheses = [row[0] for row in TABLE]
-    got = evaluate(Pk(), hypotheses, REFERENCE)
+    got = Pk()(hypotheses, REFERENCE)
     assert_allclose(got, [row[1] for row in TABLE])
 
 

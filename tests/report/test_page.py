@@ -90,7 +90,11 @@ def test_unknown_study_has_tables_and_no_empty_charts():
 
 def test_result_without_anything_still_makes_a_page():
     bare = replace(synthetic.unknown(), tables=(), reading={}, notes=(), corpora=(), settings={})
-    assert "<table" not in render_page(bare)
+    page = render_page(bare)
+    for said in (bare.question, *bare.answer, "Signature and settings"):
+        assert said in page
+    assert page.endswith("</html>")
+    assert "<table" not in page
 
 
 def test_a_large_result_makes_a_page_of_bounded_size():

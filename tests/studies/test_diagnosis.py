@@ -9,15 +9,17 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reffree.cli import main
 from reffree.corpus import Corpus, Document
+from reffree.encoders.embed import corpus_vectors
 from reffree.errors import InputError, OptionError, UnknownNameError
+from reffree.evaluate.metric_set import choose_metrics
+from reffree.progress import no_progress
 from reffree.report.study import render
-from reffree.scoring.metrics import DEFAULT, parse_metrics, spelling
+from reffree.scoring.metrics import DEFAULT
 from reffree.segmentation import Segmentation
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.diagnosis.checks import RULES
@@ -46,6 +48,7 @@ from reffree.studies.diagnosis.embedding_space import (
     semantic_returns,
 )
 from reffree.studies.result import StudyResult
+from reffree.studies.study import StudySettings
 from tests.oracles import diagnosis as oracle
 from tests.oracles import reference_free
 from tests.properties import examples, intervals_held
@@ -190,19 +193,15 @@ def corpus_of(n_documents=8, *, noise=0.3, systems=(), gold=True, seed=0, mass=5
 
 
 def noticed_by(corpus, vectors, names=("arp_pair",), seeds=2, seed=0):
-    metrics = {spelling(metric): metric for metric in parse_metrics(names)}
-    bootstrap = DocumentBootstrap(len(corpus), np.random.default_rng(0))
+    settings = StudySettings(seed=seed)
     return run_damage_tests(
         corpus,
-        vectors,
+        corpus_vectors(corpus, vectors, settings, no_progress),
         "gold",
-        metrics,
+        choose_metrics(names, corpus, seed=0, offline=True),
         seeds=seeds,
-        seed=seed,
-        bootstrap=bootstrap,
-        device=torch.device("cpu"),
-        memory=None,
-        progress=lambda done: None,
+        bootstrap=DocumentBootstrap(len(corpus), np.random.default_rng(0)),
+        settings=settings,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from typing import Any
 
 import altair as alt
@@ -138,6 +139,20 @@ def parts(row: Mapping[str, Any], choices: Sequence[Choice]) -> Row:
     return {c.field: str(row[c.field]) for c in choices if not c.columns}
 
 
+def rows_of(
+    records: Iterable[Mapping[str, Any]], choices: Sequence[Choice], **columns: str
+) -> list[Row]:
+    """Return the cells by which each record is chosen, and its columns by their drawn names."""
+    return [
+        parts(record, choices)
+        | {
+            drawn: str(record[column]) if column in TEXTS else record.get(column)
+            for drawn, column in columns.items()
+        }
+        for record in records
+    ]
+
+
 def thinned(
     rows: list[Row], series: Sequence[str], limit: int = MAX_ROWS
 ) -> tuple[list[Row], tuple[str, ...]]:
@@ -202,19 +217,19 @@ def panels(
 
 def colours(name: str, values: Sequence[str], title: str, *, of_lines: bool = False) -> alt.Color:
     """Colours of a few names, with a legend below."""
-    scale = alt.Scale(domain=list(values), range=_cycled(PALETTE, len(values)))
+    scale = _scale(values, PALETTE)
     return alt.Color(f"{name}:N", title=title, scale=scale, legend=_legend(of_lines))
 
 
 def dashes(name: str, values: Sequence[str], title: str) -> alt.StrokeDash:
     """Dashes for the same names, so that colour is not all that tells lines apart."""
-    scale = alt.Scale(domain=list(values), range=_cycled(DASHES, len(values)))
+    scale = _scale(values, DASHES)
     return alt.StrokeDash(f"{name}:N", title=title, scale=scale, legend=_legend(True))
 
 
 def shapes(name: str, values: Sequence[str], title: str) -> alt.Shape:
     """Shapes for the same names, so that colour is not all that tells points apart."""
-    scale = alt.Scale(domain=list(values), range=_cycled(SHAPES, len(values)))
+    scale = _scale(values, SHAPES)
     return alt.Shape(f"{name}:N", title=title, scale=scale, legend=_legend(False))
 
 
@@ -228,5 +243,6 @@ def _legend(of_lines: bool) -> alt.Legend:
     )
 
 
-def _cycled(items: Sequence[Any], n: int) -> list[Any]:
-    return [items[i % len(items)] for i in range(n)]
+def _scale(values: Sequence[str], marks: Sequence[Any]) -> alt.Scale:
+    """Give every value a mark, the first ones again where there are too few."""
+    return alt.Scale(domain=list(values), range=list(islice(cycle(marks), len(values))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import altair as alt
@@ -20,6 +21,7 @@ from reffree.report.charts.chart import (
     panels,
     parts,
     records_of,
+    rows_of,
     shapes,
     thinned,
 )
@@ -56,27 +58,17 @@ def perturbation(result: StudyResult) -> list[Chart]:
             *("metric", "corpus", "value", ("value", "low", "high")),
         ),
     )
-    charts = []
+    charts: list[Chart] = []
     for name, title, reading, chosen, line, y_title, (value, low, high) in views:
         choices = choices_of(found, chosen)
-        rows: list[Row] = [
-            {
-                **parts(row, choices),
-                "facet": str(row["kind"]),
-                "line": str(row[line]),
-                "x": row["strength"],
-                "y": row[value],
-                "low": row[low],
-                "high": row[high],
-            }
-            for row in found
-        ]
+        columns = {"x": "strength", "y": value, "low": low, "high": high}
+        rows = rows_of(found, choices, facet="kind", line=line, **columns)
         rows, notes = thinned(rows, [*(c.field for c in choices), "facet", "line"])
         titles = (line, "strength", y_title)
-        charts.append(
-            _lines(name, title, reading, rows, choices, titles=titles, shared=("y",), notes=notes)
+        charts += _lines(
+            *(name, title, reading, rows, choices), titles=titles, shared=("y",), notes=notes
         )
-    return [chart for chart in charts if chart is not None]
+    return charts
 
 
 def density(result: StudyResult) -> list[Chart]:
@@ -121,17 +113,13 @@ def density(result: StudyResult) -> list[Chart]:
         "of the corpus; the dotted rule is the number of boundaries of gold. A measure that rises "
         "or falls all along rewards mere density."
     )
-    chart = _lines(
-        "density",
-        "Quality against the number of boundaries",
-        reading,
-        rows,
-        (*choices, Choice("x", "Against", tuple(axes), axes)),
+    choices = (*choices, Choice("x", "Against", tuple(axes), axes))
+    return _lines(
+        *("density", "Quality against the number of boundaries", reading, rows, choices),
         titles=("method", named("x"), None),
         has_density=True,
         notes=notes,
     )
-    return [] if chart is None else [chart]
 
 
 def _own_points(result: StudyResult, curves: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -160,20 +148,17 @@ def _lines(
     shared: tuple[str, ...] = (),
     has_density: bool = False,
     notes: tuple[str, ...] = (),
-) -> Chart | None:
-    """Draw a panel per facet, a line with a band per name; None where no point is defined."""
+) -> list[Chart]:
+    """Draw a panel per facet, a line with a band per name; nothing where no point is defined."""
     of_lines = [row for row in rows if row["y"] is not None and row.get("kind", "sweep") == "sweep"]
     if not of_lines:
-        return None
+        return []
     layers = _layers(distinct(of_lines, "line"), titles, has_density)
     body = panels(layers, rows, 290, 220, *shared)
     is_faceted = len(distinct(rows, "facet")) > 1
-    return Chart(
-        *(name, title, reading, body, ordered(rows, "facet"), choices),
-        required=("x", "y"),
-        panel=(280, 460) if is_faceted else (280, 900),
-        notes=notes,
-    )
+    panel = (280, 460) if is_faceted else (280, 900)
+    rows = ordered(rows, "facet")
+    return [Chart(name, title, reading, body, rows, choices, ("x", "y"), panel, notes=notes)]
 
 
 def _layers(
@@ -233,9 +218,12 @@ def granularity(result: StudyResult) -> list[Chart]:
     if not found:
         return []
     choices = choices_of(found, "corpus", "metric")
-    lines = [_row(row, choices, row["system"], row["point"], row["value"]) for row in found]
+    names = {"line": "system", "kind": "point", "x": "segments", "y": "value"}
+    columns = {**names, "low": "low", "high": "high"}
+    lines = rows_of(found, choices, **columns)
     lines, notes = thinned(lines, [*(c.field for c in choices), "line"])
-    rows = [*lines, *_gold_lines(found, choices), *_marks(result, choices)]
+    beside = [*_gold_lines(found, choices), *_marks(result)]
+    rows = [*lines, *rows_of(beside, choices, **columns)]
     title = "Expected errors by assumed segments a document"
     reading = (
         "Each line is a system's expected error if annotators made so many segments a document, "
@@ -246,36 +234,30 @@ def granularity(result: StudyResult) -> list[Chart]:
         "one wants to cut."
     )
     body = _by_segments(distinct(found, "system"), rows)
-    shape: dict[str, Any] = {"required": ("x",), "panel": (280, 900), "notes": notes}
-    return [Chart("granularity", title, reading, body, rows, choices, **shape)]
+    panel = (280, 900)
+    return [Chart("granularity", title, reading, body, rows, choices, ("x",), panel, notes=notes)]
 
 
-def _row(
-    row: dict[str, Any], choices: tuple[Choice, ...], line: str, kind: str, y: float | None
-) -> Row:
-    cells: Row = {"line": str(line), "kind": kind, "x": row["segments"], "y": y}
-    return {**parts(row, choices), **cells, "low": row["low"], "high": row["high"]}
-
-
-def _gold_lines(found: list[dict[str, Any]], choices: tuple[Choice, ...]) -> list[Row]:
+def _gold_lines(
+    found: list[dict[str, Any]], choices: tuple[Choice, ...]
+) -> Iterator[dict[str, Any]]:
     """Two ends of a level line for every system but gold that has a value against gold."""
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in found:
         if row["real"] is not None and row["system"] != GOLD:
             key = (*map(str, parts(row, choices).values()), str(row["system"]))
-            groups.setdefault(key, []).append({**row, "low": None, "high": None})
-    return [
-        _row(end(group, key=lambda row: row["segments"]), choices, system, "real", group[0]["real"])
-        for (*_, system), group in groups.items()
-        for end in (min, max)
-    ]
+            groups.setdefault(key, []).append(row)
+    for group in groups.values():
+        level = {"point": "real", "value": group[0]["real"], "low": None, "high": None}
+        for end in (min, max):
+            yield end(group, key=lambda row: row["segments"]) | level
 
 
-def _marks(result: StudyResult, choices: tuple[Choice, ...]) -> list[Row]:
+def _marks(result: StudyResult) -> list[dict[str, Any]]:
     """What the metric assumes, and gold's number of segments."""
     needed = ("corpus", "metric", "point", "low", "segments", "high")
     return [
-        _row(row, choices, "", row["point"], None)
+        {**row, "system": "", "value": None}
         for row in records_of(result, "marks", needed)
         if all(row[name] is None or row[name] > 0 for name in ("low", "segments", "high"))
     ]

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import vl_convert
 
@@ -14,7 +14,6 @@ from reffree.errors import UnknownNameError
 from reffree.report.charts.chart import Chart, Row, named
 
 FileFormat = Literal["svg", "png", "pdf"]
-FILE_FORMATS: tuple[str, ...] = get_args(FileFormat)
 PNG_SCALE = 2.0
 MAX_NAME = 200  # bytes of a file name, before its number and ending
 INK = "#222222"

@@ -17,6 +17,7 @@ from reffree.report.charts.chart import (
     panels,
     parts,
     records_of,
+    rows_of,
 )
 from reffree.studies.result import StudyResult
 
@@ -111,16 +112,7 @@ def _matrix(
     if not found:
         return []
     choices = choices_of(found, "corpus", "metric")
-    rows: list[Row] = [
-        {
-            **parts(row, choices),
-            "row": str(row[axes["row"]]),
-            "column": str(row[axes["column"]]),
-            "value": row[axes["value"]],
-            "shown": _shown(row[axes["value"]]),
-        }
-        for row in found
-    ]
+    rows = [row | {"shown": _shown(row["value"])} for row in rows_of(found, choices, **axes)]
     rows = ordered(rows, "row", "column")
     titles = (axes["row"].replace("_", " "), axes["column"].replace("_", " "))
     tooltips = {"row": titles[0], "column": titles[1], "shown": axes["value"]}
@@ -155,7 +147,7 @@ def _is_sentinel(row: Mapping[str, Any]) -> bool:
     return row["is_sentinel"] in (True, "yes")
 
 
-def _shown(value: float | None) -> str:
+def _shown(value: Any) -> str:  # noqa: ANN401  (a number or none)
     return "–" if value is None else f"{value:.2f}".replace("-", "−")
 
 

@@ -22,6 +22,7 @@ from reffree.report.charts.chart import (
     panels,
     parts,
     records_of,
+    rows_of,
     shapes,
     spaced,
 )
@@ -98,16 +99,9 @@ def strip(result: StudyResult) -> list[Chart]:
     scores = records_of(result, "scores", ("corpus", "encoder", "system", "metric", "value"))
     means |= {_strip(row): row["value"] for row in scores if row["value"] is not None}
     kept, notes = _fewer_documents(found)
-    rows: list[Row] = [
-        {
-            **parts(row, choices),
-            "document": str(row["document"]),
-            "system": str(row["system"]),
-            "value": row["value"],
-            "mean": means[_strip(row)],
-        }
-        for row in kept
-    ]
+    kept = [row | {"mean": means[_strip(row)]} for row in kept]
+    columns = {name: name for name in ("document", "system", "value", "mean")}
+    rows = rows_of(kept, choices, **columns)
     # Without an axis of its own the mean would give its name to that of the values.
     is_chosen = any(choice.field == "metric" for choice in choices)
     across = alt.X("value:Q", title=named("metric") if is_chosen else found[0]["metric"])
@@ -145,16 +139,8 @@ def noticed(result: StudyResult) -> list[Chart]:
     if not found:
         return []
     choices = choices_of(found, "corpus", "strength")
-    rows: list[Row] = [
-        {
-            **parts(row, choices),
-            "metric": str(row["metric"]),
-            "facet": str(row["kind"]),
-            "share": row["share"],
-            "chance": row.get("turned"),
-        }
-        for row in found
-    ]
+    columns = {"metric": "metric", "facet": "kind", "share": "share", "chance": "turned"}
+    rows = rows_of(found, choices, **columns)
     rows = ordered(rows, "metric", "facet")
     shown = alt.Text("share:Q", format=".0%")
     percent, whole = alt.Axis(format="%", tickCount=5), alt.Scale(domain=[0, 1])

@@ -15,25 +15,26 @@ own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 
 from reffree.arrays import Booleans, Floats, Integers
 from reffree.corpus import Corpus
-from reffree.evaluate.scores import corpus_mean, filled_weights
+from reffree.encoders.embed import Embeddings
+from reffree.evaluate.metric_set import MetricSet
+from reffree.evaluate.score import scores_of
+from reffree.evaluate.scores import ScoreSettings, corpus_mean, filled_weights
 from reffree.perturbation import parse_perturbation, perturb
-from reffree.scoring.engine import Unsegmented, score_documents
-from reffree.scoring.evidence import Reading
-from reffree.scoring.metrics import Metric, spelling
+from reffree.scoring.engine import Unsegmented
+from reffree.scoring.metrics import spelling
 from reffree.scoring.sag import Sag
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
 from reffree.statistics.curves import mean_defined
 from reffree.statistics.resampling import DocumentBootstrap
+from reffree.studies.study import StudySettings
 
 STRENGTHS: dict[str, tuple[str, ...]] = {
     "removal": ("0.25", "0.5", "1.0"),
@@ -148,75 +149,71 @@ def rotation(n: int, id: str, seed: int) -> Integers:
 
 def run_damage_tests(
     corpus: Corpus,
-    vectors: Sequence[NDArray[np.generic]],
+    embedded: Embeddings,
     source: str,
-    metrics: Mapping[str, Metric],
+    metrics: MetricSet,
     *,
     seeds: int,
-    seed: int,
     bootstrap: DocumentBootstrap,
-    device: torch.device,
-    memory: int | None,
-    progress: Callable[[int], None],
+    settings: StudySettings,
 ) -> dict[str, DamageTest]:
     """Damage the source in every way, with ``seeds`` draws each, and score it by every metric."""
+    seed = settings.seed
+    how = ScoreSettings(settings, UNSEGMENTED, seed=seed, memory=settings.memory)
     columns = [corpus.hypotheses[source], *damaged(corpus, source, seeds=seeds, seed=seed)]
-    hypotheses = list(zip(*columns, strict=True))
-
-    def losses(
-        metrics: Mapping[str, Metric],
-        documents: Sequence[NDArray[np.generic]],
-        texts: Sequence[Sequence[str]],
-        rows: Sequence[tuple[Segmentation, ...]],
-    ) -> dict[str, tuple[Floats, Floats]]:
-        """Losses (d, hypotheses), and what each document counts for under the first hypothesis."""
-        scores = score_documents(
-            documents,
-            rows,
-            list(metrics.values()),
-            unsegmented=UNSEGMENTED,
-            device=device,
-            names=[document.id for document in corpus],
-            readings=[Reading(units) for units in texts],
-            memory=memory,
-            progress=progress,
-        )
-        made = {}
-        for name, metric in metrics.items():
-            found = scores[spelling(metric)]
-            raw = np.stack([each.documents.cpu().numpy() for each in found])
-            weights = filled_weights(np.array([float(each.weights[0]) for each in found]))
-            made[name] = metric.orientation.offset + metric.orientation.slope * raw, weights
-        return made
-
-    as_it_is = losses(metrics, vectors, [document.units for document in corpus], hypotheses)
+    hypotheses = list(zip(*columns, strict=True))  # by document
+    texts = [document.units for document in corpus]
+    as_it_is = scores_of(
+        _with_systems(corpus, texts, hypotheses), metrics, how, embedded, settings.progress
+    )
     # The shuffles of sag are shared out over the rotations: their mean needs no more in all.
-    on_rings = {
-        name: replace(m, shuffles=max(1, m.shuffles // seeds)) if isinstance(m, Sag) else m
-        for name, m in metrics.items()
-    }
+    on_rings = [
+        replace(m, shuffles=max(1, m.shuffles // seeds)) if isinstance(m, Sag) else m
+        for m in metrics.reference_free.values()
+    ]
+    by_spelling = {spelling(m): m for m in on_rings}
+    ring_metrics = MetricSet(tuple(by_spelling), by_spelling, {})
     rotated = []
     for i in range(seeds):
         orders = [rotation(len(each.units), each.id, seed * seeds + i) for each in corpus]
-        rings = [x[order] for x, order in zip(vectors, orders, strict=True)]
-        texts = [[d.units[at] for at in order] for d, order in zip(corpus, orders, strict=True)]
+        rings = [x[order] for x, order in zip(embedded.vectors, orders, strict=True)]
+        texts = [tuple(d.units[at] for at in o) for d, o in zip(corpus, orders, strict=True)]
         rows = [(row[0], *row[1 + i :: seeds]) for row in hypotheses]
-        rotated.append(losses(on_rings, rings, texts, rows))
+        found = scores_of(
+            _with_systems(corpus, texts, rows),
+            ring_metrics,
+            how,
+            replace(embedded, vectors=rings),
+            settings.progress,
+        )
+        rotated.append(found)
     is_changed = np.array([[h != row[0] for h in row[1:]] for row in hypotheses])
     return {
         name: _damage_test(
-            *as_it_is[name],
-            np.stack([each[name][0] for each in rotated], 2),
+            metrics.losses(name, as_it_is.raw[m]),
+            filled_weights(as_it_is.weights[m, :, 0]),
+            metrics.losses(name, np.stack([x.raw[x.index(spelling(ring))] for x in rotated], 2)),
             is_changed,
             bootstrap,
         )
-        for name in metrics
+        for m, (name, ring) in enumerate(zip(metrics.names, on_rings, strict=True))
     }
 
 
-def n_scored(seeds: int) -> int:
-    """Hypotheses of each document that `run_damage_tests` scores."""
-    return 1 + len(DAMAGES) * seeds + (1 + len(DAMAGES)) * seeds
+def _with_systems(
+    corpus: Corpus, texts: Sequence[tuple[str, ...]], hypotheses: Sequence[tuple[Segmentation, ...]]
+) -> Corpus:
+    """Return the documents with these texts, and with these hypotheses as their only systems."""
+    return Corpus.of_checked(
+        replace(
+            document,
+            units=units,
+            gold=None,
+            golds={},
+            systems={f"{i}": each for i, each in enumerate(row)},
+        )
+        for document, units, row in zip(corpus, texts, hypotheses, strict=True)
+    )
 
 
 def risen(before: Floats, after: Floats) -> Floats:

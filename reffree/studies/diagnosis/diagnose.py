@@ -10,7 +10,6 @@ import numpy as np
 
 from reffree.bounds import Repetitions, within_bounds
 from reffree.corpus import GOLD, Corpus
-from reffree.encoders.device import choose_device, scoring_device
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.errors import InputError, OptionError, UnknownNameError, counted
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
@@ -34,7 +33,6 @@ from reffree.studies.diagnosis.damage_test import (
     STRENGTHS,
     UNSEGMENTED,
     DamageTest,
-    n_scored,
     run_damage_tests,
 )
 from reffree.studies.diagnosis.embedding_space import THRESHOLD
@@ -190,19 +188,15 @@ def _diagnose(
     bootstrap = DocumentBootstrap(len(corpus), rng_for(settings.seed, "documents"))
     hypotheses = corpus.hypotheses[source.name]
     measured = measure(corpus, embedded, hypotheses, threshold, settings.seed, settings.progress)
-    with settings.progress("Scoring", len(corpus) * n_scored(seeds)) as advance:
-        damage_tests = run_damage_tests(
-            corpus,
-            embedded.vectors,
-            source.name,
-            chosen.reference_free,
-            seeds=seeds,
-            seed=settings.seed,
-            bootstrap=bootstrap,
-            device=scoring_device(choose_device(settings.device)),
-            memory=settings.memory,
-            progress=advance,
-        )
+    damage_tests = run_damage_tests(
+        corpus,
+        embedded,
+        source.name,
+        chosen,
+        seeds=seeds,
+        bootstrap=bootstrap,
+        settings=settings,
+    )
     checks = run_checks(corpus, embedded, source.name, measured, damage_tests, bootstrap, threshold)
     signature = Signature.of(chosen, corpus, embedded, unsegmented=UNSEGMENTED, seed=settings.seed)
     return CorpusDiagnosis(

@@ -1,16 +1,9 @@
-"""Tables on narrow terminals and in markdown, and where what is kept goes."""
+"""Tables on narrow terminals and in markdown."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-import reffree
-from reffree.atomic import cache_folder
-from reffree.evaluate.signature import _words
-from reffree.reference import windows_kernel
-from reffree.reference.cohesion import FUNCTION_WORDS
 from reffree.report.grid import Grid, markdown_table, render_terminal
 
 HEADER = ("corpus", "kind", "metric", *(f"number {i}" for i in range(6)))
@@ -49,27 +42,3 @@ def test_a_table_of_names_only_is_drawn_once():
 def test_pipes_in_headers_do_not_make_columns():
     header = ("its |Pearson|", *HEADER[1:])
     assert markdown_table(grid(header=header)).startswith("| its \\|Pearson\\| | kind |")
-
-
-def test_the_words_that_sed_leaves_out_have_one_name():
-    assert _words(FUNCTION_WORDS) == "function_words"
-    some = _words(frozenset(["b", "a", "c"]))
-    assert some == _words(frozenset(["c", "b", "a"])) == f"3_words:{some.partition(':')[2]}"
-    assert some != _words(frozenset(["c", "b", "d"]))
-
-
-def test_the_cache_folder_is_that_of_the_environment(monkeypatch, tmp_path):
-    monkeypatch.setenv("REFFREE_CACHE_DIR", str(tmp_path))
-    assert cache_folder() == tmp_path
-    monkeypatch.delenv("REFFREE_CACHE_DIR")
-    assert cache_folder().name == "reffree"
-
-
-def test_machine_code_is_not_kept_beside_the_sources():
-    package = Path(reffree.__file__).parent
-    compiled = [
-        value for value in vars(windows_kernel).values() if hasattr(value, "nopython_signatures")
-    ]
-    assert compiled
-    for function in compiled:
-        assert not Path(function._cache.cache_path).is_relative_to(package)
