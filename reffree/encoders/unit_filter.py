@@ -56,7 +56,7 @@ class FilteredCorpus:
 
 
 def filter_units(corpus: Corpus, options: EncoderOptions) -> FilteredCorpus:
-    """Leave out the units that the options say."""
+    """Return the corpus without the units that the options drop, beside the whole one."""
     if options.dropped == "none":
         everything = tuple((True,) * len(document.units) for document in corpus.documents)
         return FilteredCorpus(corpus, corpus, everything, options.dropped)
