@@ -135,7 +135,10 @@ class RandomKnown:
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Scatter each document's number of gold boundaries."""
-        return _as_many_as_gold(inputs, self.name)
+        return tuple(
+            _scattered(gold.n_units, len(gold) - 1, inputs.rng(document.id, self.name))
+            for document, gold in zip(inputs.corpus, inputs.gold(self.name), strict=True)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +163,7 @@ class RandomUnknown:
 
 
 @dataclass(frozen=True, slots=True)
-class OracleRandom:
+class OracleRandom(RandomKnown):
     """As many boundaries as gold has in the document, in any gaps.
 
     Coen, "When F1 Fails", Table 3, "oracle-density random (BOR = 1)": the same distribution as
@@ -168,11 +171,6 @@ class OracleRandom:
     """
 
     name: ClassVar[str] = "oracle_random"
-    needs_embeddings: ClassVar[bool] = False
-
-    def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """Scatter each document's number of gold boundaries."""
-        return _as_many_as_gold(inputs, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,11 +254,3 @@ def _scattered(n_units: int, n_boundaries: int, rng: np.random.Generator) -> Seg
     """Any set of so many gaps, all sets equally likely."""
     gaps = rng.choice(n_units - 1, size=n_boundaries, replace=False) + 1
     return Segmentation.from_boundaries(gaps.tolist(), n_units)
-
-
-def _as_many_as_gold(inputs: Inputs, method: str) -> tuple[Segmentation, ...]:
-    pairs = zip(inputs.corpus, inputs.gold(method), strict=True)
-    return tuple(
-        _scattered(gold.n_units, len(gold) - 1, inputs.rng(document.id, method))
-        for document, gold in pairs
-    )
