@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, Place
+from reffree.errors import Place
 from reffree.segmentation import Segmentation
+from tests.helpers import refusal
 
 
 def document(id: str = "m1", n: int = 4, **fields) -> Document:
@@ -19,12 +20,6 @@ def document(id: str = "m1", n: int = 4, **fields) -> Document:
 
 def corpus(**fields) -> Corpus:
     return Corpus((document("m1", 4, **fields), document("m2", 4, **fields)))
-
-
-def refusal(call) -> str:
-    with pytest.raises(InputError) as error:
-        call()
-    return str(error.value)
 
 
 def test_units_without_text_are_dropped_counted_and_reindexed():

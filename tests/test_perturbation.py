@@ -31,6 +31,7 @@ from reffree.perturbation import (
     perturb,
 )
 from reffree.segmentation import Segmentation
+from tests.helpers import corpus_of
 from tests.oracles import perturbation as oracles
 from tests.properties import examples
 
@@ -382,15 +383,6 @@ def test_shares_are_progressive(source, seed):
     ]
     assert all(larger <= smaller for smaller, larger in pairwise(steps))
     assert steps[-1] == frozenset()
-
-
-def corpus_of(*golds, systems=None):
-    return Corpus(
-        tuple(
-            Document.build(f"d{i}", ["x"] * sum(gold), gold=gold, systems=systems and systems[i])
-            for i, gold in enumerate(golds)
-        )
-    )
 
 
 GOLDS = [(3, 4, 5), (1,), (1, 1, 1, 1), (6, 2, 9, 4, 4), (20,), (2, 3)]

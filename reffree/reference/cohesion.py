@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from reffree.arrays import Booleans, Floats, Integers
 from reffree.errors import InputError, shorten
 from reffree.reference import sed_kernel
+from reffree.reference.sed_kernel import Words
 
 THRESHOLD = 0.7
 """Least cosine of two words that counts as cohesion (§3.3, step 2)."""
@@ -80,27 +80,13 @@ def content_words(text: str, left_out: frozenset[str] = FUNCTION_WORDS) -> list[
     return [word for word in words if word not in left_out and not word.isnumeric()]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DocumentWords:
-    """All that cohesion needs to know of a document; every segmentation of it shares this."""
-
-    words: sed_kernel.Words
-    n_unknown: int
-    """Words without a vector; they count nowhere else."""
-
-    @property
-    def n_known(self) -> int:
-        """Words with a vector."""
-        return len(self.words.numbers)
-
-
 def read_words(
     units: Sequence[str],
     vectors: WordVectors,
     *,
     threshold: float = THRESHOLD,
     left_out: frozenset[str] = FUNCTION_WORDS,
-) -> DocumentWords:
+) -> Words:
     """Look up the words of a document and find, for each, those that are similar to it.
 
     A word without a vector, or with one of zeros, is unknown: it is left out and counted.
@@ -115,14 +101,14 @@ def read_words(
     sizes = np.array([len(unit) for unit in kept], dtype=np.int64)
     in_order = np.array([number for unit in kept for number in unit], dtype=np.int32)
     users = np.repeat(np.arange(len(kept), dtype=np.int32), sizes)
-    words = sed_kernel.Words(
+    return Words(
         in_order,
         _starts(sizes),
         *_similar_words(matrix, threshold),
         _starts(np.bincount(in_order, minlength=len(numbers))),
         users[np.argsort(in_order, kind="stable")],
+        n_unknown=sum(map(len, found)) - len(in_order),
     )
-    return DocumentWords(words, sum(map(len, found)) - len(in_order))
 
 
 def cohesion(
@@ -140,9 +126,8 @@ def cohesion(
     Range [0, 1]; 0 where a text has no known word. Unknown words count nowhere, which the paper
     leaves open. Words are those of `content_words`; the paper's are lemmas chosen by a tagger.
     """
-    document = read_words([first, second], vectors, threshold=threshold, left_out=left_out)
-    notes = sed_kernel.make_notes(document.words)
-    return float(sed_kernel.cohesion(document.words, notes, 0, 1, 1, 2, 2, 2))
+    words = read_words([first, second], vectors, threshold=threshold, left_out=left_out)
+    return float(sed_kernel.cohesion(words, sed_kernel.make_notes(words), 0, 1, 1, 2, 2, 2))
 
 
 def _look_up(words: list[str], vectors: WordVectors) -> tuple[Floats, Booleans]:

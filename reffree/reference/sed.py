@@ -14,12 +14,12 @@ from reffree.reference import sed_kernel
 from reffree.reference.cohesion import (
     FUNCTION_WORDS,
     THRESHOLD,
-    DocumentWords,
     WordVectors,
     read_words,
 )
 from reffree.reference.metric import GoldMetric, MetricValue
 from reffree.reference.pairs import Pairs, Segmentations
+from reffree.reference.sed_kernel import Words
 from reffree.segmentation import Segmentation
 
 Kind = Literal["match", "transposition", "split", "merge"]
@@ -66,20 +66,15 @@ class Sed(GoldMetric):
         """Cost of the alignment, and its edits; both 0 where undefined."""
         counts = np.zeros((len(pairs), 2))
         for units, rows in _documents(pairs):
-            document = self.read(units)
-            if document.n_known:
+            words = self.read(units)
+            if len(words.numbers):
                 part = np.zeros((len(rows), 2))
-                sed_kernel.count_edits(
-                    document.words,
-                    sed_kernel.make_notes(document.words),
-                    pairs.hypothesis[rows],
-                    pairs.reference[rows],
-                    part,
-                )
+                sides = pairs.hypothesis[rows], pairs.reference[rows]
+                sed_kernel.count_edits(words, sed_kernel.make_notes(words), *sides, part)
                 counts[rows] = part
         return counts
 
-    def read(self, units: Sequence[str]) -> DocumentWords:
+    def read(self, units: Sequence[str]) -> Words:
         """Look up the words of a document."""
         return read_words(units, self.vectors, threshold=self.threshold, left_out=self.left_out)
 
@@ -145,8 +140,8 @@ def align_segments(
     """Show which segments SED matches, transposes, splits and merges, and what each costs."""
     pair = Pairs.of([hypothesis], [reference])
     _check_length(units, int(pair.n_units[0]))
-    document = metric.read(units)
-    words, notes = document.words, sed_kernel.make_notes(document.words)
+    words = metric.read(units)
+    notes = sed_kernel.make_notes(words)
     # Copies, so that compiled code meets one memory layout only.
     sides = (
         sed_kernel.read_masses(pair.hypothesis[0].copy()),
@@ -158,11 +153,11 @@ def align_segments(
         _explain(words, notes, *sides, range(h - m, h), range(r - n, r))
         for m, n, h, r in np.concatenate([steps, np.cumsum(steps, axis=1)]).T.tolist()
     ]
-    return SedAlignment(tuple(edits), document.n_known, document.n_unknown)
+    return SedAlignment(tuple(edits), len(words.numbers), words.n_unknown)
 
 
 def _explain(
-    words: sed_kernel.Words,
+    words: Words,
     notes: sed_kernel.Notes,
     hypothesis: sed_kernel.Segments,
     reference: sed_kernel.Segments,

@@ -33,6 +33,7 @@ class Words(NamedTuple):
     cosines: Floats  # their cosines
     uses: Integers  # (distinct + 1,) where the units that use each word start
     users: NDArray[np.int32]  # (words,) those units, in order, as often as they use it
+    n_unknown: int  # words without a vector, which count nowhere else
 
 
 class Segments(NamedTuple):

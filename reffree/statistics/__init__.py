@@ -1,6 +1,7 @@
-"""Statistics of meta-evaluation: how well one metric ranks systems as another does, and how surely.
+"""Statistics: arrays in, numbers out; nothing here knows where the numbers come from.
 
-`evaluation.MetaEvaluation` is the door: metrics by name (`losses`), then correlations with their
-intervals, differences and tests. `multiplicity` corrects families of tests, `curves` describes a
-loss against the strength of a perturbation.
+`resampling` draws documents and makes intervals of them, `significance` tests differences,
+`coefficients` and `pairwise` measure the agreement of metrics. `meta_evaluation.MetaEvaluation` is
+all of these over metrics by name (`losses`). `curves` describes a loss against the strength of a
+perturbation, `exact_sums` adds up what comes in any order.
 """

@@ -9,18 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reffree.corpus import Corpus, Document
-from reffree.errors import InputError
 from reffree.formats import load, save
 from reffree.formats.choi import file_names
 from reffree.segmentation import Segmentation
+from tests.helpers import refusal
 
 BAR = "=========="
-
-
-def refusal(call) -> str:
-    with pytest.raises(InputError) as error:
-        call()
-    return str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from reffree.corpus import Corpus, Document
 from reffree.errors import InputError
 from reffree.formats import load, save
 from reffree.segmentation import Segmentation
+from tests.helpers import refusal
 
 
 @pytest.fixture(autouse=True)
@@ -28,12 +29,6 @@ def write(content: object, name: str = "x.json") -> str:
 
 def gold(*args, **kwargs) -> list[tuple[int, ...]]:
     return [document.gold.masses for document in load(*args, **kwargs).documents]
-
-
-def refusal(*args, **kwargs) -> str:
-    with pytest.raises(InputError) as error:
-        load(*args, **kwargs)
-    return str(error.value)
 
 
 # dialseg
@@ -75,7 +70,7 @@ def test_dialseg_conventions():
     name = write(dialseg(dialogue("1", "0", "0", "1", "0")))
     assert gold(name) == [(1, 3, 1)]
     assert gold(name, convention="start") == [(3, 2)]
-    assert refusal(name, convention="gap").startswith(
+    assert refusal(load, name, convention="gap").startswith(
         "x.json: found the convention 'gap'; expected 'end' or 'start', since these files label "
     )
 
@@ -146,7 +141,7 @@ def test_dialseg_ids_speakers_and_gold_may_be_missing():
     ],
 )
 def test_dialseg_that_is_refused(content, sentence):
-    assert refusal(write(content)).startswith(sentence)
+    assert refusal(load, write(content)).startswith(sentence)
 
 
 text = st.text(st.characters(codec="utf-8"), min_size=1, max_size=9)
@@ -199,7 +194,7 @@ def test_tiage_takes_numbers_and_the_convention_it_has():
     name = write({"1": tiage(-1, 1, 0)})
     assert gold(name, convention="start") == [(1, 2)]
     for convention in ("end", "gap"):
-        assert refusal(name, convention=convention).startswith(
+        assert refusal(load, name, convention=convention).startswith(
             f"x.json: found the convention '{convention}'; expected 'start', since a TIAGE label 1"
         )
 
@@ -216,7 +211,7 @@ def test_tiage_takes_numbers_and_the_convention_it_has():
     ],
 )
 def test_tiage_that_is_refused(content, sentence):
-    assert refusal(write(content)).startswith(sentence)
+    assert refusal(load, write(content)).startswith(sentence)
 
 
 # QMSum
@@ -279,7 +274,7 @@ def test_qmsum_lines_and_folders():
     "span", [["0", "3"], ["2", "1"], ["-1", "1"], ["0"], ["a", "1"], "01", [0, 1.5], [None, 1]]
 )
 def test_qmsum_spans_that_are_refused(span):
-    sentence = refusal(write(meeting(3, [["0", "1"]], [span]), "m.json"))
+    sentence = refusal(load, write(meeting(3, [["0", "1"]], [span]), "m.json"))
     assert sentence.startswith("m.json, document 'm': found the span ")
     assert " of topic 2; expected first and last turn, in order, from 0 to 2; " in sentence
 
@@ -300,7 +295,7 @@ def test_qmsum_spans_that_are_refused(span):
     ],
 )
 def test_qmsum_that_is_refused(content, sentence):
-    assert refusal(write(content, "m.json")).startswith(sentence)
+    assert refusal(load, write(content, "m.json")).startswith(sentence)
 
 
 def test_an_empty_object_is_of_no_format():

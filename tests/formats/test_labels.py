@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reffree.corpus import Corpus, Document
-from reffree.errors import InputError
 from reffree.formats import load, save
 from reffree.segmentation import Segmentation
+from tests.helpers import refusal
 
 TEXT = "one\ntwo\nthree\n\nfour\nfive\n"
 CORPUS = '{"id": "a", "units": ["1", "2", "3"]}\n{"id": "b", "units": ["4", "5"]}\n'
@@ -29,12 +29,6 @@ def write(name: str, content: object) -> str:
     text = content if isinstance(content, str) else json.dumps(content)
     Path(name).write_text(text)
     return name
-
-
-def refusal(*args, **kwargs) -> str:
-    with pytest.raises(InputError) as error:
-        load(*args, **kwargs)
-    return str(error.value)
 
 
 def segeval(**items) -> dict:
@@ -97,7 +91,7 @@ def test_segeval_coders_are_systems_and_gold_is_gold():
 )
 def test_segeval_that_is_refused(content, sentence):
     name = write("s.json", content)
-    assert refusal(name, format="segeval", text="text.txt").startswith(sentence)
+    assert refusal(load, name, format="segeval", text="text.txt").startswith(sentence)
 
 
 # segeval tables
@@ -161,7 +155,7 @@ HEADER = (
 )
 def test_tables_that_are_refused(content, sentence):
     write("one.txt", "x\ny\nz\n")
-    assert refusal(write("a.tsv", content), text="one.txt").startswith(sentence)
+    assert refusal(load, write("a.tsv", content), text="one.txt").startswith(sentence)
 
 
 # nltk strings
@@ -182,7 +176,7 @@ def test_nltk_strings_take_the_ids_of_a_corpus_or_their_own():
 
 def test_nltk_convention():
     name = write("s.txt", "100\n00\n")
-    assert refusal(name, text="text.txt") == (
+    assert refusal(load, name, text="text.txt") == (
         "s.txt, line 1, system 'gold', document '1': found a boundary string that starts with 1, "
         "'100', for 3 units; expected one reading, but 1 may end a segment (convention end) or "
         "start one (convention start); choose with --convention end or --convention start"
@@ -192,7 +186,7 @@ def test_nltk_convention():
     assert masses(end)["gold"] == [(1, 2), (2,)]
     assert masses(start)["gold"] == [(3,), (2,)]
     assert "expected 2 characters under the convention 'gap'" in refusal(
-        name, text="text.txt", convention="gap"
+        load, name, text="text.txt", convention="gap"
     )
 
 
@@ -209,7 +203,7 @@ def test_nltk_convention():
 )
 def test_strings_that_are_refused(content, sentence):
     name = write("s.txt", content)
-    assert refusal(name, format="nltk", text="text.txt").startswith(sentence)
+    assert refusal(load, name, format="nltk", text="text.txt").startswith(sentence)
 
 
 # text
@@ -220,7 +214,7 @@ def test_missing_text_is_asked_for(name):
     write("s.json", segeval(a={"c": [3]}))
     write("a.tsv", "Coder\tMasses\nc\t3\n")
     write("s.txt", "01\n")
-    assert refusal(name) == (
+    assert refusal(load, name) == (
         f"{name}: found segmentations without text; expected the text they belong to; give it "
         "with --text: a corpus JSONL, a text file with one unit per line and a blank line between "
         "documents, or a folder of <id>.txt files"
@@ -240,52 +234,56 @@ def test_a_corpus_as_text_keeps_its_own_segmentations():
     assert load(write("x.json", again), text="full.jsonl") == load("full.jsonl")
     assert load(write("s.txt", "01\n0\n"), text="full.jsonl") == load("full.jsonl")
     other = segeval(a={"s": [3]}, b={"s": [1, 1]})
-    assert refusal(write("x.json", other), text="full.jsonl") == (
+    assert refusal(load, write("x.json", other), text="full.jsonl") == (
         "x.json, system 's', document 'b': found another segmentation of this name than "
         "full.jsonl, line 2 has; expected the same one, or every name once in a document; rename "
         "or remove one of the two"
     )
     assert "found another segmentation of this name than full.jsonl, line 1 has; " in refusal(
-        write("s.txt", "00\n0\n"), text="full.jsonl"
+        load, write("s.txt", "00\n0\n"), text="full.jsonl"
     )
 
 
 def test_labels_and_text_must_speak_of_the_same_documents():
     only_a = write("s.json", segeval(a={"c": [3]}))
-    assert refusal(only_a, text="c.jsonl") == (
+    assert refusal(load, only_a, text="c.jsonl") == (
         "c.jsonl, line 2, document 'b': found text without a segmentation; expected one in "
         "s.json; add it there, or remove the document from the text"
     )
     more = write("s.json", segeval(a={"c": [3]}, b={"c": [2]}, z={"c": [2]}))
-    assert refusal(more, text="c.jsonl").startswith(
+    assert refusal(load, more, text="c.jsonl").startswith(
         "s.json, document 'z': found a document that the text does not have; expected one of its "
         "2 ids, such as 'a'; "
     )
-    assert refusal(more, text="text.txt").startswith(
+    assert refusal(load, more, text="text.txt").startswith(
         "text.txt: found 2 blocks of text; expected 3, one for every document, separated by blank "
     )
-    assert refusal(write("s.txt", "01\n"), text="c.jsonl").startswith(
+    assert refusal(load, write("s.txt", "01\n"), text="c.jsonl").startswith(
         "s.txt: found 1 segmentation without ids for 2 documents; expected one for every document"
     )
 
 
 def test_a_single_document_is_spoken_of_as_one():
     write("one.jsonl", '{"id": "a", "units": ["1"]}')
-    assert refusal(write("s.json", segeval(z={"c": [1]})), text="one.jsonl").startswith(
+    assert refusal(load, write("s.json", segeval(z={"c": [1]})), text="one.jsonl").startswith(
         "s.json, document 'z': found a document that the text does not have; expected its only "
         "id, 'a'; "
     )
-    assert refusal(write("s.txt", "0\n0\n"), text="one.jsonl").startswith(
+    assert refusal(load, write("s.txt", "0\n0\n"), text="one.jsonl").startswith(
         "s.txt: found 2 segmentations without ids for 1 document; "
     )
     write("one.txt", "one\n")
-    assert refusal("s.txt", text="one.txt").startswith("one.txt: found 1 block of text; ")
+    assert refusal(load, "s.txt", text="one.txt").startswith("one.txt: found 1 block of text; ")
 
 
 def test_text_that_holds_none():
     labels = write("s.json", segeval(a={"c": [3]}))
-    assert refusal(labels, text=labels).startswith("s.json: found a file without text; expected a ")
-    assert refusal(labels, text="absent.txt").startswith("absent.txt: found no file of this name; ")
+    assert refusal(load, labels, text=labels).startswith(
+        "s.json: found a file without text; expected a "
+    )
+    assert refusal(load, labels, text="absent.txt").startswith(
+        "absent.txt: found no file of this name; "
+    )
 
 
 def test_text_folder_counts_blank_lines_inside_as_units():
@@ -301,7 +299,7 @@ def test_text_folder_counts_blank_lines_inside_as_units():
         "texts: found 1 file that no segmentation belongs to; expected one .txt file for every "
         "document; it was not read, move it elsewhere to silence this",
     )
-    assert refusal(write("s.json", segeval(z={"c": [1]})), text="texts") == (
+    assert refusal(load, write("s.json", segeval(z={"c": [1]})), text="texts") == (
         "texts, document 'z': found no file 'z.txt' in the folder; expected one for every "
         "document; add it, one unit per line"
     )

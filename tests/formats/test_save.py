@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, Place
+from reffree.errors import Place
 from reffree.formats import load, save
 from reffree.segmentation import Segmentation
+from tests.helpers import refusal
 
 UNITS = ["one", "", "two\nlines", "three"]
 
@@ -34,12 +35,6 @@ RICH = corpus(
     systems={"even": [2, 2], "random": [4]}, speakers=["A", "B", "C", "D"], meta={"x": [1]}
 )
 PLAIN = Corpus((Document.build("m1", ["one", "two"], gold=[1, 1]),))
-
-
-def refusal(*args, **kwargs) -> str:
-    with pytest.raises(InputError) as error:
-        save(*args, **kwargs)
-    return str(error.value)
 
 
 DROPPED = "2 units without text were left out"
@@ -142,16 +137,16 @@ def test_without_gold_the_only_system_is_written():
 def test_without_a_choice_there_is_nothing_to_write(path, format):
     none, two = corpus(gold=None), corpus(gold=None, systems={"a": [4], "b": [4]})
     assert "found 2 documents without gold, and 0 systems; expected gold everywhere" in refusal(
-        none, path, format=format
+        save, none, path, format=format
     )
     assert "and 2 systems; expected gold everywhere or a single system" in refusal(
-        two, path, format=format
+        save, two, path, format=format
     )
     assert list(Path().iterdir()) == []
 
 
 def test_segeval_needs_a_segmentation():
-    assert refusal(corpus(gold=None), "o.json", format="segeval").startswith(
+    assert refusal(save, corpus(gold=None), "o.json", format="segeval").startswith(
         "document 'm1': found a document without a segmentation; expected gold or a system, "
     )
 
@@ -213,7 +208,7 @@ def test_targets_that_are_refused(path, format, sentence):
     Path("folder").mkdir()
     Path("full").mkdir()
     Path("full/old").write_text("x")
-    assert refusal(corpus(), path, format=format).startswith(sentence)
+    assert refusal(save, corpus(), path, format=format).startswith(sentence)
     assert sorted(map(str, Path().rglob("*"))) == ["file", "folder", "full", "full/old"]
 
 
@@ -222,7 +217,7 @@ def test_no_permission(monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("pathlib.Path.open", refuse)
-    assert refusal(corpus(), "o.jsonl") == (
+    assert refusal(save, corpus(), "o.jsonl") == (
         "o.jsonl: found a path that cannot be written (Permission denied); expected a writable "
         "path; check it and its permissions"
     )
@@ -236,8 +231,8 @@ def test_a_failure_keeps_the_old_file(monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr("pathlib.Path.replace", fail)
-        assert "cannot be written (No space left on device)" in refusal(corpus(), "o.jsonl")
-        assert "cannot be written (No space left on device)" in refusal(corpus(), "o")
+        assert "cannot be written (No space left on device)" in refusal(save, corpus(), "o.jsonl")
+        assert "cannot be written (No space left on device)" in refusal(save, corpus(), "o")
     assert [str(path) for path in Path().iterdir()] == ["o.jsonl"]
     assert Path("o.jsonl").read_text() == "old"
 
@@ -309,11 +304,11 @@ def test_single_documents_are_named_by_their_file():
 def test_text_that_a_format_cannot_hold(id, unit, path, sentence):
     checked = Document.build("m", ["x"], gold=[1])
     made = Corpus((replace(checked, id=id, units=(unit,), place=Place(document=id)),))
-    assert refusal(made, path).startswith(sentence.replace("' ;", "';"))
+    assert refusal(save, made, path).startswith(sentence.replace("' ;", "';"))
     assert list(Path().iterdir()) == []
 
 
 def test_system_names_that_a_table_cannot_hold():
     checked = Document.build("m", ["x"])
     made = Corpus((replace(checked, systems={"a\nb": Segmentation((1,))}),))
-    assert refusal(made, "m.tsv").startswith("document 'm': found the system name 'a\\nb'; ")
+    assert refusal(save, made, "m.tsv").startswith("document 'm': found the system name 'a\\nb'; ")

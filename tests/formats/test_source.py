@@ -10,17 +10,12 @@ import tracemalloc
 
 import pytest
 
-from reffree.errors import InputError, UnknownNameError
+from reffree.errors import UnknownNameError
 from reffree.formats import FORMATS, load, save
 from reffree.formats import source as source_module
+from tests.helpers import refusal
 
 LINE = '{"id": "m1", "units": ["ä", "b"], "gold": [1, 1]}'
-
-
-def refusal(*args, **kwargs) -> str:
-    with pytest.raises(InputError) as error:
-        load(*args, **kwargs)
-    return str(error.value)
 
 
 @pytest.fixture
@@ -68,20 +63,20 @@ def test_windows_line_ends_do_not_enter_the_units(file):
 
 def test_invalid_utf8_names_line_and_offset(file):
     bad = LINE.encode().replace("ä".encode(), b"\xe4")
-    assert refusal(file(LINE.encode() + b"\n" + bad)) == (
+    assert refusal(load, file(LINE.encode() + b"\n" + bad)) == (
         "c.jsonl, line 2: found the byte 0xe4 at offset 24 of the line, which is not UTF-8; "
         "expected UTF-8; save the file as UTF-8"
     )
 
 
 def test_offset_counts_the_byte_order_mark(file):
-    assert "0xff at offset 5 of" in refusal(file(b"\xef\xbb\xbf{}\xff"))
+    assert "0xff at offset 5 of" in refusal(load, file(b"\xef\xbb\xbf{}\xff"))
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_utf16_is_refused(file, encoding):
     content = ("\ufeff" + LINE).encode(encoding)
-    assert refusal(file(content)) == (
+    assert refusal(load, file(content)) == (
         "c.jsonl, line 1: found a UTF-16 byte-order mark; expected UTF-8; save the file as UTF-8"
     )
 
@@ -94,7 +89,7 @@ def test_a_line_of_100_mb_is_refused_without_reading_it_all(tmp_path, monkeypatc
         handle.truncate(100_000_000)
     tracemalloc.start()
     try:
-        sentence = refusal("c.jsonl")
+        sentence = refusal(load, "c.jsonl")
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -110,21 +105,21 @@ def test_a_line_of_100_mb_is_refused_without_reading_it_all(tmp_path, monkeypatc
 def test_the_limit_is_exact(file, monkeypatch):
     monkeypatch.setattr(source_module, "MAX_LINE_BYTES", len(LINE.encode()) + 1)
     assert len(load(file(f"{LINE}\n"))) == 1
-    assert "found a line of more than" in refusal(file(f" {LINE}\n"))
+    assert "found a line of more than" in refusal(load, file(f" {LINE}\n"))
 
 
 def test_missing_file(file):
-    assert refusal("absent.jsonl") == (
+    assert refusal(load, "absent.jsonl") == (
         "absent.jsonl: found no file of this name; expected a readable file; check the path"
     )
-    assert refusal("absent") == (
+    assert refusal(load, "absent") == (
         "absent: found no file of this name; expected a readable file; check the path"
     )
 
 
 def test_a_path_that_is_none(file):
-    assert "found a path that cannot be read" in refusal("a\0b.jsonl")
-    assert "found a path that cannot be read (File name too long)" in refusal("x" * 5000)
+    assert "found a path that cannot be read" in refusal(load, "a\0b.jsonl")
+    assert "found a path that cannot be read (File name too long)" in refusal(load, "x" * 5000)
 
 
 def test_no_permission(file, monkeypatch):
@@ -133,7 +128,7 @@ def test_no_permission(file, monkeypatch):
 
     name = file(LINE)
     monkeypatch.setattr("pathlib.Path.open", refuse)
-    assert refusal(name) == (
+    assert refusal(load, name) == (
         "c.jsonl: found a file that may not be read; expected a readable file; "
         "change its permissions"
     )
@@ -144,18 +139,18 @@ def test_a_folder_that_cannot_be_listed(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", str(tmp_path))
 
     monkeypatch.setattr("os.scandir", refuse)
-    assert "found a file that may not be read" in refusal(tmp_path, format="choi")
+    assert "found a file that may not be read" in refusal(load, tmp_path, format="choi")
 
 
 @pytest.mark.parametrize("content", ["", "\n \n"])
 def test_empty_file(file, content):
-    assert refusal(file(content)) == (
+    assert refusal(load, file(content)) == (
         "c.jsonl: found no documents; expected at least one; check that the file is not empty"
     )
 
 
 def test_nothing_to_read():
-    assert refusal() == (
+    assert refusal(load) == (
         "found no paths; expected at least one; pass the paths one by one, such as "
         'load("a.jsonl", "b.jsonl"), or - for standard input'
     )
@@ -166,7 +161,7 @@ def test_nothing_to_read():
     [(["c.jsonl"], "a list"), (("c.jsonl",), "a tuple"), (None, "None"), (b"c.jsonl", "bytes")],
 )
 def test_paths_that_are_none(path, kind):
-    assert refusal(path) == (
+    assert refusal(load, path) == (
         f"found {kind} as a path; expected a string or a Path; pass the paths one by one, such as "
         'load("a.jsonl", "b.jsonl")'
     )
@@ -174,7 +169,7 @@ def test_paths_that_are_none(path, kind):
 
 @pytest.mark.parametrize(("paths", "text"), [(("-", "-"), None), (("-",), "-")])
 def test_stdin_twice(paths, text):
-    assert refusal(*paths, text=text) == (
+    assert refusal(load, *paths, text=text) == (
         "<stdin>: found - twice; expected it once, since standard input can be read only once; "
         "give the other input as a file"
     )
@@ -183,7 +178,7 @@ def test_stdin_twice(paths, text):
 def test_stdin(monkeypatch):
     stream = io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf" + LINE.encode() + b"\n{"))
     monkeypatch.setattr(sys, "stdin", stream)
-    assert refusal("-").startswith("<stdin>, line 2: found text that is not JSON (Expecting ")
+    assert refusal(load, "-").startswith("<stdin>, line 2: found text that is not JSON (Expecting ")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LINE.encode())))
     assert load("-").documents[0].place.file == "<stdin>"
 
@@ -246,12 +241,12 @@ INTO_JSONL = (
 )
 def test_stdin_of_another_kind(monkeypatch, data, format, sentence):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-    assert refusal("-", format=format).startswith(sentence)
+    assert refusal(load, "-", format=format).startswith(sentence)
 
 
 def test_no_stdin(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
-    assert refusal("-").startswith("<stdin>: found no standard input; ")
+    assert refusal(load, "-").startswith("<stdin>: found no standard input; ")
 
 
 def test_a_terminal_read_that_fails(monkeypatch):
@@ -260,7 +255,9 @@ def test_a_terminal_read_that_fails(monkeypatch):
             raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"buffer": Broken()}))
-    assert refusal("-").startswith("<stdin>: found a path that cannot be read (Input/output error)")
+    assert refusal(load, "-").startswith(
+        "<stdin>: found a path that cannot be read (Input/output error)"
+    )
 
 
 DIALSEG = {"dial_data": {"d": [{"turns": [{"utterance": "a"}]}]}}
@@ -320,19 +317,19 @@ NO_FORMAT = (
     ],
 )
 def test_a_format_that_cannot_be_told(file, name, content, found):
-    assert refusal(file(content, name)) == f"{name}: found {found}; {NO_FORMAT}"
+    assert refusal(load, file(content, name)) == f"{name}: found {found}; {NO_FORMAT}"
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.json"])
 def test_prose_where_json_should_be(file, name):
-    assert refusal(file("Once upon a time.\nThe end.\n", name)) == (
+    assert refusal(load, file("Once upon a time.\nThe end.\n", name)) == (
         f"{name}, line 1: found plain text, not JSON, 'Once upon a time.'; expected valid JSON; "
         f"put text of your own {INTO_JSONL}, or name the right format with --format"
     )
 
 
 def test_an_empty_json_file(file):
-    assert refusal(file("\n", "x.json")) == (
+    assert refusal(load, file("\n", "x.json")) == (
         "x.json: found an empty file; expected valid JSON; check that the file is the right one"
     )
 
@@ -357,14 +354,14 @@ ZIP = "what looks like a zip file (.docx and .xlsx are such)"
     ],
 )
 def test_binary_files_are_called_so(file, name, content, found, remedy):
-    assert refusal(file(content, name)) == (
+    assert refusal(load, file(content, name)) == (
         f"{name}: found {found}; expected text in UTF-8; {remedy}"
     )
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_utf16_without_a_mark(file, encoding):
-    assert refusal(file('{\t"id": "a"}\n'.encode(encoding))) == (
+    assert refusal(load, file('{\t"id": "a"}\n'.encode(encoding))) == (
         "c.jsonl: found what looks like UTF-16 without a byte-order mark; expected UTF-8; save "
         "the file as UTF-8"
     )
@@ -372,7 +369,7 @@ def test_utf16_without_a_mark(file, encoding):
 
 def test_a_binary_first_line_beyond_the_limit_is_called_so(file, monkeypatch):
     monkeypatch.setattr(source_module, "MAX_LINE_BYTES", 5)
-    assert "found what looks like a gzip file; " in refusal(file(b"\x1f\x8b" + b"\1" * 9))
+    assert "found what looks like a gzip file; " in refusal(load, file(b"\x1f\x8b" + b"\1" * 9))
 
 
 SAYS_SEGEVAL = "expected the format segeval, as --format says; leave out --format"
@@ -430,7 +427,7 @@ SAYS_SEGEVAL = "expected the format segeval, as --format says; leave out --forma
     ],
 )
 def test_a_file_of_another_format_than_named(file, name, content, format, sentence):
-    assert refusal(file(content, name), format=format) == f"{name}: found {sentence}"
+    assert refusal(load, file(content, name), format=format) == f"{name}: found {sentence}"
 
 
 @pytest.mark.parametrize(
@@ -438,7 +435,7 @@ def test_a_file_of_another_format_than_named(file, name, content, format, senten
     [(LINE, "jsonl", ".jsonl"), ("Coder,Masses\nc,2\n", "segeval-tsv", ".tsv")],
 )
 def test_a_format_that_the_name_hides(file, content, format, suffix):
-    assert refusal(file(content, "x.txt")) == (
+    assert refusal(load, file(content, "x.txt")) == (
         f"x.txt: found what looks like the format {format}, but is not named so; expected one of "
         "jsonl, choi, segeval, segeval-tsv, nltk, dialseg, tiage, qmsum; write --format "
         f"{format}, or name the file {suffix}"
@@ -447,11 +444,11 @@ def test_a_format_that_the_name_hides(file, content, format, suffix):
 
 def test_folders_of_plain_text(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert refusal(".") == f".: found an empty folder; {NO_FORMAT}"
+    assert refusal(load, ".") == f".: found an empty folder; {NO_FORMAT}"
     (tmp_path / "a.txt").write_text("just words\n")
-    assert refusal(".") == f".: found {PLAIN}; {NO_FORMAT}"
+    assert refusal(load, ".") == f".: found {PLAIN}; {NO_FORMAT}"
     (tmp_path / "b.txt").write_text("==========\nwords\n")
-    assert refusal(".", format="qmsum") == (
+    assert refusal(load, ".", format="qmsum") == (
         ".: found what looks like the format choi; expected the format qmsum, as --format says; "
         "leave out --format"
     )
@@ -459,8 +456,8 @@ def test_folders_of_plain_text(tmp_path, monkeypatch):
 
 def test_folders_of_no_known_format(tmp_path):
     (tmp_path / "a.json").write_text('{"1": 2}')
-    assert "found a folder of no known format; expected one of jsonl" in refusal(tmp_path)
-    assert refusal(tmp_path, format="jsonl").endswith(
+    assert "found a folder of no known format; expected one of jsonl" in refusal(load, tmp_path)
+    assert refusal(load, tmp_path, format="jsonl").endswith(
         "found a folder; expected a file, since the format jsonl has no folders; "
         "name its files one by one"
     )
@@ -482,7 +479,7 @@ def test_all_formats_are_named():
 
 
 def test_text_that_nothing_needs(file):
-    assert refusal(file(LINE), text="t.txt") == (
+    assert refusal(load, file(LINE), text="t.txt") == (
         "found --text t.txt, but no file that needs it; expected text only with segeval or nltk "
         "files; leave out --text"
     )
@@ -491,7 +488,7 @@ def test_text_that_nothing_needs(file):
 def test_several_files_are_merged_in_order(file):
     names = [file(LINE.replace("m1", id), f"{id}.jsonl") for id in ("z", "a")]
     assert [document.id for document in load(*names).documents] == ["z", "a"]
-    assert refusal(names[0], names[0]).startswith(
+    assert refusal(load, names[0], names[0]).startswith(
         "z.jsonl, line 1, document 'z': found the id a second time, first at z.jsonl, line 1; "
     )
 

@@ -11,6 +11,7 @@ from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, UnknownNameError
 from reffree.formats import load, read_system, save
 from reffree.segmentation import Segmentation
+from tests.helpers import refusal
 
 
 @pytest.fixture(autouse=True)
@@ -33,12 +34,6 @@ def write(content: object, name: str = "s.jsonl") -> str:
     Path(name).parent.mkdir(exist_ok=True)
     Path(name).write_text(content if isinstance(content, str) else json.dumps(content))
     return name
-
-
-def refusal(*args, **kwargs) -> str:
-    with pytest.raises(InputError) as error:
-        read_system(*args, **kwargs)
-    return str(error.value)
 
 
 FULL = [
@@ -101,7 +96,7 @@ def test_the_line_ends_of_a_system_file_are_noted():
 def test_strings_take_a_convention(convention):
     line = '{"id": "a", "segmentation": "1001"}\n{"id": "b", "segmentation": "010"}\n'
     name = write(line)
-    assert refusal(name, "s", CORPUS).startswith(
+    assert refusal(read_system, name, "s", CORPUS).startswith(
         "s.jsonl, line 1, system 's', document 'a': found a boundary string that starts with 1, "
     )
     made = read_system(name, "s", CORPUS, convention=convention).hypotheses["s"]
@@ -201,36 +196,42 @@ B_ONLY = '{"id": "b", "segmentation": [3]}\n'
     ],
 )
 def test_lines_that_are_refused(content, sentence):
-    assert refusal(write(content), "s", CORPUS).startswith(sentence)
+    assert refusal(read_system, write(content), "s", CORPUS).startswith(sentence)
 
 
 def test_several_coders_are_listed():
     name = write({"items": {"a": {"x": [4], "y": [4]}, "b": {"x": [3]}}}, "s.json")
-    assert refusal(name, "s", CORPUS) == (
+    assert refusal(read_system, name, "s", CORPUS) == (
         "s.json: found the coders x, y; expected one called 's', or a single one; "
         "name the system after the coder that is meant"
     )
 
 
 def test_too_few_strings():
-    assert refusal(write("001\n", "s.txt"), "s", CORPUS).startswith(
+    assert refusal(read_system, write("001\n", "s.txt"), "s", CORPUS).startswith(
         "s.txt: found 1 segmentation without ids for 2 documents; "
     )
 
 
 def test_names_that_cannot_be():
     name = write(LINES)
-    assert "found the system name ''; expected a non-empty string" in refusal(name, "", CORPUS)
-    assert r"found the system name 'a\x1b'; expected a non-" in refusal(name, "a\x1b", CORPUS)
-    assert "'gold': found the system a second time" in refusal(name, "gold", CORPUS)
+    assert "found the system name ''; expected a non-empty string" in refusal(
+        read_system, name, "", CORPUS
+    )
+    assert r"found the system name 'a\x1b'; expected a non-" in refusal(
+        read_system, name, "a\x1b", CORPUS
+    )
+    assert "'gold': found the system a second time" in refusal(read_system, name, "gold", CORPUS)
     made = read_system(name, "s", CORPUS)
-    assert "system 's': found the system a second time" in refusal(name, "s", made)
+    assert "system 's': found the system a second time" in refusal(read_system, name, "s", made)
     with pytest.raises(UnknownNameError, match="unknown format 'x'"):
         read_system(name, "s", CORPUS, format="x")
 
 
 def test_missing_system_file():
-    assert refusal("absent.jsonl", "s", CORPUS).startswith("absent.jsonl: found no file of this ")
+    assert refusal(read_system, "absent.jsonl", "s", CORPUS).startswith(
+        "absent.jsonl: found no file of this "
+    )
 
 
 def test_a_corpus_line_names_its_own_system():

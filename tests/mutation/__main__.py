@@ -43,7 +43,17 @@ TESTS = {
         "reference/oracles reference/agreement reference/alignment reference/edits "
         "reference/granularity reference/windows reference/sed"
     ),
-    "reffree/statistics/": "statistics/statistics studies/comparison evaluate/null",
+    "reffree/statistics/coefficients": "statistics/coefficients statistics/meta_evaluation",
+    "reffree/statistics/curves": "statistics/curves statistics/intervals",
+    "reffree/statistics/exact_sums": "statistics/exact_sums evaluate/null",
+    "reffree/statistics/expected_scores": "statistics/expected_scores statistics/meta_evaluation",
+    "reffree/statistics/losses": "statistics/losses statistics/meta_evaluation",
+    "reffree/statistics/meta_evaluation": "statistics/meta_evaluation",
+    "reffree/statistics/pairwise": "statistics/pairwise statistics/meta_evaluation",
+    "reffree/statistics/resampling": "statistics/resampling statistics/intervals evaluate/score",
+    "reffree/statistics/significance": (
+        "statistics/significance statistics/paired statistics/meta_evaluation studies/comparison"
+    ),
     "reffree/encoders/cache/": (
         "encoders/cache/store encoders/cache/transfer encoders/cache/eviction encoders/unit_filter"
     ),

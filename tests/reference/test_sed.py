@@ -472,8 +472,8 @@ def test_a_cosine_that_only_rounding_keeps_below_the_threshold_reaches_it():
 
 def test_vectors_of_zeros_are_unknown_and_broken_ones_refused():
     table = Table({"ash": (1, 0), "bay": (0, 0)})
-    document = read_words(["ash bay", "bay zzz"], table)
-    assert (document.n_known, document.n_unknown) == (1, 3)
+    words = read_words(["ash bay", "bay zzz"], table)
+    assert (len(words.numbers), words.n_unknown) == (1, 3)
     with pytest.raises(InputError, match="NaN or infinity in the vector of 'bay'; expected finite"):
         read_words(["ash bay"], Table({"ash": (1, 0), "bay": (np.nan, 0)}))
 
@@ -482,9 +482,9 @@ def test_similar_words_do_not_depend_on_the_block(monkeypatch):
     rng = np.random.default_rng(0)
     words = [f"w{chr(97 + i)}" for i in range(20)]
     table = Table(dict(zip(words, rng.normal(size=(20, 2)), strict=True)))
-    whole = read_words([" ".join(words)], table).words
+    whole = read_words([" ".join(words)], table)
     monkeypatch.setattr(cohesion_module, "BLOCK_ELEMENTS", 60)
-    parts = read_words([" ".join(words)], table).words
+    parts = read_words([" ".join(words)], table)
     for a, b in zip(whole, parts, strict=True):
         assert_allclose(a, b, rtol=1e-12)
     assert len(whole.similar) > 40

@@ -29,6 +29,7 @@ from reffree.segmenters.naive import (
     nearest_period,
 )
 from reffree.segmenters.segment import SEGMENTERS, parse_segmenter
+from tests.helpers import corpus_of
 from tests.properties import examples
 
 WITHOUT_GOLD = [
@@ -42,12 +43,6 @@ WITHOUT_GOLD = [
 ]
 ORACLES = [RandomKnown(), OracleRandom(), OraclePeriodic(), OraclePeriodic(match="document")]
 ALIKE = 1e-3  # draws are seeded: a p-value below this is a fault, not bad luck
-
-
-def corpus_of(*golds):
-    return Corpus(
-        tuple(Document.build(f"d{i}", ["x"] * sum(gold), gold=gold) for i, gold in enumerate(golds))
-    )
 
 
 def plain(*lengths):

@@ -21,9 +21,14 @@ from reffree.scoring.expected import ExpectedPk, ExpectedWF1
 from reffree.scoring.posterior import Posterior
 from reffree.seeds import rng_for
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.studies.granularity_curves.curves import POINTS, Assumed, Curves, parts_of
+from reffree.studies.granularity_curves.curves import (
+    POINTS,
+    AssumedSegments,
+    GranularityCurves,
+    parts_of,
+)
 from reffree.studies.granularity_curves.granularity import granularity
-from reffree.studies.granularity_curves.words import answer_of
+from reffree.studies.granularity_curves.tables import granularity_answer
 from reffree.studies.result import StudyResult
 from tests.properties import examples, intervals_held
 
@@ -146,7 +151,7 @@ def test_numbers_are_means_over_documents(units, length):
     documents = [
         Document.build(f"d{i}", ["x"] * n, systems={"whole": [n]}) for i, n in enumerate(units)
     ]
-    assumed = Assumed.of(Corpus(tuple(documents)), length)
+    assumed = AssumedSegments.of(Corpus(tuple(documents)), length)
     grid = assumed.numbers[:POINTS]
     assert assumed.of_documents[:POINTS].mean(1) == pytest.approx(grid)
     assert (np.diff(grid) > 0).all()
@@ -222,7 +227,7 @@ def curves_of(losses, noise=0.001, metric=None, has_gold=False):
         for i in range(20)
     ]
     corpus = Corpus(tuple(documents))
-    assumed = Assumed.of(corpus, None)
+    assumed = AssumedSegments.of(corpus, None)
     values = np.zeros((len(assumed.numbers), len(losses), 20))
     values[:POINTS] = np.array(list(losses.values())).T[:, :, None]
     rng = np.random.default_rng(0)
@@ -232,8 +237,11 @@ def curves_of(losses, noise=0.001, metric=None, has_gold=False):
     values = values if metric.orientation.slope > 0 else 1 - values
     bootstrap = DocumentBootstrap(20, rng_for(0, "documents"))
     span = np.tile([[2.0], [4.0], [8.0]], (1, 20))
-    name = metric.name
-    return Curves("c", name, metric, corpus, assumed, values, values[0], span, None, bootstrap)
+    return GranularityCurves("c", metric, corpus, assumed, values, values[0], span, None, bootstrap)
+
+
+def answer_of(curves):
+    return list(granularity_answer([curves]))
 
 
 RISING = np.linspace(0.2, 0.42, POINTS)
@@ -247,14 +255,14 @@ def test_a_crossing_is_where_the_difference_is_zero():
     grid = curves.grid
     assert crossing.at == pytest.approx(np.sqrt(grid[5] * grid[6]), rel=1e-3)
     assert (crossing.clear_to, crossing.clear_from) == (grid[5], grid[6])
-    assert answer_of([curves])[0] == "A is better up to 6.3 segments a document, B above."
+    assert answer_of(curves)[0] == "A is better up to 6.3 segments a document, B above."
 
 
 def test_what_is_not_clear_is_said():
-    told = answer_of([curves_of({"A": RISING, "B": FALLING}, noise=0.1)])[0]
+    told = answer_of(curves_of({"A": RISING, "B": FALLING}, noise=0.1))[0]
     assert told.startswith("A is better up to 6.3 segments a document, B above; between ")
     assert told.endswith(" they cannot be told apart.")
-    told = answer_of([curves_of({"A": RISING, "B": FALLING}, noise=2.0)])[0]
+    told = answer_of(curves_of({"A": RISING, "B": FALLING}, noise=2.0))[0]
     assert told == (
         "A and B cannot be told apart from 2 to 20 segments a document, though their curves cross "
         "at 6.3."
@@ -263,10 +271,10 @@ def test_what_is_not_clear_is_said():
 
 def test_one_side_alone_may_be_clear():
     near = np.minimum(RISING, LEVEL + 0.003)  # hardly above the other where it is
-    told = answer_of([curves_of({"A": near, "B": LEVEL}, noise=0.05)])[0]
+    told = answer_of(curves_of({"A": near, "B": LEVEL}, noise=0.05))[0]
     assert told.startswith("A is better than B up to ")
     assert "; from there to 20 they cannot be told apart." in told
-    told = answer_of([curves_of({"A": LEVEL, "B": near[::-1]}, noise=0.05)])[0]
+    told = answer_of(curves_of({"A": LEVEL, "B": near[::-1]}, noise=0.05))[0]
     assert told.startswith("A and B cannot be told apart up to ")
     assert told.endswith(" segments a document; B is better above.")
 
@@ -281,9 +289,9 @@ def test_a_system_that_is_best_in_passing_is_left_out():
 
 
 def test_one_system_may_be_the_best_everywhere():
-    told = answer_of([curves_of({"A": LEVEL, "B": LEVEL + 0.1})])[0]
+    told = answer_of(curves_of({"A": LEVEL, "B": LEVEL + 0.1}))[0]
     assert told == "A is better than all others from 2 to 20 segments a document."
-    told = answer_of([curves_of({"A": LEVEL, "B": LEVEL + 0.1, "C": LEVEL + 1e-6}, noise=0.01)])[0]
+    told = answer_of(curves_of({"A": LEVEL, "B": LEVEL + 0.1, "C": LEVEL + 1e-6}, noise=0.01))[0]
     assert told == (
         "No system is clearly better than A from 2 to 20 segments a document; C cannot be told "
         "from it everywhere."
@@ -292,17 +300,17 @@ def test_one_system_may_be_the_best_everywhere():
     curves = curves_of({"A": LEVEL, "B": dented}, noise=0.05)
     assert curves.best(5) == 1
     assert curves.crossings == []
-    assert answer_of([curves])[0].startswith("No system is clearly better than A from 2 to 20 ")
-    told = answer_of([curves_of({"A": FALLING})])[0]
+    assert answer_of(curves)[0].startswith("No system is clearly better than A from 2 to 20 ")
+    told = answer_of(curves_of({"A": FALLING}))[0]
     assert told.startswith("A is the only system; ")
     assert told.endswith("its expected_pk is lowest at 20.")
 
 
 def test_higher_may_be_better():
     curves = curves_of({"A": RISING, "B": FALLING}, metric=ExpectedWF1())
-    assert answer_of([curves])[0] == "A is better up to 6.3 segments a document, B above."
-    assert "expected_w_f1 itself assumes 2 to 8 segments" in answer_of([curves])[1]
-    assert "A is highest (0.800)" in answer_of([curves])[1]
+    assert answer_of(curves)[0] == "A is better up to 6.3 segments a document, B above."
+    assert "expected_w_f1 itself assumes 2 to 8 segments" in answer_of(curves)[1]
+    assert "A is highest (0.800)" in answer_of(curves)[1]
 
 
 # --- corpora of every kind --------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -13,11 +14,12 @@ from reffree.arrays import Floats
 from reffree.corpus import GOLD, Corpus
 from reffree.evaluate.scores import Scores
 from reffree.evaluate.table import CorpusScore
+from reffree.masses import mass_matrix
+from reffree.scoring.evidence import Reading
 from reffree.scoring.expected import Expected
+from reffree.scoring.metrics import spelling
 from reffree.scoring.posterior import FEWEST, assumed_segments, most_segments
 from reffree.statistics.resampling import DocumentBootstrap
-
-Interval = tuple[float, float]
 
 POINTS = 12
 """Assumed numbers of segments at which all systems are compared."""
@@ -32,7 +34,7 @@ HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Assumed:
+class AssumedSegments:
     r"""Numbers of segments that annotators are assumed to make.
 
     A number is a mean over the documents of at least three units. Documents have their parts of it
@@ -53,7 +55,7 @@ class Assumed:
     gold: float | None  # segments per document that has gold
 
     @classmethod
-    def of(cls, corpus: Corpus, length: float | None) -> Assumed:
+    def of(cls, corpus: Corpus, length: float | None) -> AssumedSegments:
         """Lay out the numbers for a corpus with at least one document that is long enough."""
         units = np.array([len(document.units) for document in corpus], dtype=np.float64)
         is_defined = units >= FEWEST_UNITS
@@ -80,6 +82,11 @@ class Assumed:
         return cls(numbers, of_documents, is_defined, gold)
 
 
+def gold_name(metric: Expected) -> str:
+    """Name of the gold-based metric whose expectation a metric is."""
+    return metric.name.removeprefix("expected_")
+
+
 def parts_of(number: float, share: Floats, most: Floats) -> Floats:
     """Numbers of segments of documents: in proportion to ``share``, within bounds, of that mean.
 
@@ -100,7 +107,7 @@ def parts_of(number: float, share: Floats, most: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BestStretch:
     """A stretch of the grid, its ends included, on which one system is the best."""
 
     system: int
@@ -127,19 +134,55 @@ class Crossing:
 
 
 @dataclass(frozen=True)
-class Curves:
+class GranularityCurves:
     """One metric of all systems of a corpus, over assumed numbers of segments."""
 
     corpus_name: str
-    metric_name: str
     metric: Expected
     corpus: Corpus
-    assumed: Assumed
+    assumed: AssumedSegments
     values: Floats  # (x, systems, documents)
     overall: Floats  # (systems, documents) of the metric as it is
     span: Floats  # (3, documents) fewest, mean and most segments that the metric assumes
     against_gold: Scores | None  # by the metrics whose expectations these are
     bootstrap: DocumentBootstrap
+
+    @classmethod
+    def of(
+        cls,
+        corpus_name: str,
+        metric: Expected,
+        corpus: Corpus,
+        vectors: Sequence[NDArray[np.generic]],
+        read: Sequence[Reading],
+        against_gold: Scores | None,
+        bootstrap: DocumentBootstrap,
+        advance: Callable[[int], None],
+    ) -> GranularityCurves:
+        """Score every system of every document by its posterior; NaN where it is too short."""
+        assumed = AssumedSegments.of(corpus, metric.length)
+        n_systems, n_documents = len(corpus.hypotheses), len(corpus)
+        values = np.full((len(assumed.numbers), n_systems, n_documents), np.nan)
+        overall = np.full((n_systems, n_documents), np.nan)
+        span = np.full((3, n_documents), np.nan)
+        for d in range(n_documents):
+            if assumed.is_defined[d]:
+                masses = mass_matrix([each[d] for each in corpus.hypotheses.values()], None)
+                posterior = metric.posterior(vectors[d], read[d])
+                overall[:, d] = metric.scores(posterior, masses)
+                segments = [node.segments for node in posterior.nodes]
+                span[:, d] = min(segments), posterior.segments, max(segments)
+                for i, number in enumerate(assumed.of_documents[:, d]):
+                    values[i, :, d] = metric.scores(posterior.at(number), masses)
+            advance(1)
+        return cls(
+            corpus_name, metric, corpus, assumed, values, overall, span, against_gold, bootstrap
+        )
+
+    @property
+    def metric_name(self) -> str:
+        """The metric with its options."""
+        return spelling(self.metric)
 
     @property
     def systems(self) -> list[str]:
@@ -177,18 +220,13 @@ class Curves:
         """Means turned so that lower is better."""
         return self.means * self.metric.orientation.slope
 
-    @property
-    def gold_name(self) -> str:
-        """Name of the metric whose expectation this is."""
-        return self.metric.name.removeprefix("expected_")
-
     def real(self, system: int) -> CorpusScore | None:
         """Score of a system against gold, where there is gold."""
         if self.against_gold is None:
             return None
-        return self.against_gold.corpus_score(self.gold_name, system, self.bootstrap)
+        return self.against_gold.corpus_score(gold_name(self.metric), system, self.bootstrap)
 
-    def interval(self, at: int, system: int) -> Interval | None:
+    def interval(self, at: int, system: int) -> tuple[float, float] | None:
         """95 % over documents of a system at a number of segments."""
         return self.bootstrap.interval(float(self.means[at, system]), self.values[at, system])
 
@@ -208,7 +246,7 @@ class Curves:
         return interval is not None and interval[1] < 0
 
     @cached_property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[BestStretch]:
         """Stretches of the grid by the system that is best there.
 
         One between two others that is nowhere clearly better than either of them is left out.
@@ -216,14 +254,14 @@ class Curves:
         winners = [self.best(g) for g in range(POINTS)] if self.rivals else []
         places = groupby(range(len(winners)), key=lambda g: winners[g])
         stretches = [(system, list(part)) for system, part in places]
-        runs = [Run(s, part[0], part[-1]) for s, part in stretches if s is not None]
+        runs = [BestStretch(s, part[0], part[-1]) for s, part in stretches if s is not None]
         while True:
             kept = _joined([run for i, run in enumerate(runs) if not self._is_passing(runs, i)])
             if len(kept) == len(runs):
                 return runs
             runs = kept
 
-    def _is_passing(self, runs: list[Run], i: int) -> bool:
+    def _is_passing(self, runs: list[BestStretch], i: int) -> bool:
         if i in (0, len(runs) - 1):
             return False
         run = runs[i]
@@ -238,7 +276,7 @@ class Curves:
         """Where the best system changes, from few segments to many."""
         return [self._crossing(*pair) for pair in zip(self.runs, self.runs[1:], strict=False)]
 
-    def _crossing(self, a: Run, b: Run) -> Crossing:
+    def _crossing(self, a: BestStretch, b: BestStretch) -> Crossing:
         clear_a = [g for g in range(a.first, a.last + 1) if self.is_clear(g, a.system, b.system)]
         clear_b = [g for g in range(b.first, b.last + 1) if self.is_clear(g, b.system, a.system)]
         between = range(a.last, b.first + 1)
@@ -260,12 +298,12 @@ class Curves:
         )
 
 
-def _joined(runs: list[Run]) -> list[Run]:
+def _joined(runs: list[BestStretch]) -> list[BestStretch]:
     """Make one of neighbours that are of one system."""
-    joined: list[Run] = []
+    joined: list[BestStretch] = []
     for run in runs:
         if joined and joined[-1].system == run.system:
-            joined[-1] = Run(run.system, joined[-1].first, run.last)
+            joined[-1] = BestStretch(run.system, joined[-1].first, run.last)
         else:
             joined.append(run)
     return joined
