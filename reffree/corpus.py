@@ -154,7 +154,7 @@ class Corpus:
             missing = [doc for doc in self.documents if name not in doc.systems]
             if missing:
                 place = replace(missing[0].place, system=name)
-                raise _lacking(len(missing), len(self.documents), place)
+                raise lacking_system(len(missing), len(self.documents), place)
 
     @classmethod
     def of_checked(cls, documents: Iterable[Document], notes: tuple[str, ...] = ()) -> Corpus:
@@ -244,7 +244,7 @@ class Corpus:
                 )
             if document.id not in segmentations:
                 absent = len(known) - len(segmentations)
-                raise _lacking(absent, len(known), replace(place, document=document.id))
+                raise lacking_system(absent, len(known), replace(place, document=document.id))
             at = replace((places or {}).get(document.id, place), system=name)
             aligned = document.align(segmentations[document.id], at)
             if name == GOLD:
@@ -288,7 +288,8 @@ def refuse_repeat(document: Document, first: dict[str, Place]) -> None:
     first[document.id] = document.place
 
 
-def _lacking(missing: int, documents: int, place: Place) -> InputError:
+def lacking_system(missing: int, documents: int, place: Place) -> InputError:
+    """Say that some documents lack a system, the first of them at ``place``."""
     return InputError(
         f"no segmentation ({missing} of {documents} documents lack it)",
         expected="one for every document of the corpus",

@@ -16,14 +16,14 @@ from reffree.encoders.embed import Embeddings, encode_corpus
 from reffree.encoders.sentence_transformer import open_encoder
 from reffree.evaluate.corpus_counts import Block, read_block
 from reffree.evaluate.metric_set import MetricSet
-from reffree.evaluate.null import against_null
+from reffree.evaluate.null import DocumentTests, against_null
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.table import DocumentScores, NullTest, PartScore
 from reffree.masses import mass_matrix
 from reffree.progress import Progress, no_progress
 from reffree.reference.metric import count_pairs
 from reffree.reference.pairs import Pairs
-from reffree.scoring.attribution import explain_document
+from reffree.scoring.attribution import Explanation, explain_document
 from reffree.scoring.engine import score_documents
 from reffree.scoring.result import RawScores
 from reffree.segmenters.base import Inputs
@@ -129,18 +129,17 @@ class BlockScorer:
             )
         for name, found in raw.items():
             scores.put(name, found)
-        null, tests = None, None
+        null, explanations = None, []
+        tests: DocumentTests = {}
         if settings.null:
             with progress("Null", size * settings.null) as advance:
                 null, tests = against_null(
                     scores, block, vectors, read, device=device, progress=advance
                 )
-        rows = self._rows(scores, block, raw, tests or {})
         if settings.explain:
             with progress("Explaining", len(block)) as advance:
-                made = []
                 for d, document in enumerate(block):
-                    made += explain_document(
+                    explanations += explain_document(
                         vectors[d],
                         by_document[d],
                         metrics,
@@ -151,11 +150,7 @@ class BlockScorer:
                         reading=read[d],
                     )
                     advance(1)
-            units = [document.units for document in block for _ in self.systems]
-            rows = [
-                replace(row, units=text, explanations=explanation)
-                for row, text, explanation in zip(rows, units, made, strict=True)
-            ]
+        rows = self._rows(scores, block, raw, tests, explanations)
         return replace(scores, null=null, embedded=replace(embedded, vectors=[])), rows
 
     def _rows(
@@ -164,26 +159,25 @@ class BlockScorer:
         block: Corpus,
         raw: Mapping[str, Sequence[RawScores]] = MappingProxyType({}),
         tests: Mapping[tuple[int, str, str], NullTest | None] = MappingProxyType({}),
+        explanations: Sequence[dict[str, Explanation]] = (),
     ) -> list[DocumentScores]:
-        """Every document under every system, with segments and chance tests if asked for."""
-        if not self.settings.has_rows:
-            return []
-        return [
-            DocumentScores(
-                document.id,
-                system,
-                {
+        """Every document under every system, with segments, tests and explanations if any."""
+        rows: list[DocumentScores] = []
+        for d, document in enumerate(block) if self.settings.has_rows else ():
+            for s, system in enumerate(self.systems):
+                parts = {
                     name: replace(
                         scores.part_score(name, d, s),
                         segments=self._segments(scores, name, d, s, raw),
                         null=tests.get((d, system, name)),
                     )
                     for name in self.metrics.names
-                },
-            )
-            for d, document in enumerate(block)
-            for s, system in enumerate(self.systems)
-        ]
+                }
+                row = DocumentScores(document.id, system, parts)
+                if explanations:
+                    row = replace(row, units=document.units, explanations=explanations[len(rows)])
+                rows.append(row)
+        return rows
 
     def _segments(
         self, scores: Scores, name: str, d: int, s: int, raw: Mapping[str, Sequence[RawScores]]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reffree.arrays import Booleans
-from reffree.corpus import GOLD, Corpus, Document
+from reffree.corpus import GOLD, Corpus, Document, lacking_system
 from reffree.encoders.embed import Embeddings, distinct_texts
 from reffree.errors import InputError, Place
 from reffree.formats.shards import Shards, Span, joined, read_spans
@@ -96,13 +96,8 @@ class CorpusCounts:
             )
         for name, having in self.systems.items():
             if having < self.n_documents:
-                missing = self.n_documents - having
-                raise InputError(
-                    f"no segmentation ({missing} of {self.n_documents} documents lack it)",
-                    expected="one for every document of the corpus",
-                    remedy="add the missing ones, so that systems are compared on the same text",
-                    place=replace(self._lacking[name], system=name),
-                )
+                place = replace(self._lacking[name], system=name)
+                raise lacking_system(self.n_documents - having, self.n_documents, place)
 
 
 class DistinctTexts:

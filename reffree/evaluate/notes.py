@@ -20,7 +20,7 @@ def score_notes(
     incomparable: Collection[str],
 ) -> list[str]:
     """Collect the sentences, as far as there is something to say."""
-    notes = reading_notes(counts, scores.embedded)
+    notes = dropped_notes(counts, scores.embedded)
     if 0 < counts.n_gold < counts.n_documents:
         notes.append(
             f"Gold was not scored: only {counts.n_gold} of {counts.n_documents} documents have it."
@@ -72,7 +72,7 @@ def _posterior_notes(systems: Sequence[SystemScores], metrics: MetricSet) -> lis
     ]
 
 
-def reading_notes(counts: CorpusCounts, embedded: Embeddings | None) -> list[str]:
+def dropped_notes(counts: CorpusCounts, embedded: Embeddings | None) -> list[str]:
     """Say what was dropped or cut off while a corpus was read and encoded."""
     notes = []
     if counts.n_without_text:

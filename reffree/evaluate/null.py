@@ -27,6 +27,9 @@ from reffree.scoring.metrics import Metric
 from reffree.seeds import rng_for
 from reffree.statistics.exact_sums import ExactSums
 
+DocumentTests = dict[tuple[int, str, str], NullTest | None]
+"""By number of the document, system and metric."""
+
 HYPOTHESES_AT_ONCE = 200_000
 TIE = 1e-9
 """Losses nearer than this are equal: arrangements that differ in nothing differ by rounding."""
@@ -64,11 +67,11 @@ def against_null(
     *,
     device: torch.device,
     progress: Callable[[int], None],
-) -> tuple[NullSums, dict[tuple[int, str, str], NullTest | None]]:
+) -> tuple[NullSums, DocumentTests]:
     """Draw arrangements of every hypothesis of a block, score them and compare.
 
     Returns:
-        The draws added up over documents, and the test of every (document, system, metric).
+        The draws added up over documents, and the test of every document.
     """
     settings, systems = scores.settings, scores.systems
     metrics = scores.metrics.reference_free
@@ -76,7 +79,7 @@ def against_null(
     shape = (2, len(systems), len(metrics), draws)
     totals, sizes = ExactSums(shape), ExactSums(shape)
     hypotheses = block.hypotheses
-    tests: dict[tuple[int, str, str], NullTest | None] = {}
+    tests: DocumentTests = {}
     for group in _groups(len(block), len(systems) * draws):
         ids = [block[d].id for d in group]
         found = score_documents(

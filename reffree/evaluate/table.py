@@ -45,8 +45,8 @@ def _defined(**values: object) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def plain(value: DataclassInstance) -> dict[str, Any]:
-    """Return a dataclass of numbers and texts as plain values for JSON."""
+def _rounded_fields(value: DataclassInstance) -> dict[str, Any]:
+    """Return the fields of a dataclass of numbers, rounded for JSON."""
     found = {field.name: getattr(value, field.name) for field in fields(value)}
     return {name: rounded(x) if isinstance(x, float) else x for name, x in found.items()}
 
@@ -63,7 +63,7 @@ class NullTest:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return plain(self)
+        return _rounded_fields(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,8 +177,8 @@ class DocumentScores:
         if self.explanations is not None:
             result["explanations"] = {
                 name: {
-                    "boundaries": [plain(boundary) for boundary in each.boundaries],
-                    "addition": None if each.addition is None else plain(each.addition),
+                    "boundaries": [_rounded_fields(boundary) for boundary in each.boundaries],
+                    "addition": None if each.addition is None else _rounded_fields(each.addition),
                 }
                 for name, each in self.explanations.items()
             }

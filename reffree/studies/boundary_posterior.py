@@ -24,7 +24,7 @@ from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError, OptionError, UnknownNameError, counted, shorten
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.metric_set import MetricSet
-from reffree.evaluate.notes import reading_notes
+from reffree.evaluate.notes import dropped_notes
 from reffree.evaluate.signature import Signature
 from reffree.evaluate.table import rounded
 from reffree.progress import Progress, no_progress
@@ -238,7 +238,7 @@ def boundaries(
         signature.short() if short_signature else str(signature),
         counts.to_dict(len(distinct_texts(corpus)), embedded),
         tuple(found),
-        (*corpus.notes, *reading_notes(counts, embedded), *_notes(found)),
+        (*corpus.notes, *dropped_notes(counts, embedded), *_notes(found)),
     )
 
 

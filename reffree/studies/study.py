@@ -14,7 +14,9 @@ from reffree.bounds import Seed
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings, distinct_texts
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import InputError, UnknownNameError, counted
+from reffree.errors import InputError, UnknownNameError
+from reffree.evaluate.corpus_counts import CorpusCounts
+from reffree.evaluate.notes import dropped_notes
 from reffree.evaluate.signature import Signature
 from reffree.progress import Progress, no_progress
 from reffree.studies.result import DocumentText, StudyResult, Table
@@ -58,28 +60,15 @@ class StudiedCorpus:
     @property
     def description(self) -> dict[str, Any]:
         """Its size, as results of studies list it."""
-        return {
-            "name": self.name,
-            "documents": len(self.corpus),
-            "units": self.corpus.n_units,
-            "dropped_units": self.corpus.n_dropped,
-            "distinct_units": len(distinct_texts(self.corpus)),
-            "truncated_units": 0 if self.embedded is None else self.embedded.n_truncated,
-        }
+        n_distinct = len(distinct_texts(self.corpus))
+        sizes = CorpusCounts.of(self.corpus).to_dict(n_distinct, self.embedded)
+        return {"name": self.name, **sizes}
 
     @property
     def notes(self) -> list[str]:
         """What was dropped, cut off or remarked on while it was read and encoded."""
-        notes = list(self.corpus.notes)
-        if self.corpus.n_without_text:
-            dropped = counted(self.corpus.n_without_text, "unit")
-            notes.append(f"{dropped} without text dropped, the boundaries reindexed.")
-        if self.embedded is not None and self.embedded.n_truncated:
-            notes.append(
-                f"{self.embedded.n_truncated:,} of {counted(self.corpus.n_units, 'unit')} cut off "
-                f"at the encoder's {self.embedded.spec.max_length} tokens."
-            )
-        return [f"{self.name}: {note}" for note in notes]
+        notes = dropped_notes(CorpusCounts.of(self.corpus), self.embedded)
+        return [f"{self.name}: {note}" for note in (*self.corpus.notes, *notes)]
 
 
 def study_result(
