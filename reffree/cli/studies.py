@@ -75,7 +75,7 @@ def run_study(name: str, given: Any) -> None:  # noqa: ANN401  (values of option
 
 
 def study_command(name: str, help: str, *options: Decorator) -> click.Command:
-    """Make the command of a study from its own options; those that all studies share are added."""
+    """Make the command of a study from its options; those of the output are added."""
 
     def run(**given: Any) -> None:  # noqa: ANN401  (values of any option)
         run_study(name, given)
