@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from inspect import Signature, signature
 from typing import Any, ClassVar
 
 import numpy as np
@@ -72,6 +73,9 @@ def as_function(metric: type[GoldMetric]) -> Callable[..., MetricValue]:
 
     function.__name__ = function.__qualname__ = metric.name
     function.__doc__ = metric.__doc__
+    given = [*signature(function).parameters.values()][:2]
+    given += [one.replace(kind=one.KEYWORD_ONLY) for one in signature(metric).parameters.values()]
+    function.__signature__ = Signature(given)  # type: ignore[attr-defined]  # for help()
     return function
 
 

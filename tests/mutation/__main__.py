@@ -35,6 +35,7 @@ TESTS = {
     "reffree/reference/boundary_edits": "reference/edits reference/oracles",
     "reffree/reference/cohesion": "reference/sed reference/oracles",
     "reffree/reference/granularity": "reference/granularity reference/oracles",
+    "reffree/reference/metric": "reference/functions reference/windows reference/oracles",
     "reffree/reference/metrics": "reference/functions evaluate/gold",
     "reffree/reference/sed": "reference/sed reference/oracles",
     "reffree/reference/windows": "reference/windows reference/oracles",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -22,6 +23,9 @@ def test_a_function_is_its_metric(name):
     function, metric = getattr(reffree.reference, name), GOLD_METRICS[name]
     gaps = np.random.default_rng(0).random((2, 40, 29)) < np.array([0.1, 0.3])[:, None, None]
     usual = function(*gaps)
+    own = [f.name for f in fields(metric)]
+    assert list(signature(function).parameters) == ["hypothesis", "reference", *own]
+    assert function.__name__ == name
     assert_array_equal(usual, metric()(*gaps))
     options = {f.name: OTHERWISE[f.name] for f in fields(metric) if f.init}
     for option, value in options.items():
