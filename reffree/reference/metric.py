@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from inspect import Signature, signature
 from typing import Any, ClassVar
 
 import numpy as np
@@ -72,6 +73,10 @@ def as_function(metric: type[GoldMetric]) -> Callable[..., MetricValue]:
 
     function.__name__ = function.__qualname__ = metric.name
     function.__doc__ = metric.__doc__
+    sides = [parameter for parameter in signature(function).parameters.values()][:2]
+    options = signature(metric).parameters.values()
+    by_name = [option.replace(kind=option.KEYWORD_ONLY) for option in options]
+    function.__dict__["__signature__"] = Signature([*sides, *by_name])
     return function
 
 
