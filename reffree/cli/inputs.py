@@ -34,7 +34,7 @@ class FileOptions(TypedDict, total=False):
 
 
 class CompareKeywords(Encoding, total=False):
-    """Keywords that `reffree.compare` and `reffree.score` take from options."""
+    """Keywords that `reffree.studies.compare` and `reffree.score` take from options."""
 
     metrics: tuple[str, ...]
     unsegmented: Unsegmented
@@ -54,7 +54,7 @@ class ScoreKeywords(CompareKeywords, total=False):
 
 
 class CommandOptions(FileOptions, ScoreKeywords, total=False):
-    """Values of all options that several commands share."""
+    """Values of all options that several commands share; a command has some, beside its own."""
 
 
 KeywordsT = TypeVar("KeywordsT", Encoding, CompareKeywords, ScoreKeywords)

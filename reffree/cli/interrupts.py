@@ -34,10 +34,10 @@ MESSAGE = "reffree: interrupted; run it again to go on from what the cache holds
 
 
 class Interrupts:
-    """Around a command that has the process for itself; afterwards the process ends."""
+    """A context around a command that has the process for itself; the process ends with it."""
 
     def __init__(self) -> None:
-        """Change nothing yet."""
+        """Make the flags; signals are left alone until it is entered."""
         self._is_heard = threading.Event()
         self._is_over = threading.Event()
         self._report = sys.unraisablehook
@@ -57,7 +57,7 @@ class Interrupts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        """Whatever an interrupted command ends with, it was interrupted."""
+        """Raise `KeyboardInterrupt` in place of any other error of an interrupted command."""
         self._is_over.set()
         if self._is_heard.is_set() and not isinstance(error, SystemExit | KeyboardInterrupt):
             raise KeyboardInterrupt from error
@@ -77,7 +77,7 @@ class Interrupts:
             self._report(unraisable)
 
     def _leave(self) -> None:
-        """End an interrupted process here and now, all that others had to do at its end done."""
+        """End an interrupted process, as the last function that is called at its exit."""
         if self._is_heard.is_set():
             for stream in filter(None, (sys.stdout, sys.stderr)):
                 with suppress(OSError, ValueError):  # closed, or nobody reads it any more

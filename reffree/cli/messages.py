@@ -45,7 +45,7 @@ class _LogHandler(logging.Handler):
 
 @contextmanager
 def log_to_terminal() -> Iterator[None]:
-    """Meanwhile, say on standard error, once, what the package logs as a warning or worse."""
+    """Within it, say on standard error, once, what the package logs as a warning or worse."""
     logger, handler = logging.getLogger("reffree"), _LogHandler(logging.WARNING)
     if any(isinstance(each, _LogHandler) for each in logger.handlers):
         yield

@@ -82,11 +82,16 @@ def command(
 
     from reffree.evaluate.score import score
 
-    with _opened_actors(engine, ray_address, ray_actors, given["device"]) as actors:
+    actors: AbstractContextManager[Actors | None] = nullcontext()
+    if engine == "ray":
+        from reffree.encoders.ray_actors import ray_actors as opened_actors
+
+        actors = opened_actors(ray_address, ray_actors, device=given["device"])
+    with actors as running:
         table = score(
             corpus,
             embeddings=vectors,
-            actors=actors,
+            actors=running,
             on_rows=None if parts is None else parts.take,
             progress=progress,
             **keywords,
@@ -112,17 +117,6 @@ def _opened_shards(format: ShardFormat, given: CommandOptions) -> DocumentShards
     from reffree.evaluate.shard_writer import DocumentShards
 
     return DocumentShards(given["output"], format)
-
-
-def _opened_actors(
-    engine: str, address: str | None, n: int | None, device: str
-) -> AbstractContextManager[Actors | None]:
-    """Start or meet Ray's actors; None for this process."""
-    if engine != "ray":
-        return nullcontext()
-    from reffree.encoders.ray_actors import ray_actors
-
-    return ray_actors(address, n, device=device)
 
 
 def _source(given: CommandOptions) -> Shards | Corpus:

@@ -58,6 +58,8 @@ def run_study(name: str, given: Any) -> None:  # noqa: ANN401  (values of option
         for key, value in given.items()
         if key not in FileOptions.__annotations__ and is_given(value)
     }
+    if name == "encoders":
+        keywords.setdefault("encoders", ())  # for its function to refuse
     check_encoding(given, embeddings, keywords.get("encoders", ()))
     out = Output.of(given["output_format"], given["output"], files)
     corpora = {}
@@ -73,7 +75,7 @@ def run_study(name: str, given: Any) -> None:  # noqa: ANN401  (values of option
 
 
 def study_command(name: str, help: str, *options: Decorator) -> click.Command:
-    """Make the command of a study from its own options; those that all studies share are added."""
+    """Make the command of a study from its options; those of the output are added."""
 
     def run(**given: Any) -> None:  # noqa: ANN401  (values of any option)
         run_study(name, given)

@@ -150,7 +150,8 @@ def _parts(function: Any, seen: set[FunctionType]) -> Iterator[str]:
         return
     seen.add(inner)
     yield f"{inner.__module__}.{inner.__qualname__}"
-    yield repr(sorted(getattr(function, "targetoptions", {}).items()))
+    options = getattr(function, "targetoptions", {})
+    yield repr([(name, _written(value)) for name, value in sorted(options.items())])
     names = set()
     for code in _codes(inner.__code__):
         yield repr((code.co_code, code.co_names, code.co_varnames, _constants(code)))
@@ -190,4 +191,4 @@ def _constants(code: CodeType) -> list[str]:
 
 def _written(value: object) -> str:
     """Spell a constant; the order of a set changes from process to process."""
-    return repr(sorted(map(repr, value)) if isinstance(value, frozenset) else value)
+    return repr(sorted(map(repr, value)) if isinstance(value, set | frozenset) else value)

@@ -177,7 +177,7 @@ def _lines(document: DocumentBoundaries) -> Iterator[Text]:
 
 
 def _is_folded(document: DocumentBoundaries) -> list[bool]:
-    """Which units are not drawn: nothing happens before nor after them, as before many others."""
+    """Tell for every unit whether it is folded: several on end without anything at their gaps."""
     happens = [
         bool(names) or (document.probability_at(gap) or 0.0) >= NOTICED
         for gap, names in enumerate(document.systems_at)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations, product
 from statistics import fmean
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import psutil
@@ -56,7 +56,7 @@ Cases = Mapping[tuple[str, str], Case]
 def compare_encoders(
     corpora: Mapping[str, Corpus],
     *,
-    encoders: Sequence[str] = (),
+    encoders: Sequence[str],
     metrics: Sequence[str] | None = None,
     pool: Choice = "auto",
     cohesion: Sequence[str] = (),
@@ -69,18 +69,9 @@ def compare_encoders(
 ) -> StudyResult:
     """Run the correlation study under several encoders and compare them.
 
-    Args:
-        corpora: by name, each with gold in every document.
-        encoders: two or more aliases, folders or hub ids.
-        metrics: as for `correlate`.
-        pool: as for `correlate`; cohesion-seeking systems are made with every encoder.
-        cohesion: systems of the corpora that optimise embedding similarity.
-        measure: also measure speed and memory here, which makes results differ between runs.
-        unsegmented: what a document without a boundary scores.
-        average: of gold-based metrics over documents.
-        texts: documents of each corpus whose text goes into the result.
-        resamples: of documents, for intervals.
-        **keywords: how to encode and to run, as for every study: see `StudySettings`.
+    ``encoders`` are two or more aliases, folders or hub ids; cohesion-seeking systems are made with
+    each of them. With ``measure``, speed and memory are measured here, so that results differ
+    between runs. All other keywords are those of `correlate`.
     """
     settings = CaseSettings(
         metrics=both_kinds(metrics),
@@ -216,17 +207,7 @@ def _agreement_table(cases: Cases, settings: CaseSettings) -> Table:
                 parts, rng=partial(rng_for, settings.seed), resamples=settings.resamples
             )
             found = evaluation.corpus("a", "b", "kendall")
-            rows.append(
-                {
-                    "corpus": corpus,
-                    "encoder_a": a,
-                    "encoder_b": b,
-                    "metric": metric,
-                    "kendall": found.value,
-                    "ci": found.ci,
-                    "n_systems": found.systems,
-                }
-            )
+            rows.append((corpus, a, b, metric, found.value, found.ci, found.systems))
     fields = [
         *columns("text", "corpus", encoder_a="encoder a", encoder_b="encoder b", metric="metric"),
         *estimate("kendall", "Kendall", ci="ci", ci_label=""),
@@ -252,18 +233,8 @@ def _cross_table(cases: Cases, settings: CaseSettings) -> Table:
         gold = [m.system for m in case.members].index(GOLD)
         for metric in case.free:
             found = case.pools["cohesion"].corpus(metric, case.gold[0], "pearson")
-            rows.append(
-                {
-                    "corpus": corpus,
-                    "made_with": made_with,
-                    "scored_with": scored_with,
-                    "metric": metric,
-                    "value": found.value,
-                    "ci": found.ci,
-                    "beyond_gold": _mean_of_defined(losses[metric][seekers])
-                    - float(losses[metric][gold]),
-                }
-            )
+            beyond = _mean_of_defined(losses[metric][seekers]) - losses[metric][gold]
+            rows.append((corpus, made_with, scored_with, metric, found.value, found.ci, beyond))
     fields = [
         *columns("text", "corpus", made_with="made with", scored_with="scored with"),
         Field("metric", "metric", "text"),
@@ -283,17 +254,17 @@ def _mean_of_defined(values: Floats) -> float:
 def _answer(
     base: StudyResult, agreement: Table, cross: Table, encoders: Sequence[str]
 ) -> tuple[str, ...]:
-    wanted = {
-        "pool": "independent",
-        "level": "corpus",
-        "coefficient": "pearson",
-        "is_sentinel": "no",
-    }
-    values: dict[Any, list[float]] = {encoder: [] for encoder in encoders}
-    for row in base.table("correlations").records():
-        if isinstance(row["value"], float) and wanted.items() <= row.items():
-            values[row["encoder"]].append(row["value"])
-    means = {encoder: fmean(own) for encoder, own in values.items() if own}
+    means = {}
+    for encoder in encoders:
+        rows = base.table("correlations").records(
+            encoder=encoder,
+            pool="independent",
+            level="corpus",
+            coefficient="pearson",
+            is_sentinel="no",
+        )
+        if values := [row["value"] for row in rows if isinstance(row["value"], float)]:
+            means[encoder] = fmean(values)
     sentences = []
     if means:
         ranked = sorted(means, key=lambda encoder: -means[encoder])

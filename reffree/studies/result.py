@@ -100,27 +100,41 @@ class Table:
         name: str,
         title: str,
         fields: Sequence[Field],
-        rows: Sequence[Mapping[str, Any]],
+        rows: Sequence[Mapping[str, Any] | tuple[Any, ...]],
         *,
         shown: bool = True,
     ) -> Table:
-        """Make a table of mappings, with numbers rounded as everywhere and NaN as None."""
-        cells = tuple(tuple(plain(row.get(f.name)) for f in fields) for row in rows)
+        """Make a table, with numbers rounded as everywhere and NaN as None.
+
+        A row is a mapping by column, or a tuple in the order of the fields.
+        """
+        named = [
+            dict(zip([f.name for f in fields], row, strict=True)) if isinstance(row, tuple) else row
+            for row in rows
+        ]
+        cells = tuple(tuple(plain(row.get(f.name)) for f in fields) for row in named)
         return cls(name=name, title=title, shown=shown, fields=tuple(fields), rows=cells)
 
     def column(self, name: str) -> list[Value]:
         """Values of one column."""
+        at = self._position(name)
+        return [row[at] for row in self.rows]
+
+    def records(self, **wanted: Value) -> list[dict[str, Value]]:
+        """Rows as mappings from column name to value; with keywords, those that have these."""
+        names = [each.name for each in self.fields]
+        places = {self._position(name): value for name, value in wanted.items()}
+        return [
+            dict(zip(names, row, strict=True))
+            for row in self.rows
+            if all(row[at] == value for at, value in places.items())
+        ]
+
+    def _position(self, name: str) -> int:
         names = [each.name for each in self.fields]
         if name not in names:
             raise UnknownNameError("column", name, names)
-        return [row[names.index(name)] for row in self.rows]
-
-    def records(self) -> list[dict[str, Value]]:
-        """Rows as mappings from column name to value."""
-        return [
-            {each.name: value for each, value in zip(self.fields, row, strict=True)}
-            for row in self.rows
-        ]
+        return names.index(name)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the table as a data frame (needs pandas)."""

@@ -270,6 +270,27 @@ def test_a_digest_is_of_constants_options_and_closures():
         made_of(function(object(), 2))
 
 
+def test_a_digest_is_the_same_in_every_process():
+    """Python puts the words of a set in another order in each: nothing would be found again."""
+    code = (
+        "from reffree.compiling import made_of, njit\n"
+        "def f(x):\n    return x in {'a', 'b', 'c', 'd'}\n"
+        "print(made_of(njit(fastmath={'reassoc', 'contract', 'nsz', 'arcp'})(f)))"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=240,
+        ).stdout
+        for seed in "1234"
+    }
+    assert len(digests) == 1
+
+
 def test_machine_code_is_not_kept_beside_the_sources():
     package = Path(reffree.__file__).parent
     compiled = [value for value in vars(windows).values() if hasattr(value, "nopython_signatures")]

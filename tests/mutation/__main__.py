@@ -52,7 +52,7 @@ TESTS = {
     "reffree/statistics/pairwise": "statistics/pairwise statistics/meta_evaluation",
     "reffree/statistics/resampling": "statistics/resampling statistics/intervals evaluate/score",
     "reffree/statistics/significance": (
-        "statistics/significance statistics/meta_evaluation studies/comparison"
+        "statistics/significance statistics/paired statistics/meta_evaluation studies/comparison"
     ),
     "reffree/encoders/cache/": (
         "encoders/cache/store encoders/cache/transfer encoders/cache/eviction encoders/unit_filter"

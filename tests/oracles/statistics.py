@@ -215,3 +215,20 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
         min(1.0, min(ordered[k] * n / (k + 1) for k in range(n) if ordered[k] >= p))
         for p in p_values
     ]
+
+
+def mean_of_pairs(pairs: Sequence[tuple[float, float]]) -> float:
+    """Mean of (value, weight)."""
+    return sum(w * v for v, w in pairs) / sum(w for _, w in pairs)
+
+
+def enumerated_p(a: Sequence[tuple[float, float]], b: Sequence[tuple[float, float]]) -> float:
+    """Share of all swaps with a difference at least as large; a, b: lists of (value, weight)."""
+    observed = abs(mean_of_pairs(a) - mean_of_pairs(b))
+    reached = []
+    for swaps in product([False, True], repeat=len(a)):
+        left = [y if swap else x for x, y, swap in zip(a, b, swaps, strict=True)]
+        right = [x if swap else y for x, y, swap in zip(a, b, swaps, strict=True)]
+        difference = abs(mean_of_pairs(left) - mean_of_pairs(right))
+        reached.append(difference > observed or math.isclose(difference, observed, abs_tol=1e-12))
+    return sum(reached) / len(reached)

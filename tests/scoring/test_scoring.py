@@ -416,3 +416,20 @@ def test_documents_are_packed_together_while_they_are_alike_and_small(monkeypatc
     documents = [torch.zeros(5, 1)] * 3 + [torch.zeros(2, 3)] * 9 + [torch.zeros(9, 9)]
     groups = list(pairs.similar_documents(documents, [0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 12]))
     assert groups == [[4, 5, 6, 7, 8, 9], [10], [0, 1], [2], [12]]
+
+
+@pytest.mark.parametrize(
+    "names", [["sag:shuffles=2"], ["arp_pair"], ["arp_pair", "sag:shuffles=2"]]
+)
+@pytest.mark.parametrize("path", [nullcontext, by_torch])
+def test_every_hypothesis_is_told_of_once(names, path):
+    """Whoever scores it: search-adjusted gains are found on the CPU on every device."""
+    rng, told = np.random.default_rng(2), []
+    xs = [rng.normal(size=(n, 3)) for n in (6, 9, 6)]
+    masses = [[[3, 3], [2, 4]], [[4, 5]], [[1, 5], [5, 1], [6]]]
+    with path():
+        scores = score_documents(xs, masses, parse_metrics(names), progress=told.append)
+    assert sum(told) == 6
+    assert [[len(raw.documents) for raw in found] for found in scores.values()] == [
+        [2, 1, 3] for _ in names
+    ]

@@ -59,8 +59,7 @@ def pooled():
 
 
 def rows_of(result, table, **wanted):
-    records = result.table(table).records()
-    return [row for row in records if all(row[k] == v for k, v in wanted.items())]
+    return result.table(table).records(**wanted)
 
 
 @pytest.mark.parametrize("pool", ["independent", "blind", "cohesion", "all"])

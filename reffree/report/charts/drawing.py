@@ -27,7 +27,9 @@ CHARACTER = 5.5  # pixels, on average
 LINE = 11
 OFFSET = 7
 MARGIN = 0.07  # of the range of values, on both sides
-SIDES = {"right": (1, 0), "left": (-1, 0), "center": (0, -1)}
+ALIGNMENTS = {"left": (1, 0, 0.0), "right": (-1, 0, 1.0), "center": (0, -1, 0.5)}
+"""Of labels right of their points, left of them and above: across, up, share of the text left of
+its place."""
 
 FACETS_IN_FILES = ("corpus", "encoder")
 """Choices of which every value gets a file of its own."""
@@ -110,12 +112,8 @@ def _chart_files(
             rows = label_in_file(drawn, rows, INK)
         name = "-".join([chart.name, *map(_slug, values)])
         short = name.encode()[:MAX_NAME].decode(errors="ignore")
-        yield short, _encoded(_with(drawn, rows), format)
-
-
-def _with(spec: Spec, rows: list[Row]) -> Spec:
-    data = [{**each, "values": rows} if each["name"] == "rows" else each for each in spec["data"]]
-    return {**spec, "data": data}
+        data = [d | {"values": rows} if d["name"] == "rows" else d for d in drawn["data"]]
+        yield short, _encoded({**drawn, "data": data}, format)
 
 
 def _encoded(spec: Spec, format: FileFormat) -> bytes:
@@ -234,24 +232,18 @@ def placements(
     placed: list[Row] = []
     for (x, y), text in zip(points, texts, strict=True):
         wide = min(LIMIT, CHARACTER * len(text))
-        for side, (across, up) in SIDES.items():
-            left = x + across * OFFSET - {"right": 0, "left": wide, "center": wide / 2}[side]
-            top = y + up * (OFFSET + LINE / 2) - LINE / 2
+        where: Row = {"label_align": "left", "label_dx": 0, "label_dy": 0, "label_opacity": 0}
+        for align, (across, up, share) in ALIGNMENTS.items():
+            dx, dy = across * OFFSET, up * (OFFSET + LINE / 2)
+            left, top = x + dx - share * wide, y + dy - LINE / 2
             box = (left, top, left + wide, top + LINE)
             is_inside = left >= 0 and top >= 0 and box[2] <= size[0] and box[3] <= size[1]
             if is_inside and not any(_overlap(box, other) for other in taken):
                 taken.append(box)
-                placed.append(_placement(side, across * OFFSET, up * (OFFSET + LINE / 2), 1))
+                where = {"label_align": align, "label_dx": dx, "label_dy": dy, "label_opacity": 1}
                 break
-        else:
-            placed.append(_placement("right", 0, 0, 0))
+        placed.append(where)
     return placed
-
-
-def _placement(side: str, dx: float, dy: float, opacity: int) -> Row:
-    # Text that starts at its place is left-aligned, and so on.
-    align = {"right": "left", "left": "right", "center": "center"}[side]
-    return {"label_align": align, "label_dx": dx, "label_dy": dy, "label_opacity": opacity}
 
 
 def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:

@@ -129,21 +129,13 @@ def score_table(cases: Sequence[Case]) -> Table:
         losses = case.corpus_losses
         for metric, kind in kinds.items():
             for member, loss in zip(case.members, losses[metric].tolist(), strict=True):
-                rows.append(
-                    {
-                        "corpus": case.name,
-                        "encoder": case.encoder,
-                        "system": member.system,
-                        "pool": member.pool,
-                        "kind": member.kind,
-                        "metric": metric,
-                        "metric_kind": kind,
-                        "value": _own_value(case, metric, loss),
-                        "loss": loss,
-                    }
-                )
-    names = ("corpus", "encoder", "system", "pool", "kind", "metric", "metric_kind")
-    fields = [*columns("text", *names), *columns("number", "value", "loss")]
+                value = _own_value(case, metric, loss)
+                made = (member.system, member.pool, member.kind)
+                rows.append((case.name, case.encoder, *made, metric, kind, value, loss))
+    fields = [
+        *columns("text", "corpus", "encoder", "system", "pool", "kind", "metric", "metric_kind"),
+        *columns("number", "value", "loss"),
+    ]
     return Table.of("scores", "Scores of every system", fields, rows, shown=False)
 
 
@@ -161,19 +153,13 @@ def document_table(cases: Sequence[Case]) -> tuple[Table, list[str]]:
             )
         for metric in metrics:
             for member, losses in zip(case.members, case.losses[metric].values, strict=True):
-                rows += [
-                    {
-                        "corpus": case.name,
-                        "encoder": case.encoder,
-                        "document": id,
-                        "system": member.system,
-                        "metric": metric,
-                        "value": _own_value(case, metric, loss),
-                    }
-                    for id, loss in zip(ids[:kept], losses.tolist(), strict=False)
-                ]
-    names = ("corpus", "encoder", "document", "system", "metric")
-    fields = [*columns("text", *names), Field("value", "value")]
+                for id, loss in zip(ids[:kept], losses[:kept].tolist(), strict=True):
+                    value = _own_value(case, metric, loss)
+                    rows.append((case.name, case.encoder, id, member.system, metric, value))
+    fields = [
+        *columns("text", "corpus", "encoder", "document", "system", "metric"),
+        Field("value", "value"),
+    ]
     return Table.of("documents", "Scores of single documents", fields, rows, shown=False), notes
 
 

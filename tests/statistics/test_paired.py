@@ -1,0 +1,225 @@
+"""Paired tests of systems over documents: against enumeration, plain loops and simulation."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from reffree.statistics.significance import holm, letters, paired_tests
+from tests.oracles.statistics import enumerated_p, mean_of_pairs
+
+NAN = float("nan")
+
+
+def run_pair(a, b, a_weights=None, b_weights=None, seed=0):
+    values = np.array([a, b], dtype=float)
+    ones = np.ones(len(a))
+    weights = np.array([ones if w is None else w for w in (a_weights, b_weights)], dtype=float)
+    (test,) = paired_tests(values, weights, [(0, 1)], np.random.default_rng(seed))
+    return test
+
+
+@pytest.mark.parametrize("n_documents", [1, 2, 5, 8])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_exact_p_equals_enumeration(n_documents, is_weighted):
+    rng = np.random.default_rng(n_documents)
+    for _ in range(5):
+        values = rng.normal(loc=[[0.5], [0]], size=(2, n_documents))
+        weights = rng.integers(1, 9, size=values.shape) if is_weighted else np.ones(values.shape)
+        a, b = (list(zip(v, w, strict=True)) for v, w in zip(values, weights, strict=True))
+        test = run_pair(*values, *weights)
+        assert test.difference == pytest.approx(mean_of_pairs(a) - mean_of_pairs(b), rel=1e-12)
+        assert test.p == pytest.approx(enumerated_p(a, b), abs=1e-12)
+        assert test.documents == n_documents
+
+
+def test_random_swaps_estimate_the_exact_p():
+    values = np.random.default_rng(3).normal(loc=[[0.4], [0]], size=(2, 13))
+    weights = np.random.default_rng(4).integers(1, 5, size=values.shape)
+    a, b = (list(zip(v, w, strict=True)) for v, w in zip(values, weights, strict=True))
+    exact = enumerated_p(a, b)
+    p = run_pair(*values, *weights).p
+    assert p == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 10_000))
+    assert (p * 10_001) == pytest.approx(round(p * 10_001))
+
+
+def test_smallest_p_counts_the_observed_assignment():
+    assert run_pair(np.arange(40) + 1.0, np.zeros(40)).p == 1 / 10_001
+    twelve = run_pair(np.arange(12) + 1.0, np.zeros(12))
+    assert twelve.p == twelve.smallest_p == 2 / 2**12
+
+
+def test_interval_equals_a_plain_loop():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(2, 9))
+    values[0, 2] = values[1, 7] = NAN
+    weights = rng.integers(1, 9, size=(2, 9)).astype(float)
+    counts = np.random.default_rng(5).multinomial(9, [1 / 9] * 9, size=1000)
+    differences = []
+    for row in counts:
+        drawn = [d for d, n in enumerate(row) for _ in range(n) if d not in (2, 7)]
+        if drawn:
+            a, b = ([(values[i, d], weights[i, d]) for d in drawn] for i in (0, 1))
+            differences.append(mean_of_pairs(a) - mean_of_pairs(b))
+    test = run_pair(*values, *weights, seed=5)
+    assert_allclose(test.ci, np.quantile(differences, [0.025, 0.975]), rtol=1e-12)
+    assert test.documents == 7
+
+
+def test_undefined_documents_leave_the_pair():
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(2, 20))
+    a[[0, 3, 4, 5, 6]], b[[3, 7, 8, 9, 10]] = NAN, NAN
+    kept = ~np.isnan(a + b)
+    test, bare = run_pair(a, b), run_pair(a[kept], b[kept])
+    assert kept.sum() == test.documents == 11
+    assert test.difference == pytest.approx(bare.difference)
+    assert test.p == bare.p  # few enough to enumerate, whatever the size of the corpus
+    weights = np.where(kept, 1.0, 0.0)
+    assert run_pair(np.nan_to_num(a), np.nan_to_num(b), weights, weights).p == bare.p
+
+
+@pytest.mark.parametrize("n_common", [0, 1, 4, 5])
+def test_few_documents(n_common):
+    a = np.where(np.arange(20) < n_common, np.arange(20.0), NAN)
+    test = run_pair(a, np.zeros(20))
+    assert test.documents == n_common
+    assert (test.ci is None) == (n_common < 5)
+    assert (test.difference is None) == (test.p is None) == (n_common == 0)
+    if n_common == 1:
+        assert test.p == 1
+
+
+@pytest.mark.parametrize("n_documents", [3, 12, 30])
+def test_equal_systems_are_never_told_apart(n_documents):
+    values = np.random.default_rng(2).normal(size=n_documents) / 3
+    test = run_pair(values, values)
+    assert (test.difference, test.p) == (0, 1)
+    assert run_pair(values, values[::-1]).p == 1  # equal means, up to the order of summation
+
+
+def test_ties_count_although_sums_round():
+    """Differences ±0.1: all 2^12 swaps with the same number of signs tie exactly."""
+    a = np.array([0.1] * 9 + [0.2] * 3)
+    b = np.array([0.2] * 9 + [0.1] * 3)
+    # 3 or fewer of 12 signs against the others, both ways: 2 (1 + 12 + 66 + 220) / 4096.
+    assert run_pair(a, b).p == 598 / 4096
+
+
+def test_pairs_do_not_depend_on_each_other():
+    values = np.random.default_rng(6).normal(size=(4, 25))
+    values[1, :15] = NAN
+    weights = np.random.default_rng(7).integers(1, 4, size=values.shape).astype(float)
+    pairs = list(combinations(range(4), 2))
+    before = values.copy()
+    together = paired_tests(values, weights, pairs, np.random.default_rng(0))
+    for (i, j), test in zip(pairs, together, strict=True):
+        alone = run_pair(values[i], values[j], weights[i], weights[j])
+        assert (test.p, test.documents) == (alone.p, alone.documents)
+        assert_allclose([test.difference, *test.ci], [alone.difference, *alone.ci], rtol=1e-9)
+        turned = run_pair(values[j], values[i], weights[j], weights[i])
+        assert turned.difference == pytest.approx(-test.difference)
+        if test.documents <= 12:
+            assert turned.p == test.p
+    np.testing.assert_array_equal(values, before)
+    assert paired_tests(values, weights, [], np.random.default_rng(0)) == []
+
+
+def simulate(firsts, seconds, seed=0):
+    """Test many pairs of systems, given as (simulations, documents), on the same draws."""
+    n = len(firsts)
+    values = np.concatenate([firsts, seconds])
+    pairs = [(i, n + i) for i in range(n)]
+    return paired_tests(values, np.ones_like(values), pairs, np.random.default_rng(seed))
+
+
+def test_false_positives_under_the_null():
+    """Exchangeable systems, 30 documents, heavy right tail: 5 % of p-values are at most 0.05."""
+    a, b = np.random.default_rng(10).lognormal(size=(2, 4, 200, 30))
+    tests = [test for i in range(4) for test in simulate(a[i], b[i], seed=i)]
+    assert 0.035 <= np.mean([test.p <= 0.05 for test in tests]) <= 0.065
+
+
+def test_false_positives_with_different_weights():
+    rng = np.random.default_rng(11)
+    values, weights = rng.lognormal(size=(800, 30)), rng.integers(1, 20, size=(800, 30))
+    pairs = [(i, 400 + i) for i in range(400)]
+    tests = paired_tests(values, weights.astype(float), pairs, rng)
+    assert 0.035 <= np.mean([test.p <= 0.05 for test in tests]) <= 0.065
+
+
+def test_intervals_cover_the_true_difference():
+    """Skewed differences of mean 2 around a value both systems share."""
+    rng = np.random.default_rng(12)
+    is_covered = []
+    for seed in range(5):
+        shared = rng.normal(size=(160, 30))
+        tests = simulate(shared + rng.gamma(2.0, size=shared.shape), shared, seed)
+        is_covered += [test.ci[0] <= 2 <= test.ci[1] for test in tests]
+    assert 0.91 <= np.mean(is_covered) <= 0.98
+
+
+def test_power_grows_with_the_difference():
+    rng = np.random.default_rng(13)
+    a, b = rng.lognormal(sigma=0.5, size=(2, 80, 30))
+    found = [
+        np.mean([t.p <= 0.05 and t.difference > 0 for t in simulate(a + shift, b)])
+        for shift in (0, 0.2, 0.4, 0.6)
+    ]
+    assert found == sorted(found)
+    assert found[0] < 0.06
+    assert found[-1] > 0.9
+
+
+def test_holm_by_hand():
+    # Sorted: 0.005·4 = 0.02, 0.01·3 = 0.03, 0.03·2 = 0.06, 0.04·1 = 0.04 → 0.06 (monotone).
+    assert_allclose(holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
+    assert_allclose(holm([0.6, 0.5]), [1, 1])
+    assert_allclose(holm([0.02]), [0.02])
+    assert holm([]).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("distinguishable", "expected"),
+    [
+        ("", "a a a a"),
+        ("wz", "a ab ab b"),
+        ("wy wz xz", "a ab bc c"),
+        ("wx wy wz xy xz yz", "a b c d"),
+        ("wx yz", "ab cd ac bd"),
+        ("wy wz xy xz", "a a b b"),
+        ("xw zw yw", "a b b b"),
+        ("xy", "ab a b ab"),
+    ],
+)
+def test_letters_by_hand(distinguishable, expected):
+    result = letters("wxyz", [(pair[0], pair[1]) for pair in distinguishable.split()])
+    assert list(result) == list("wxyz")
+    assert " ".join(result.values()) == expected
+
+
+@given(st.integers(1, 7).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, 2 ** (n * n)))))
+def test_a_letter_is_shared_iff_not_distinguishable(case):
+    n, bits = case
+    names = [f"s{i}" for i in range(n)]
+    apart = {pair for i, pair in enumerate(combinations(names, 2)) if bits >> i & 1}
+    result = letters(names, apart)
+    for a, b in combinations(names, 2):
+        assert bool(set(result[a]) & set(result[b])) == ((a, b) not in apart)
+    assert "a" in result["s0"]
+    used = sorted(set("".join(result.values())))
+    assert used == list("abcdefghijklmnopqrstuvwxyz"[: len(used)])
+    holders = [{name for name in names if letter in result[name]} for letter in used]
+    assert not any(x <= y for x in holders for y in holders if x is not y)
+
+
+def test_more_groups_than_letters():
+    names = [f"s{i}" for i in range(60)]
+    result = letters(names, combinations(names, 2))
+    assert len(set(result.values())) == 60
+    assert all(len(letter) == 1 and letter.isalpha() for letter in result.values())
