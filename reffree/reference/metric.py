@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from reffree.arrays import Floats, Integers
+from reffree.arrays import Floats, Integers, ratio
 from reffree.reference.pairs import Pairs, Segmentations, is_single
 from reffree.statistics.losses import Direction
 
@@ -92,9 +92,3 @@ def count_pairs(metric: GoldMetric, pairs: Pairs) -> Floats:
 def columns(*parts: Floats | Integers) -> Floats:
     """One row of counts per pair."""
     return np.stack(parts, axis=1).astype(np.float64)
-
-
-def ratio(numerator: Floats, denominator: Floats) -> Floats:
-    """``numerator / denominator``, NaN where the denominator is 0."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(denominator > 0, numerator / denominator, np.nan)
