@@ -11,7 +11,7 @@ Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
 
 def no_progress(stage: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
-    """Show nothing."""
+    """Take a stage and its size, as `Progress`, and show nothing."""
     return nullcontext(lambda done: None)
 
 

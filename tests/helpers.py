@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from reffree.corpus import Corpus, Document
@@ -23,3 +24,44 @@ def corpus_of(*golds, systems=None) -> Corpus:
             for i, gold in enumerate(golds)
         )
     )
+
+
+def topical_corpus(golds, seed=0, spread=0.4, has_gold=True, **systems):
+    """Documents whose units lie about a direction of their gold segment's own, and the vectors.
+
+    Systems are functions from a document's number of units to masses.
+    """
+    rng = np.random.default_rng(seed)
+    documents, vectors = [], []
+    for i, gold in enumerate(golds):
+        n = sum(gold)
+        made = {name: cut(n) for name, cut in systems.items()}
+        units = [f"word{j % 5} unit {j // 3}" for j in range(n)]
+        documents.append(
+            Document.build(f"d{i}", units, gold=gold if has_gold else None, systems=made)
+        )
+        centres = np.repeat(np.eye(len(gold), 8), gold, axis=0)
+        vectors.append(centres + spread * rng.normal(size=centres.shape))
+    return Corpus(tuple(documents)), vectors
+
+
+def halves(n):
+    return [n // 2, n - n // 2]
+
+
+def rows(result, table, **wanted):
+    """Rows of a study's table that have these values."""
+    return [
+        row
+        for row in result.table(table).records()
+        if all(row[key] == value for key, value in wanted.items())
+    ]
+
+
+def invoke(*arguments):
+    """Run a command in this process."""
+    from click.testing import CliRunner
+
+    from reffree.cli import cli
+
+    return CliRunner().invoke(cli, list(map(str, arguments)))

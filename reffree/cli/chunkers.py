@@ -185,17 +185,15 @@ def _embedder(given: CommandOptions) -> Embed:
     import numpy as np
     from numpy.typing import NDArray
 
+    from reffree.encoders.base import encode_texts
     from reffree.encoders.sentence_transformer import open_encoder
 
     encoder = open_encoder(EncoderOptions(**keywords_of(given, Encoding)))
 
     def embed(texts: Sequence[str]) -> NDArray[np.float32]:
-        distinct = list(dict.fromkeys(texts))
-        rows: dict[str, NDArray[np.float32]] = {}
-        for encoded in encoder.stream(distinct):
-            for position, vector in zip(encoded.positions, encoded.vectors, strict=True):
-                rows[distinct[position]] = vector
-        return np.stack([rows[text] for text in texts])
+        rows = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        vectors, _ = encode_texts(encoder, list(rows))
+        return vectors[[rows[text] for text in texts]]
 
     return embed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
@@ -63,3 +63,22 @@ class Encoder(Protocol):
     def stream(self, texts: Sequence[str]) -> Iterator[EncodedTexts]:
         """Yield every text's vector exactly once, as soon as it is there."""
         ...
+
+
+def encode_texts(
+    encoder: Encoder, texts: Sequence[str], advance: Callable[[int], None] = lambda done: None
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return vectors (texts, dimension) and token counts of one text or more, in their order.
+
+    ``advance`` is told how many texts were just done.
+    """
+    vectors: NDArray[np.float32] | None = None
+    tokens = np.zeros(len(texts), dtype=np.int64)
+    for encoded in encoder.stream(texts):
+        if vectors is None:
+            vectors = np.empty((len(texts), encoded.vectors.shape[1]), dtype=np.float32)
+        vectors[encoded.positions] = encoded.vectors
+        tokens[encoded.positions] = encoded.tokens
+        advance(len(encoded.positions))
+    assert vectors is not None  # there is a text
+    return vectors, tokens

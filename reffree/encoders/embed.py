@@ -16,11 +16,12 @@ from typing import IO, Unpack
 
 import numpy as np
 from numpy.lib.format import read_array_header_1_0, read_array_header_2_0, read_magic
+from numpy.lib.npyio import NpzFile
 from numpy.typing import ArrayLike, NDArray
 
 from reffree.bounds import check_limit
 from reffree.corpus import Corpus, Document
-from reffree.encoders.base import Encoder, EncoderSpec
+from reffree.encoders.base import Encoder, EncoderSpec, encode_texts
 from reffree.encoders.device import choose_device
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.encoders.sentence_transformer import open_encoder
@@ -89,16 +90,8 @@ def encode_corpus(
     Of the options only context and dropped are used, and device and device map for their names.
     """
     texts = distinct_texts(corpus, options.context)
-    vectors: NDArray[np.float32] | None = None
-    tokens = np.zeros(len(texts), dtype=np.int64)
     with progress("Encoding", len(texts)) as advance:
-        for encoded in encoder.stream(texts):
-            if vectors is None:
-                vectors = np.empty((len(texts), encoded.vectors.shape[1]), dtype=np.float32)
-            vectors[encoded.positions] = encoded.vectors
-            tokens[encoded.positions] = encoded.tokens
-            advance(len(encoded.positions))
-    assert vectors is not None  # a corpus has at least one unit
+        vectors, tokens = encode_texts(encoder, texts, advance)
     row = {text: i for i, text in enumerate(texts)}
     rows = [[row[text] for text in unit_texts(d.units, options.context)] for d in corpus.documents]
     limit = encoder.spec.max_length
@@ -239,30 +232,17 @@ def from_file(corpus: Corpus, path: Path) -> Embeddings:
     """Read ``.npz`` (one array per document id) or ``.npy`` (all units stacked in corpus order)."""
     place = Place(file=str(path))
     try:
-        _check_one(path, place)
         with path.open("rb") as handle:  # numpy leaves a damaged file open
+            if handle.read(len(MAGIC)) == MAGIC:
+                handle.seek(0)
+                _check_sizes([_sizes(handle, path.stat().st_size)], place)
+            handle.seek(0)
             loaded = np.load(handle, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
                 arrays = _split(loaded, corpus, place)
             else:
                 with loaded:
-                    missing = [doc.id for doc in corpus.documents if doc.id not in loaded]
-                    unknown = sorted(loaded.keys() - {doc.id for doc in corpus.documents})
-                    if unknown and not missing:
-                        raise InputError(
-                            f"an array for {unknown[0]!r}, which the corpus does not have",
-                            expected="one array per document, named by its id",
-                            remedy="check that vectors and corpus belong together",
-                            place=place,
-                        )
-                    if missing:
-                        raise InputError(
-                            f"no array for document {missing[0]!r} ({len(missing)} missing)",
-                            expected="one array per document, named by its id",
-                            remedy="save them with numpy.savez(file, **{id: array})",
-                            place=place,
-                        )
-                    _check_archive(loaded.zip, corpus, place)
+                    _check_archive(loaded, corpus, place)
                     arrays = [loaded[doc.id] for doc in corpus.documents]
     except OSError as error:
         raise InputError(
@@ -281,22 +261,34 @@ def from_file(corpus: Corpus, path: Path) -> Embeddings:
     return from_arrays(corpus, arrays, file=str(path))
 
 
-def _check_one(path: Path, place: Place) -> None:
-    """Refuse an array that is larger than its file or than the limits, before it is read."""
-    with path.open("rb") as file:
-        if file.read(len(MAGIC)) == MAGIC:
-            file.seek(0)
-            _check_sizes([_sizes(file, path.stat().st_size)], place)
-
-
-def _check_archive(archive: zipfile.ZipFile, corpus: Corpus, place: Place) -> None:
-    """Refuse arrays that unpack to more than they may, before any is unpacked."""
-    names, found = set(archive.namelist()), []
-    for document in corpus.documents:
-        info = archive.getinfo(document.id if document.id in names else f"{document.id}.npy")
+def _check_archive(loaded: NpzFile, corpus: Corpus, place: Place) -> None:
+    """Refuse arrays of other documents, or that unpack to more than they may, before any is."""
+    ids = [document.id for document in corpus.documents]
+    missing = [id for id in ids if id not in loaded]
+    unknown = sorted(loaded.keys() - set(ids))
+    expected = "one array per document, named by its id"
+    if missing:
+        raise InputError(
+            f"no array for document {missing[0]!r} ({len(missing)} missing)",
+            expected=expected,
+            remedy="save them with numpy.savez(file, **{id: array})",
+            place=place,
+        )
+    if unknown:
+        raise InputError(
+            f"an array for {unknown[0]!r}, which the corpus does not have",
+            expected=expected,
+            remedy="check that vectors and corpus belong together",
+            place=place,
+        )
+    archive = loaded.zip
+    assert archive is not None  # it is open
+    names, sizes = set(archive.namelist()), []
+    for id in ids:
+        info = archive.getinfo(id if id in names else f"{id}.npy")
         with archive.open(info) as file:
-            found.append(_sizes(file, info.file_size))
-    _check_sizes(found, place)
+            sizes.append(_sizes(file, info.file_size))
+    _check_sizes(sizes, place)
 
 
 def _sizes(file: IO[bytes], size: int) -> tuple[int, int]:

@@ -85,7 +85,7 @@ class CacheJob:
 
 @dataclass(frozen=True, slots=True)
 class CacheReport:
-    """What became of a job."""
+    """What a job has done, and what ``reffree embed`` says of it."""
 
     corpus: Corpus
     encoder: CachedEncoder

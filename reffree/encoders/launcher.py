@@ -159,7 +159,7 @@ class SingleProcess:
     size = 1
 
     def run(self, step: Callable[[], T]) -> T:
-        """Run a step of the work."""
+        """Return what a step of the work returns."""
         return step()
 
     def share(self, numbers: Sequence[int]) -> list[int]:

@@ -35,9 +35,8 @@ def check_folder(folder: Path, settings: ModelSettings) -> None:
             "folder as save_pretrained writes it; check the path, save the model again in that "
             "format, or pass --allow-pickle for .bin weights that you trust"
         )
-    if not settings.trust_remote_code:
-        for name in ("config.json", "tokenizer_config.json"):
-            _check_code(folder / name)
+    for name in () if settings.trust_remote_code else ("config.json", "tokenizer_config.json"):
+        _check_code(folder / name)
     for path in sorted(folder.rglob("*.bin")):
         if not settings.allow_pickle and not any(path.parent.glob("*.safetensors")):
             raise EncoderError(
@@ -56,21 +55,16 @@ def _check_code(path: Path) -> None:
     config = read_object(path)
     if "auto_map" not in config:
         return
-    model_type = config.get(
-        "model_type", read_object(path.parent / "config.json").get("model_type")
-    )
-    if not _is_known(model_type):
-        raise EncoderError(
-            f"{path}: found auto_map, which runs code from the model folder, for the architecture "
-            f"{model_type!r}; expected one that transformers knows; use another model, or pass "
-            "--trust-remote-code if you have read that code"
-        )
-
-
-def _is_known(model_type: object) -> bool:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
-    return model_type in CONFIG_MAPPING_NAMES
+    kind = read_object(path.parent / "config.json").get("model_type")
+    kind = config.get("model_type", kind)
+    if kind not in CONFIG_MAPPING_NAMES:
+        raise EncoderError(
+            f"{path}: found auto_map, which runs code from the model folder, for the architecture "
+            f"{kind!r}; expected one that transformers knows; use another model, or pass "
+            "--trust-remote-code if you have read that code"
+        )
 
 
 def is_decoder(config: dict[str, Any]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypedDict, get_args
 
@@ -27,8 +27,8 @@ APPROXIMATE = ("onnx-int8",)
 """Backends whose numbers are not torch's."""
 
 
-class ModelKeywords(TypedDict, total=False):
-    """Keywords about the model; `ModelSettings` has their meaning."""
+class Encoding(TypedDict, total=False):
+    """Keywords of every function that encodes; `EncoderOptions` has their meaning and defaults."""
 
     pooling: Pooling | None
     layer: int | None
@@ -39,11 +39,6 @@ class ModelKeywords(TypedDict, total=False):
     quantisation: Quantisation | None
     trust_remote_code: bool
     allow_pickle: bool
-
-
-class Encoding(ModelKeywords, total=False):
-    """Keywords of every function that encodes; `EncoderOptions` has their meaning and defaults."""
-
     encoder: str | None
     context: Count
     drop_backchannels: bool
@@ -126,11 +121,6 @@ class EncoderOptions(ModelSettings):
     offline: bool = False
     cache: bool = True
     cache_dir: Path | str | None = None
-
-    @property
-    def settings(self) -> ModelSettings:
-        """What of this is about the model."""
-        return ModelSettings(**{f.name: getattr(self, f.name) for f in fields(ModelSettings)})
 
     @property
     def dropped(self) -> str:

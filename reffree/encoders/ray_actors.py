@@ -46,7 +46,7 @@ class Actors:
     """Actors on a cluster that is there; make it with `ray_actors`."""
 
     def __init__(self, n: int, gpus: int) -> None:
-        """Remember how many, and what each needs."""
+        """Take ``n`` actors with ``gpus`` GPUs each."""
         self.n = n
         self.gpus = gpus
 
@@ -244,7 +244,7 @@ class TextWork:
         self._encoder = same_encoder(options, spec)
 
     def __call__(self, texts: list[str]) -> list[Row]:
-        """Encode."""
+        """Return the rows of some texts."""
         rows: list[Row] = []
         for encoded in self._encoder.stream(texts):
             done = [texts[i] for i in encoded.positions]
@@ -279,7 +279,7 @@ class CacheReader:
     """Runs beside the driver and reads its cache for actors, wherever they are."""
 
     def __init__(self, path: Path, spec: EncoderSpec) -> None:
-        """Open the file."""
+        """Open the cache file of an encoder."""
         self._cache = EmbeddingCache(path, spec)
 
     def find(self, texts: list[str]) -> tuple[list[int], NDArray[np.float32], list[int]]:

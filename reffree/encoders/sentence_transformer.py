@@ -180,7 +180,7 @@ class SentenceTransformerEncoder:
 def open_encoder(options: EncoderOptions) -> Encoder:
     """Find the model (alias, folder or hub id) and put the cache around it."""
     name = DEFAULT_ENCODER if options.encoder is None else options.encoder
-    folder = find_model(name, offline=options.offline, settings=options.settings)
+    folder = find_model(name, offline=options.offline, settings=options)
     device = choose_device(options.device)
     where = cache_folder() if options.cache_dir is None else Path(options.cache_dir)
     encoder = SentenceTransformerEncoder(

@@ -24,7 +24,7 @@ Features = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A text as it was read."""
+    """A tokenised text."""
 
     position: int
     tokens: int  # before truncation, special ones and those of the prompt included
@@ -101,7 +101,7 @@ class TokenisedOnce(Tokeniser):
         ]
 
     def collate(self, reads: Sequence[Read]) -> Features:
-        """Pad on the tokenizer's side."""
+        """Pad the ids to the longest text, on the tokenizer's side."""
         shape = (len(reads), max(read.length for read in reads))
         names = list(reads[0].content)
         padded = {name: np.full(shape, self.fill.get(name, 0), dtype=np.int64) for name in names}

@@ -56,7 +56,7 @@ class FilteredCorpus:
 
 
 def filter_units(corpus: Corpus, options: EncoderOptions) -> FilteredCorpus:
-    """Leave out the units that the options say."""
+    """Return the corpus without the units that the options drop, beside the whole one."""
     if options.dropped == "none":
         everything = tuple((True,) * len(document.units) for document in corpus.documents)
         return FilteredCorpus(corpus, corpus, everything, options.dropped)
@@ -74,7 +74,7 @@ def filter_units(corpus: Corpus, options: EncoderOptions) -> FilteredCorpus:
         f"{counted(n, 'unit')} left out as {kind}, the boundaries reindexed."
         for kind, n in counts.items()
     ]
-    chosen = replace(corpus, documents=tuple(documents), notes=(*corpus.notes, *notes))
+    chosen = Corpus.of_checked(documents, (*corpus.notes, *notes))
     return FilteredCorpus(chosen, corpus, tuple(masks), options.dropped)
 
 
@@ -99,23 +99,16 @@ def is_backchannel(unit: str) -> bool:
     return bool(words) and BACKCHANNELS.issuperset(words)
 
 
-def _is_backchannel(units: Sequence[str]) -> list[bool]:
-    return [is_backchannel(unit) for unit in units]
-
-
-def _is_repeat(units: Sequence[str]) -> list[bool]:
-    seen: set[str] = set()
-    repeats = []
-    for unit in units:
-        repeats.append(unit in seen)
-        seen.add(unit)
-    return repeats
+def _repeats(units: Sequence[str]) -> list[bool]:
+    first: dict[str, int] = {}
+    return [first.setdefault(unit, i) < i for i, unit in enumerate(units)]
 
 
 KINDS: dict[str, Callable[[Sequence[str]], list[bool]]] = {
-    "backchannels": _is_backchannel,
-    "repeats": _is_repeat,
+    "backchannels": lambda units: [is_backchannel(unit) for unit in units],
+    "repeats": _repeats,
 }
+"""Which of a document's units are of a kind, in order."""
 
 
 def _only(document: Document, kept: NDArray[np.bool_]) -> Document:

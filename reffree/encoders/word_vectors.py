@@ -198,12 +198,15 @@ class FileWordVectors:
 
     def _index(self, lines: BinaryIO, digest: hashlib._Hash) -> int:
         """Note where each word's line starts; returns the number of dimensions."""
-        dimension, promised, entries, offset = 0, None, 0, 0
+        promised: tuple[int, int] | None = None  # words and dimensions that a header states
+        dimension, entries, offset = 0, 0, 0
         for number, line in enumerate(lines, start=1):
             digest.update(line)
             if number == 1:
-                promised = _header(line)
-                dimension = promised[1] if promised else len(line.split()) - 1
+                fields = line.split()
+                if len(fields) == 2 and all(field.isdigit() for field in fields):
+                    promised = int(fields[0]), int(fields[1])
+                dimension = promised[1] if promised else len(fields) - 1
                 if dimension < 1:
                     raise self._refusal(number, "no vector", "a word and its numbers")
             if not (number == 1 and promised) and not line.isspace():
@@ -219,7 +222,8 @@ class FileWordVectors:
 
     def _note(self, line: bytes, number: int, offset: int, dimension: int) -> None:
         """Note where a word stands, unless its line starts with a space: that is no word."""
-        fields = _n_fields(line, dimension)
+        spaces = line.rstrip().count(b" ")  # right for nearly all lines, and fast
+        fields = spaces + 1 if spaces == dimension > 0 else len(line.split())
         if line[:1].isspace() or fields > dimension + 1:
             return
         if fields <= dimension:
@@ -257,18 +261,3 @@ def open_word_vectors(
     return ModelWordVectors(
         find_model(DEFAULT_ENCODER if source is None else source, offline=offline)
     )
-
-
-def _header(line: bytes) -> tuple[int, int] | None:
-    """Words and dimensions that a first line of two whole numbers states."""
-    fields = line.split()
-    if len(fields) == 2 and all(field.isdigit() for field in fields):
-        return int(fields[0]), int(fields[1])
-    return None
-
-
-def _n_fields(line: bytes, dimension: int) -> int:
-    """Fields of a line; counting single spaces first, which is right for nearly all."""
-    body = line.rstrip()
-    spaces = body.count(b" ")
-    return spaces + 1 if spaces == dimension > 0 else len(body.split())

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reffree.arrays import Floats, Integers
+from reffree.arrays import Floats, Integers, ratio
 from reffree.bounds import check_number, check_whole
 from reffree.compiling import njit
 from reffree.masses import Masses
-from reffree.reference.metric import GoldMetric, columns, ratio
+from reffree.reference.metric import GoldMetric, columns
 from reffree.reference.pairs import Pairs
 
 Costs = tuple[float, float, float]

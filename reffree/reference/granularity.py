@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from reffree.arrays import Floats, Integers
+from reffree.arrays import Floats, Integers, ratio
 from reffree.bounds import check_whole
 from reffree.compiling import njit
 from reffree.masses import Masses
-from reffree.reference.metric import GoldMetric, columns, ratio
+from reffree.reference.metric import GoldMetric, columns
 from reffree.reference.pairs import Pairs
 
 

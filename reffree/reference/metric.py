@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from inspect import Signature, signature
 from typing import Any, ClassVar
 
 import numpy as np
 
-from reffree.arrays import Floats, Integers
+from reffree.arrays import Floats, Integers, ratio
 from reffree.reference.pairs import Pairs, Segmentations, is_single
 from reffree.statistics.losses import Direction
 
@@ -72,6 +73,10 @@ def as_function(metric: type[GoldMetric]) -> Callable[..., MetricValue]:
 
     function.__name__ = function.__qualname__ = metric.name
     function.__doc__ = metric.__doc__
+    sides = [parameter for parameter in signature(function).parameters.values()][:2]
+    options = signature(metric).parameters.values()
+    by_name = [option.replace(kind=option.KEYWORD_ONLY) for option in options]
+    function.__dict__["__signature__"] = Signature([*sides, *by_name])
     return function
 
 
@@ -87,9 +92,3 @@ def count_pairs(metric: GoldMetric, pairs: Pairs) -> Floats:
 def columns(*parts: Floats | Integers) -> Floats:
     """One row of counts per pair."""
     return np.stack(parts, axis=1).astype(np.float64)
-
-
-def ratio(numerator: Floats, denominator: Floats) -> Floats:
-    """``numerator / denominator``, NaN where the denominator is 0."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(denominator > 0, numerator / denominator, np.nan)

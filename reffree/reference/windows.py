@@ -13,12 +13,12 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from reffree.arrays import Floats, Integers
+from reffree.arrays import Floats, Integers, ratio
 from reffree.bounds import check_number, check_whole
 from reffree.compiling import njit
 from reffree.errors import OptionError
 from reffree.masses import Masses
-from reffree.reference.metric import GoldMetric, columns, ratio
+from reffree.reference.metric import GoldMetric, columns
 from reffree.reference.pairs import Pairs
 from reffree.statistics.losses import Direction
 

@@ -77,7 +77,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Coherence:
-    """What one source sees in every stretch, as tables (see `posterior_kernel`)."""
+    """What one source sees in every stretch, as tables (see `fast.segmentations`)."""
 
     coherence: Floats  # √(D/2) b
     excess: Floats  # the same over the mean of all stretches of the length
@@ -138,7 +138,10 @@ def embedding_coherence(
     x = np.asarray(embeddings, dtype=np.float64)
     x = np.ldexp(x, -int(np.frexp(np.abs(x).max(initial=0.0))[1]))
     length = np.sqrt(np.einsum("nd,nd->n", x, x))
-    steps = _steps(x / np.where(length > 0, length, 1.0)[:, None])
+    edges = step_edges(len(x))
+    steps = x / np.where(length > 0, length, 1.0)[:, None]
+    if len(edges) <= len(x):
+        steps = np.add.reduceat(steps, edges[:-1], axis=0) / np.diff(edges)[:, None]
     gram = dot_products(np.ascontiguousarray(steps - steps.mean(0)))
     return _coherence(gram, float(np.einsum("md,md->", steps, steps)), order)
 
@@ -176,15 +179,6 @@ def scorer_evidence(probabilities: Floats, n_units: int) -> Floats:
     return np.array([*(odds[max(0, at - reach) : at + reach + 1].max() for at in inner), 0.0])
 
 
-def _steps(x: Floats) -> Floats:
-    """Mean vector of each step."""
-    edges = step_edges(len(x))
-    if len(edges) == len(x) + 1:
-        return x
-    sums: Floats = np.add.reduceat(x, edges[:-1], axis=0)
-    return sums / np.diff(edges)[:, None]
-
-
 def _coherence(gram: Floats, size: float, order: Integers | None) -> Coherence | None:
     """Coherence of every stretch, from the dot products of steps.
 
@@ -195,7 +189,8 @@ def _coherence(gram: Floats, size: float, order: Integers | None) -> Coherence |
     if total <= NO_VARIANCE * size or m < 2:
         return None
     variance = total / m
-    dimension = _effective_dimension(gram, total)
+    seen = total**2 / float(np.square(gram).sum())
+    dimension = 1 / max(1 / seen - 1 / m, 1 / MOST_DIMENSIONS)
     scale = math.sqrt(dimension / 2)
     correlations = _correlations(gram, variance)
     if order is not None:
@@ -204,11 +199,6 @@ def _coherence(gram: Floats, size: float, order: Integers | None) -> Coherence |
     coherence *= scale / (variance * np.arange(1, m + 1))
     mean = np.array([coherence[column:, column].mean() for column in range(m)])
     return Coherence(coherence, coherence - mean, scale, correlations)
-
-
-def _effective_dimension(gram: Floats, total: float) -> float:
-    seen = total**2 / float(np.square(gram).sum())
-    return 1 / max(1 / seen - 1 / len(gram), 1 / MOST_DIMENSIONS)
 
 
 def _correlations(gram: Floats, variance: float) -> Floats:

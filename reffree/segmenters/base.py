@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import Field, dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -83,26 +84,21 @@ class Inputs:
         return (lexicon.terms(document.units) for document in self.corpus.documents)
 
 
-class Segmenter(Protocol):
-    """A method with its options; frozen dataclasses implement it."""
+class Segmenter(ABC):
+    """A method with its options; frozen dataclasses extend it."""
 
+    __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    @property
-    def name(self) -> str:
-        """Registered name."""
-        ...
+    name: ClassVar[str]
 
     @property
     def needs_embeddings(self) -> bool:
         """Whether `Inputs.embeddings` must be there."""
-        ...
+        return False
 
+    @abstractmethod
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document, in the order of the corpus."""
-        ...
-
-    def __hash__(self) -> int: ...
 
 
 def check_wanted(k: Wanted, method: str, *, has_auto: bool = False) -> None:

@@ -12,7 +12,7 @@ from reffree.bounds import check_number, check_whole
 from reffree.compiling import njit
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs, check_language, check_wanted
+from reffree.segmenters.base import Inputs, Segmenter, check_language, check_wanted
 from reffree.words import Language, Terms
 
 TIED = 1e-12
@@ -22,7 +22,7 @@ GRADIENT_MASK = np.array([1.0, 2.0, 4.0, 8.0, 4.0, 2.0, 1.0])
 
 
 @dataclass(frozen=True, slots=True)
-class C99:
+class C99(Segmenter):
     r"""Segments within which the ranks of similarities are high (Choi 2000, §3).
 
     1. Similarity of two units: cosine of their term counts (eq. 1), 0 without terms.
@@ -49,7 +49,6 @@ class C99:
     c: float = 1.2
     language: Language = "english"
     name: ClassVar[str] = "c99"
-    needs_embeddings: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Refuse masks without a middle, and numbers that are none."""

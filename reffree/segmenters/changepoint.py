@@ -23,7 +23,7 @@ from reffree.arrays import Floats
 from reffree.bounds import check_choice, check_whole
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs, check_wanted, directions, to_scale
+from reffree.segmenters.base import Inputs, Segmenter, check_wanted, directions, to_scale
 
 Kernel = Literal["linear", "cosine", "rbf"]
 
@@ -41,7 +41,7 @@ ROUNDING = 1e-24
 
 
 @dataclass(frozen=True, slots=True)
-class ChangePoint:
+class ChangePoint(Segmenter):
     """The best ``k`` boundaries, or all that each save more cost than ``penalty``.
 
     Without either the penalty is `noise_penalty`, what a boundary could save in noise. Kernels:

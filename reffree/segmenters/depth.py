@@ -21,7 +21,14 @@ from reffree.arrays import Floats
 from reffree.bounds import check_number, check_whole
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs, check_wanted, directions, peaks_before, to_scale
+from reffree.segmenters.base import (
+    Inputs,
+    Segmenter,
+    check_wanted,
+    directions,
+    peaks_before,
+    to_scale,
+)
 from reffree.selection import MIN_GAP, select_above, select_share, select_top
 
 ROUNDING = 1e-9
@@ -29,7 +36,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Depth:
+class Depth(Segmenter):
     """Valleys deeper than mean + ``threshold`` standard deviations of the document's depths.
 
     Hearst's cut-offs are -0.5 (conservative) and -1 (liberal). They suit term counts: with MiniLM

@@ -25,12 +25,12 @@ from reffree.scoring.inputs import check_embeddings
 from reffree.scoring.metrics import COMPILED, Metric, parse_metric, parse_metrics, spelling
 from reffree.scoring.sag import Sag
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs, check_wanted
+from reffree.segmenters.base import Inputs, Segmenter, check_wanted
 from reffree.segmenters.optimal import TIE
 
 
 @dataclass(frozen=True, slots=True)
-class Greedy:
+class Greedy(Segmenter):
     """Step by step to a low loss under any reference-free ``metric``.
 
     Boundaries are added one at a time, each where the loss is lowest then: ``k`` of them or,

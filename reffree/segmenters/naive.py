@@ -18,18 +18,17 @@ from reffree.bounds import check_choice, check_whole
 from reffree.corpus import Corpus
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs
+from reffree.segmenters.base import Inputs, Segmenter
 
 ARP_RATES = range(2, 10)
 """Ghinassi et al. (2024) §3.4.1: a boundary with probability 1/n for each of these n."""
 
 
 @dataclass(frozen=True, slots=True)
-class NoBoundaries:
+class NoBoundaries(Segmenter):
     """The document as one segment (Georgescul et al. 2006 §5.1, "no boundaries")."""
 
     name: ClassVar[str] = "none"
-    needs_embeddings: ClassVar[bool] = False
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """One segment per document."""
@@ -37,11 +36,10 @@ class NoBoundaries:
 
 
 @dataclass(frozen=True, slots=True)
-class AllBoundaries:
+class AllBoundaries(Segmenter):
     """A boundary after every unit (Georgescul et al. 2006 §5.1, "all boundaries")."""
 
     name: ClassVar[str] = "all"
-    needs_embeddings: ClassVar[bool] = False
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """One segment per unit."""
@@ -49,7 +47,7 @@ class AllBoundaries:
 
 
 @dataclass(frozen=True, slots=True)
-class Even:
+class Even(Segmenter):
     """Segments of equal length: ``k`` of them, or one for ``every`` so many units.
 
     With ``k`` the boundaries are ⌊i·n/k⌋ for i = 1…k−1, so masses differ by 1 at most; a document
@@ -61,7 +59,6 @@ class Even:
     k: int | None = None
     every: int | None = None
     name: ClassVar[str] = "even"
-    needs_embeddings: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Refuse both, neither, and numbers below 1."""
@@ -85,7 +82,7 @@ class Even:
 
 
 @dataclass(frozen=True, slots=True)
-class Random:
+class Random(Segmenter):
     """A boundary in every gap with probability ``p``, independently of the others.
 
     ``draw`` numbers the independent draws of one seed, for several systems alike. Two of the same
@@ -96,7 +93,6 @@ class Random:
     p: float | None = None
     draw: int = 0
     name: ClassVar[str] = "random"
-    needs_embeddings: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Refuse what is not a probability."""
@@ -124,22 +120,24 @@ class Random:
 
 
 @dataclass(frozen=True, slots=True)
-class RandomKnown:
+class RandomKnown(Segmenter):
     """As many boundaries as gold has in the document, in any gaps.
 
     Georgescul et al. 2006 §5.1, "random known". Needs gold.
     """
 
     name: ClassVar[str] = "random_known"
-    needs_embeddings: ClassVar[bool] = False
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Scatter each document's number of gold boundaries."""
-        return _as_many_as_gold(inputs, self.name)
+        return tuple(
+            _scattered(gold.n_units, len(gold) - 1, inputs.rng(document.id, self.name))
+            for document, gold in zip(inputs.corpus, inputs.gold(self.name), strict=True)
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class RandomUnknown:
+class RandomUnknown(Segmenter):
     """A random number of boundaries in any gaps.
 
     Georgescul et al. 2006 §5.1, "random unknown". They do not say how the number is drawn: here
@@ -148,7 +146,6 @@ class RandomUnknown:
     """
 
     name: ClassVar[str] = "random_unknown"
-    needs_embeddings: ClassVar[bool] = False
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Draw the number, then the gaps."""
@@ -160,7 +157,7 @@ class RandomUnknown:
 
 
 @dataclass(frozen=True, slots=True)
-class OracleRandom:
+class OracleRandom(RandomKnown):
     """As many boundaries as gold has in the document, in any gaps.
 
     Coen, "When F1 Fails", Table 3, "oracle-density random (BOR = 1)": the same distribution as
@@ -168,15 +165,10 @@ class OracleRandom:
     """
 
     name: ClassVar[str] = "oracle_random"
-    needs_embeddings: ClassVar[bool] = False
-
-    def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """Scatter each document's number of gold boundaries."""
-        return _as_many_as_gold(inputs, self.name)
 
 
 @dataclass(frozen=True, slots=True)
-class OraclePeriodic:
+class OraclePeriodic(Segmenter):
     """A boundary after every N units, N such that there are as many boundaries as in gold.
 
     Coen, "When F1 Fails", §4 and Table 3, "oracle-periodic (Every-N)". Needs gold. The paper gives
@@ -188,7 +180,6 @@ class OraclePeriodic:
 
     match: Literal["corpus", "document"] = "corpus"
     name: ClassVar[str] = "oracle_periodic"
-    needs_embeddings: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Refuse a match that does not exist."""
@@ -256,11 +247,3 @@ def _scattered(n_units: int, n_boundaries: int, rng: np.random.Generator) -> Seg
     """Any set of so many gaps, all sets equally likely."""
     gaps = rng.choice(n_units - 1, size=n_boundaries, replace=False) + 1
     return Segmentation.from_boundaries(gaps.tolist(), n_units)
-
-
-def _as_many_as_gold(inputs: Inputs, method: str) -> tuple[Segmentation, ...]:
-    pairs = zip(inputs.corpus, inputs.gold(method), strict=True)
-    return tuple(
-        _scattered(gold.n_units, len(gold) - 1, inputs.rng(document.id, method))
-        for document, gold in pairs
-    )

@@ -27,7 +27,7 @@ from reffree.scoring.inputs import check_embeddings
 from reffree.scoring.metrics import Metric, parse_metric, parse_metrics, spelling
 from reffree.scoring.sag import Sag
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs, check_wanted
+from reffree.segmenters.base import Inputs, Segmenter, check_wanted
 
 Integers = NDArray[np.int32]
 
@@ -36,7 +36,7 @@ TIE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Optimal:
+class Optimal(Segmenter):
     r"""The lowest loss there is under ``sag`` or an ARP, with ``k`` boundaries or any number.
 
     ``sag``: of all segmentations. With ``k`` boundaries the lowest loss has the least sum of

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from reffree.scoring.evidence import Reading
 from reffree.scoring.expected import Expected, ExpectedPk
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs
+from reffree.segmenters.base import Inputs, Segmenter
 from reffree.segmenters.scorer.description import read_description
 
 
 @dataclass(frozen=True, slots=True)
-class LeastExpectedPk:
+class LeastExpectedPk(Segmenter):
     """Of all segmentations the one whose expected Pk is least; of several, the fewest segments.
 
     ``length`` and ``evidence`` are those of ``expected_pk``. No system does better by that metric

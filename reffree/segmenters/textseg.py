@@ -10,12 +10,12 @@ import numpy as np
 from reffree.arrays import Floats, Integers
 from reffree.compiling import njit
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs, check_language, check_wanted
+from reffree.segmenters.base import Inputs, Segmenter, check_language, check_wanted
 from reffree.words import Language, Terms
 
 
 @dataclass(frozen=True, slots=True)
-class TextSeg:
+class TextSeg(Segmenter):
     r"""The segmentation S with the lowest cost C(S) (Utiyama & Isahara 2001, §2–3).
 
     .. math:: C(S) = \sum_i \Big( \log n
@@ -36,7 +36,6 @@ class TextSeg:
     k: Literal["auto", "gold"] | int = "auto"
     language: Language = "english"
     name: ClassVar[str] = "textseg"
-    needs_embeddings: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Refuse numbers of boundaries and languages that do not exist."""

@@ -11,7 +11,7 @@ from reffree.arrays import Floats, Integers
 from reffree.bounds import check_choice, check_whole
 from reffree.compiling import njit
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs, check_language, check_wanted, peaks_before
+from reffree.segmenters.base import Inputs, Segmenter, check_language, check_wanted, peaks_before
 from reffree.selection import MIN_GAP, select_above, select_top
 from reffree.words import Language, Terms
 
@@ -29,7 +29,7 @@ MOST_ROUNDS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class TextTiling:
+class TextTiling(Segmenter):
     r"""Valleys of the lexical similarity between neighbouring blocks (Hearst 1997, §5).
 
     1. Score of a gap: cosine of the term counts of the ``block`` units, or words, before and after
@@ -59,7 +59,6 @@ class TextTiling:
     min_gap: int = MIN_GAP
     language: Language = "english"
     name: ClassVar[str] = "texttiling"
-    needs_embeddings: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Refuse blocks without words, negative numbers and choices that do not exist."""

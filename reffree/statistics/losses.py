@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 
-from reffree.arrays import Booleans, Floats
+from reffree.arrays import Booleans, Floats, ratio
 from reffree.errors import InputError
 from reffree.statistics.resampling import Counts
 
@@ -87,14 +87,14 @@ class MeanOverDocuments:
         rest = self._sums.sum(1, keepdims=True) - self._sums
         rest_weight = self._weights.sum(1, keepdims=True) - self._weights
         has_rest = (self._weights > 0).sum(1, keepdims=True) > 1
-        without = _divided(rest, np.where(has_rest, rest_weight, 0.0))
-        score = _divided(self._sums.sum(1), self._weights.sum(1))
+        without = ratio(rest, np.where(has_rest, rest_weight, 0.0))
+        score = ratio(self._sums.sum(1), self._weights.sum(1))
         return _pseudo_values(self.values, score, without)
 
     def over(self, counts: Counts) -> Floats:
         """Weighted means over resampled documents; NaN without a defined one."""
         times = counts.astype(np.float64)
-        means = _divided(times @ self._sums.T, times @ self._weights.T)
+        means = ratio(times @ self._sums.T, times @ self._weights.T)
         return without_noise(means, self.values)
 
 
@@ -206,9 +206,3 @@ def _check_weights(weights: Floats, defined: Booleans) -> None:
             expected="weights of more than 0 wherever there is a loss",
             remedy="leave a document that counts for nothing undefined (NaN)",
         )
-
-
-def _divided(numerator: Floats, denominator: Floats) -> Floats:
-    """Divide; NaN where the denominator is 0."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(denominator > 0, numerator / denominator, np.nan)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from reffree.arrays import Booleans, Floats
+from reffree.arrays import Booleans, Floats, ratio
 from reffree.statistics.resampling import Counts, portions
 from reffree.statistics.significance import EXACT_DOCUMENTS, SWAPS, TIE, all_swaps
 
@@ -199,9 +199,6 @@ class TieCalibratedAccuracy:
 
 def mean_over(counts: Counts, values: Floats) -> Floats:
     """Means (r, k) of columns (documents, k) over resampled documents; rows are NaN or not."""
-    times = counts.astype(np.float64)
     defined = ~np.isnan(values).any(1)
-    total = times[:, defined].sum(1, keepdims=True)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means: Floats = np.where(total > 0, times[:, defined] @ values[defined] / total, np.nan)
-    return means
+    times = counts.astype(np.float64)[:, defined]
+    return ratio(times @ values[defined], times.sum(1, keepdims=True))

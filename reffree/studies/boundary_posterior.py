@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -138,14 +138,8 @@ class SystemSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {
-            "system": self.system,
-            "documents": self.documents,
-            "boundaries": self.boundaries,
-            "probability": rounded(self.probability),
-            "gap_probability": rounded(self.gap_probability),
-            "expected_pk": rounded(self.expected_pk),
-        }
+        values = asdict(self).items()
+        return {name: rounded(x) if isinstance(x, float) else x for name, x in values}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +167,13 @@ class BoundaryMap:
         # Every gap counts once, as every boundary does.
         gaps = [(d.mean_probability, len(d.units) - 1) for d in having]
         known = [(mean, n) for mean, n in gaps if mean is not None]
+        n_gaps = sum(n for _, n in known)
         return SystemSummary(
             system=name,
             documents=len(having),
             boundaries=sum(len(each.at) for each in own),
             probability=_mean([p for each in own for p in each.probabilities]),
-            gap_probability=math.fsum(mean * n for mean, n in known) / sum(n for _, n in known)
-            if known
-            else None,
+            gap_probability=math.fsum(mean * n for mean, n in known) / n_gaps if known else None,
             expected_pk=_mean([each.expected_pk for each in own if each.expected_pk is not None]),
         )
 
@@ -238,8 +231,11 @@ def boundaries(
             found.append(_document(document, metric, metric.posterior(x, reading), shown))
             advance(1)
     counts = CorpusCounts.of(corpus)
+    metrics = MetricSet((METRIC,), {METRIC: metric}, {})
+    scored = Signature.of(metrics, counts, embedded, seed=0, dropped=options.dropped)
+    signature = Signature({k: v for k, v in scored.fields.items() if k not in UNRELATED})
     return BoundaryMap(
-        _signature(metric, counts, embedded, options, short=short_signature),
+        signature.short() if short_signature else str(signature),
         counts.to_dict(len(distinct_texts(corpus)), embedded),
         tuple(found),
         (*corpus.notes, *dropped_notes(counts, embedded), *_notes(found)),
@@ -354,25 +350,6 @@ def _nearest(ends: NDArray[np.int64], at: Sequence[int]) -> list[int]:
     between = (ends[1:] + ends[:-1]) / 2
     found: list[int] = ends[np.searchsorted(between, np.asarray(at, dtype=np.float64))].tolist()
     return found
-
-
-def _signature(
-    metric: ExpectedPk,
-    counts: CorpusCounts,
-    embedded: Embeddings,
-    options: EncoderOptions,
-    *,
-    short: bool,
-) -> str:
-    made = Signature.of(
-        MetricSet((METRIC,), {METRIC: metric}, {}),
-        counts,
-        embedded,
-        seed=0,
-        dropped=options.dropped,
-    )
-    related = {name: value for name, value in made.fields.items() if name not in UNRELATED}
-    return Signature(related).short() if short else str(Signature(related))
 
 
 def _notes(documents: Sequence[DocumentBoundaries]) -> list[str]:

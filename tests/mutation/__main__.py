@@ -71,7 +71,7 @@ TESTS = {
     "reffree/formats/tiage": "formats/dialogues",
     "reffree/segmentation": "segmentation corpus formats/labels",
     "reffree/masses": (
-        "masses scoring/compiled segmentation reference/agreement selection perturbation"
+        "masses scoring/fast/document segmentation reference/agreement selection perturbation"
     ),
     "reffree/corpus": "corpus segmentation formats/jsonl",
     "reffree/selection": "selection",
@@ -80,12 +80,14 @@ TESTS = {
     "reffree/scoring/evidence": "scoring/expected",
     "reffree/scoring/expected": "scoring/expected",
     "reffree/scoring/posterior": "scoring/expected",
-    "reffree/scoring/engine": "scoring/scoring scoring/compiled scoring/precision scoring/expected",
-    "reffree/scoring/sag": "scoring/search",
-    "reffree/scoring/fast/search": "scoring/search",
+    "reffree/scoring/engine": (
+        "scoring/scoring scoring/fast/document scoring/precision scoring/expected"
+    ),
+    "reffree/scoring/sag": "scoring/fast/search",
+    "reffree/scoring/fast/search": "scoring/fast/search",
     "reffree/scoring/fast/segmentations": "scoring/expected",
-    "reffree/scoring/fast/vectors": "scoring/workspace scoring/search scoring/precision",
-    "reffree/scoring/": "scoring/scoring scoring/compiled scoring/precision",
+    "reffree/scoring/fast/vectors": "scoring/fast/vectors scoring/fast/search scoring/precision",
+    "reffree/scoring/": "scoring/scoring scoring/fast/document scoring/precision",
 }
 # Kernels run as Python where they have the fault; these are slow that way, and are compiled anew.
 COMPILED = ("reffree/scoring/",)
@@ -104,7 +106,7 @@ def files_for(module: str) -> list[str]:
 
 
 def _test_file(name: str) -> str:
-    """The file of tests such as ``scoring/search``, named as the part of the package it tests."""
+    """The file of tests such as ``scoring/expected``, named as the part of the package it tests."""
     *folders, last = name.split("/")
     return "/".join(["tests", *folders, f"test_{last}.py"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ def test_a_function_is_its_metric(name):
     usual = function(*gaps)
     assert_array_equal(usual, metric()(*gaps))
     options = {f.name: OTHERWISE[f.name] for f in fields(metric) if f.init}
+    assert [*signature(function).parameters] == ["hypothesis", "reference", *options]
     for option, value in options.items():
         changed = function(*gaps, **{option: value})
         assert_array_equal(changed, metric(**{option: value})(*gaps))

@@ -32,6 +32,7 @@ from reffree.scoring.expected import (
 from reffree.scoring.fast.segmentations import expected_disagreement, least_disagreement
 from reffree.scoring.metrics import parse_metric, parse_metrics
 from reffree.scoring.posterior import Posterior
+from reffree.seeds import rng_for
 from reffree.words import Lexicon
 from tests.oracles import expected as oracle
 from tests.properties import examples
@@ -273,8 +274,8 @@ def test_windows_are_those_of_the_node():
     for metric, plain in ((ExpectedPk, pk), (ExpectedWindowDiff, windowdiff)):
         made = metric(draws=50)
         by_hand = [
-            plain([8, 12], row[row > 0].tolist(), k=window)
-            for window, drawn in made._draws(posterior)
+            plain([8, 12], row[row > 0].tolist(), k=node.window)
+            for node, drawn in posterior.draws(50, rng_for(0, "expected", 20))
             for row in drawn
         ]
         value, spread = made._moments(posterior, hypothesis)

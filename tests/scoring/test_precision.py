@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 from reffree.scoring.engine import score_document, score_documents
 from reffree.scoring.metrics import COMPILED, WITHOUT_SEARCH, parse_metrics
-from tests.scoring.test_compiled import run_compiled
+from tests.scoring.fast.test_document import run_compiled
 from tests.scoring.test_scoring import by_torch
 
 mpmath.mp.dps = 60

@@ -20,28 +20,12 @@ from reffree.selection import select_above
 from reffree.studies.density_curves.density import THRESHOLDS, density
 from reffree.studies.density_curves.points import lay_out_points, regime
 from reffree.studies.result import StudyResult
+from tests.helpers import halves, invoke, rows, topical_corpus
 from tests.oracles import reference_based, selection, studies
 from tests.properties import examples, intervals_held
 
 GOLDS = [[6, 5, 7], [8, 6], [4, 9, 5, 6], [12], [7, 7], [5, 8, 6], [10, 4]]
 SWEEP = [0.2, 0.4, 0.6, 0.8]
-
-
-def make(golds, seed=0, spread=0.4, **systems):
-    """Documents whose units lie about a direction of their gold segment's own."""
-    rng = np.random.default_rng(seed)
-    documents, vectors = [], []
-    for i, gold in enumerate(golds):
-        made = {name: cut(sum(gold)) for name, cut in systems.items()}
-        units = [f"word{j % 5} unit {j // 3}" for j in range(sum(gold))]
-        documents.append(Document.build(f"d{i}", units, gold=gold, systems=made))
-        centres = np.repeat(np.eye(len(gold), 8), gold, axis=0)
-        vectors.append(centres + spread * rng.normal(size=centres.shape))
-    return Corpus(tuple(documents)), vectors
-
-
-def halves(n):
-    return [n // 2, n - n // 2]
 
 
 def thirds(n):
@@ -50,7 +34,7 @@ def thirds(n):
 
 @pytest.fixture(scope="module")
 def small():
-    corpus, vectors = make(GOLDS, halves=halves, thirds=thirds)
+    corpus, vectors = topical_corpus(GOLDS, halves=halves, thirds=thirds)
     result = density(
         {"small": corpus},
         methods=["depth", "random"],
@@ -60,14 +44,6 @@ def small():
         seed=3,
     )
     return corpus, vectors, result
-
-
-def rows(result, table, **wanted):
-    return [
-        row
-        for row in result.table(table).records()
-        if all(row[key] == value for key, value in wanted.items())
-    ]
 
 
 def test_every_value_lies_in_its_interval(small):
@@ -264,7 +240,7 @@ def test_a_lower_threshold_only_adds_boundaries(scores, tau, gap):
     gap=st.integers(1, 3),
 )
 def test_matching_comes_as_near_as_thresholds_can(golds, seed, target, gap):
-    corpus, vectors = make(golds, seed=seed)
+    corpus, vectors = topical_corpus(golds, seed=seed)
     for text in ("depth:window=2", "texttiling", "random"):
         made = gap_scores(parse_scored_method(text), Inputs(corpus, seed, vectors), gap)
         found = sum(len(each) - 1 for each in made.above(made.nearest(target)))
@@ -279,7 +255,7 @@ def test_matching_comes_as_near_as_thresholds_can(golds, seed, target, gap):
 
 
 def test_random_scores_are_at_gold_density_of_their_own_accord():
-    corpus, vectors = make(GOLDS)
+    corpus, vectors = topical_corpus(GOLDS)
     scores = gap_scores(None, Inputs(corpus, 0, vectors), 3)
     layout = lay_out_points(corpus, [scores], (0.5,))
     own = layout.points[layout.own("random")]
@@ -287,7 +263,7 @@ def test_random_scores_are_at_gold_density_of_their_own_accord():
 
 
 def test_a_system_called_as_a_method_keeps_its_own_row():
-    corpus, vectors = make(GOLDS, depth=halves)
+    corpus, vectors = topical_corpus(GOLDS, depth=halves)
     result = density(
         {"a": corpus}, methods=["depth"], metrics=[], thresholds=[0.5], embeddings={"a": vectors}
     )
@@ -298,7 +274,7 @@ def test_a_system_called_as_a_method_keeps_its_own_row():
 
 
 def test_few_documents_have_no_intervals():
-    corpus, vectors = make(GOLDS[:3])
+    corpus, vectors = topical_corpus(GOLDS[:3])
     result = density({"a": corpus}, embeddings={"a": vectors}, metrics=["silhouette"])
     assert all(row["low"] is None for row in result.table("curves").records())
     assert all(row["w_f1_ci"] is None for row in result.table("audit").records())
@@ -311,7 +287,7 @@ def test_a_trained_scorer_is_swept_by_its_probabilities(tmp_path):
     from reffree.segmenters.scorer.description import Training
     from reffree.segmenters.scorer.train import train_head
 
-    corpus, vectors = make(GOLDS)
+    corpus, vectors = topical_corpus(GOLDS)
     quick = Training(splice_epochs=0, epochs=4, learning_rate=0.01, hidden=16)
     checkpoint = train_head(corpus, from_arrays(corpus, vectors), quick)
     checkpoint.save(tmp_path / "s")
@@ -362,7 +338,7 @@ def test_same_seed_same_bytes_and_json_round_trip(small):
 
 
 def test_two_corpora_share_a_signature():
-    first, second = make(GOLDS, seed=1), make(GOLDS[:5], seed=2)
+    first, second = topical_corpus(GOLDS, seed=1), topical_corpus(GOLDS[:5], seed=2)
     result = density(
         {"a": first[0], "b": second[0]},
         methods=["depth"],
@@ -392,7 +368,7 @@ def test_two_corpora_share_a_signature():
     ],
 )
 def test_bad_options_are_refused(keywords, error, message):
-    corpus, vectors = make([[3, 3]])
+    corpus, vectors = topical_corpus([[3, 3]])
     with pytest.raises(error, match=message):
         density({"a": corpus}, embeddings={"a": vectors}, **keywords)
 
@@ -417,14 +393,6 @@ def files(write_corpus, tmp_path):
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "v.npz", **{f"m{i}": rng.normal(size=(8, 4)) for i in range(5)})
     return corpus, even, tmp_path / "v.npz"
-
-
-def invoke(*arguments):
-    from click.testing import CliRunner
-
-    from reffree.cli import cli
-
-    return CliRunner().invoke(cli, list(map(str, arguments)))
 
 
 @pytest.mark.parametrize(

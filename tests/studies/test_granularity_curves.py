@@ -30,29 +30,10 @@ from reffree.studies.granularity_curves.curves import (
 from reffree.studies.granularity_curves.granularity import granularity
 from reffree.studies.granularity_curves.tables import granularity_answer
 from reffree.studies.result import StudyResult
+from tests.helpers import halves, invoke, rows, topical_corpus
 from tests.properties import examples, intervals_held
 
 GOLDS = [[6, 5, 7], [8, 6], [4, 9, 5, 6], [12], [7, 7], [5, 8, 6], [10, 4]]
-
-
-def make(golds, seed=0, has_gold=True, **systems):
-    """Documents whose units lie about a direction of their gold segment's own."""
-    rng = np.random.default_rng(seed)
-    documents, vectors = [], []
-    for i, gold in enumerate(golds):
-        n = sum(gold)
-        made = {name: cut(n) for name, cut in systems.items()}
-        units = [f"word{j % 5} unit {j // 3}" for j in range(n)]
-        documents.append(
-            Document.build(f"d{i}", units, gold=gold if has_gold else None, systems=made)
-        )
-        centres = np.repeat(np.eye(len(gold), 8), gold, axis=0)
-        vectors.append(centres + 0.4 * rng.normal(size=centres.shape))
-    return Corpus(tuple(documents)), vectors
-
-
-def halves(n):
-    return [n // 2, n - n // 2]
 
 
 def fours(n):
@@ -61,16 +42,8 @@ def fours(n):
 
 @pytest.fixture(scope="module")
 def small():
-    corpus, vectors = make(GOLDS, halves=halves, fours=fours)
+    corpus, vectors = topical_corpus(GOLDS, halves=halves, fours=fours)
     return corpus, vectors, granularity({"small": corpus}, embeddings={"small": vectors}, seed=3)
-
-
-def rows(result, table, **wanted):
-    return [
-        row
-        for row in result.table(table).records()
-        if all(row[key] == value for key, value in wanted.items())
-    ]
 
 
 # --- values -----------------------------------------------------------------------------------
@@ -126,7 +99,7 @@ def test_values_are_sums_over_all_segmentations():
 
 
 def test_a_posterior_at_one_number_is_its_own_node():
-    _, vectors = make(GOLDS)
+    _, vectors = topical_corpus(GOLDS)
     posterior = Posterior(vectors[2], Reading(), evidence="embedding")
     assert posterior.boundaries.shape == (23,)  # kept, and not to be kept by the other
     for node in posterior.nodes:
@@ -206,7 +179,7 @@ def test_length_and_evidence_are_those_of_the_metric(small):
 def test_a_finer_system_is_better_where_annotators_cut_finely():
     """Gold is there too, but the sentences are about systems."""
     golds = [[9, 8, 10, 7 + i, 9, 8] for i in range(8)]
-    corpus, vectors = make(golds, halves=halves, fours=fours)
+    corpus, vectors = topical_corpus(golds, halves=halves, fours=fours)
     result = granularity({"a": corpus}, embeddings={"a": vectors})
     assert result.answer[0].startswith("halves is better up to ")
     assert "segments a document, fours above" in result.answer[0]
@@ -317,7 +290,7 @@ def test_higher_may_be_better():
 
 
 def test_without_gold_there_is_no_line_of_it():
-    corpus, vectors = make(GOLDS, has_gold=False, halves=halves)
+    corpus, vectors = topical_corpus(GOLDS, has_gold=False, halves=halves)
     result = granularity({"a": corpus}, embeddings={"a": vectors})
     assert rows(result, "marks", point="gold") == []
     assert {row["real"] for row in rows(result, "curves")} == {None}
@@ -327,7 +300,7 @@ def test_without_gold_there_is_no_line_of_it():
 
 
 def test_gold_alone_is_followed_but_ranked_against_nobody():
-    corpus, vectors = make(GOLDS)
+    corpus, vectors = topical_corpus(GOLDS)
     result = granularity({"a": corpus}, embeddings={"a": vectors})
     assert set(result.table("errors").column("best")) == {None}
     assert [sentence.split()[0] for sentence in result.answer] == ["expected_pk", "Gold"]
@@ -355,7 +328,7 @@ def test_gold_of_some_documents_and_of_several_annotators():
 
 
 def test_few_documents_have_no_intervals():
-    corpus, vectors = make(GOLDS[:3], halves=halves, fours=fours)
+    corpus, vectors = topical_corpus(GOLDS[:3], halves=halves, fours=fours)
     result = granularity({"a": corpus}, embeddings={"a": vectors})
     assert all(row["low"] is None for row in rows(result, "curves"))
     assert "a: fewer than 5 documents, so no intervals, and no difference is clear." in result.notes
@@ -371,7 +344,10 @@ def test_same_seed_same_bytes_and_json_round_trip(small):
 
 
 def test_two_corpora_are_told_apart():
-    first, second = make(GOLDS, halves=halves), make(GOLDS[:5], seed=2, fours=fours)
+    first, second = (
+        topical_corpus(GOLDS, halves=halves),
+        topical_corpus(GOLDS[:5], seed=2, fours=fours),
+    )
     result = granularity(
         {"a": first[0], "b": second[0]}, embeddings={"a": first[1], "b": second[1]}
     )
@@ -397,7 +373,7 @@ def test_two_corpora_are_told_apart():
     ],
 )
 def test_bad_options_are_refused(keywords, error, message):
-    corpus, _ = make([[3, 3]], halves=halves)
+    corpus, _ = topical_corpus([[3, 3]], halves=halves)
     with pytest.raises(error, match=message):
         granularity({"a": corpus}, **keywords)  # before anything is encoded
 
@@ -412,14 +388,6 @@ def test_something_to_score_is_needed():
 
 
 # --- the command ------------------------------------------------------------------------------
-
-
-def invoke(*arguments):
-    from click.testing import CliRunner
-
-    from reffree.cli import cli
-
-    return CliRunner().invoke(cli, list(map(str, arguments)))
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from reffree.studies.result import StudyResult
 from reffree.studies.strength_curves.perturb import perturb
 from reffree.studies.strength_curves.perturbation_grid import build_grid, parse_strengths
 from reffree.studies.strength_curves.strength_curve import StrengthCurve
+from tests.helpers import invoke, rows, topical_corpus
 from tests.oracles import reference_based, studies
 from tests.properties import examples, intervals_held
 
@@ -26,25 +27,12 @@ FREE = ["arp_pair", "silhouette"]
 METRICS = [*FREE, "pk"]
 
 
-def make(golds, seed=0, spread=0.3, systems=None):
-    """Documents whose units lie about a direction of their gold segment's own."""
-    rng = np.random.default_rng(seed)
-    documents, vectors = [], []
-    for i, gold in enumerate(golds):
-        made = {name: cut(sum(gold)) for name, cut in (systems or {}).items()}
-        units = [f"unit {j}" for j in range(sum(gold))]
-        documents.append(Document.build(f"d{i}", units, gold=gold, systems=made))
-        centres = np.repeat(np.eye(len(gold), 8), gold, axis=0)
-        vectors.append(centres + spread * rng.normal(size=centres.shape))
-    return Corpus(tuple(documents)), vectors
-
-
 GOLDS = [[4, 3, 5], [6, 4], [3, 4, 3, 4], [7], [5, 5], [2, 6, 4], [4, 4, 4], [8, 3]]
 
 
 @pytest.fixture(scope="module")
 def small():
-    corpus, vectors = make(GOLDS)
+    corpus, vectors = topical_corpus(GOLDS)
     result = perturb(
         {"small": corpus},
         kinds=["removal", "transposition"],
@@ -82,14 +70,6 @@ def literal(corpus, vectors, kind, metric):
             ]
         )
     return losses  # seeds × strengths × documents
-
-
-def rows(result, table, **wanted):
-    return [
-        row
-        for row in result.table(table).records()
-        if all(row[key] == value for key, value in wanted.items())
-    ]
 
 
 @pytest.mark.parametrize("kind", ["removal", "transposition"])
@@ -214,7 +194,7 @@ def test_what_was_not_possible_is_counted(small):
 
 
 def test_higher_is_better_keeps_its_values():
-    corpus, vectors = make(GOLDS)
+    corpus, vectors = topical_corpus(GOLDS)
     result = perturb(
         {"a": corpus},
         kinds=["removal"],
@@ -234,7 +214,7 @@ def test_higher_is_better_keeps_its_values():
 
 
 def test_undefined_points_are_null_and_counted():
-    corpus, vectors = make([[3, 3], [4, 4], [5, 4]])
+    corpus, vectors = topical_corpus([[3, 3], [4, 4], [5, 4]])
     result = perturb(
         {"a": corpus},
         kinds=["removal"],
@@ -280,7 +260,7 @@ def test_a_system_as_source_without_gold():
 
 def test_gold_that_strength_does_not_damage_is_said():
     """In dialogues of a few units far transpositions are impossible, and Pk does not rise."""
-    corpus, vectors = make([[2, 2]] * 8)
+    corpus, vectors = topical_corpus([[2, 2]] * 8)
     result = perturb(
         {"short": corpus},
         kinds=["transposition"],
@@ -295,7 +275,7 @@ def test_gold_that_strength_does_not_damage_is_said():
 
 def test_answer_says_what_intervals_support():
     """Segments far apart: removal hurts every loss, and more of it more, until nothing is left."""
-    corpus, vectors = make([[4, 4, 4, 4]] * 8, spread=0.05)
+    corpus, vectors = topical_corpus([[4, 4, 4, 4]] * 8, spread=0.05)
     result = perturb(
         {"far": corpus},
         kinds=["removal"],
@@ -346,7 +326,7 @@ def test_same_seed_same_bytes_and_json_round_trip(small):
     ],
 )
 def test_bad_options_are_refused(keywords, error, message):
-    corpus, vectors = make([[2, 2]])
+    corpus, vectors = topical_corpus([[2, 2]])
     with pytest.raises(error, match=message):
         perturb({"a": corpus}, **{"embeddings": {"a": vectors}, **keywords})
     with pytest.raises(InputError, match="no corpora"):
@@ -367,7 +347,7 @@ def test_mixtures_have_shares_of_their_own():
     source=st.sampled_from(["gold", "fine"]),
 )
 def test_grid_holds_what_perturb_makes(golds, kind, n_seeds, source):
-    corpus, _ = make(golds, systems={"fine": lambda n: [1] * n})
+    corpus, _ = topical_corpus(golds, fine=lambda n: [1] * n)
     grid = build_grid(corpus, {kind: (1, 3)}, range(n_seeds), source)
     systems = list(grid.corpus.hypotheses.values())
     assert grid.at[kind].shape == (n_seeds, 3)
@@ -391,14 +371,6 @@ def files(write_corpus, tmp_path):
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "v.npz", **{f"m{i}": rng.normal(size=(6, 4)) for i in range(5)})
     return path, tmp_path / "v.npz"
-
-
-def invoke(*arguments):
-    from click.testing import CliRunner
-
-    from reffree.cli import cli
-
-    return CliRunner().invoke(cli, list(map(str, arguments)), catch_exceptions=True)
 
 
 @pytest.mark.parametrize(

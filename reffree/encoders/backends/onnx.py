@@ -30,7 +30,7 @@ class Transformer(torch.nn.Module):
     """The first module of a model, from tensors to a tensor."""
 
     def __init__(self, model: SentenceTransformer, features: Features) -> None:
-        """Remember which inputs there are."""
+        """Take the inputs' names from the features of a batch."""
         super().__init__()
         self.module = model[0]
         self.names = input_names(features)
@@ -84,7 +84,7 @@ def quantise_graph(folder: Path) -> None:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Keep back what the exporters say of themselves."""
+    """Keep back the exporters' warnings and log."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -8,10 +8,9 @@ from reffree.encoders.cache.files import (
     old_files,
     remove,
 )
-from reffree.encoders.cache.store import CacheInfo, EmbeddingCache
+from reffree.encoders.cache.store import EmbeddingCache
 
 __all__ = [
-    "CacheInfo",
     "CachedEncoder",
     "EmbeddingCache",
     "cache_files",

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reffree.encoders.base import EncodedTexts, Encoder, EncoderSpec
+from reffree.encoders.base import EncodedTexts, Encoder, EncoderSpec, encode_texts
 from reffree.encoders.cache.eviction import environment_limit, keep_within
 from reffree.encoders.cache.rows import Row, make_rows
 from reffree.encoders.cache.store import EmbeddingCache
@@ -125,7 +124,7 @@ class Sample:
 
 
 def compare_sample(encoder: CachedEncoder, texts: Sequence[str], n: int, seed: int) -> Sample:
-    """Encode ``n`` random texts of those that are cached once more, together and one by one.
+    """Encode ``n`` random texts of those that are cached once more, in batches and one by one.
 
     What the two ways differ in is the encoder's rounding (large for float16 and bfloat16); a
     cached vector may deviate twice as far, and 1e-5 in any case. Fewer are compared if fewer are
@@ -137,22 +136,11 @@ def compare_sample(encoder: CachedEncoder, texts: Sequence[str], n: int, seed: i
     chosen = [present[i] for i in rng.permutation(len(present))[:n]]
     if not chosen:
         return Sample(compared=0, differing=0, largest=0.0, allowed=LARGEST_DEVIATION)
-    cached, cached_tokens = _collect(encoder, chosen)
-    together, tokens = _collect(encoder.inner, chosen)
-    alone = [_collect(encoder.inner, [text])[0][0] for text in chosen]
-    rounding = max(deviation(a, b) for a, b in zip(alone, together, strict=True))
+    cached, cached_tokens = encode_texts(encoder, chosen)
+    batched, tokens = encode_texts(encoder.inner, chosen)
+    alone = [encode_texts(encoder.inner, [text])[0][0] for text in chosen]
+    rounding = max(deviation(a, b) for a, b in zip(alone, batched, strict=True))
     allowed = max(LARGEST_DEVIATION, 2 * rounding)
-    deviations = [deviation(a, b) for a, b in zip(cached, together, strict=True)]
-    wrong = [
-        far > allowed or a != b for far, a, b in zip(deviations, cached_tokens, tokens, strict=True)
-    ]
-    return Sample(len(chosen), sum(wrong), max(deviations), allowed)
-
-
-def _collect(encoder: Encoder, texts: Sequence[str]) -> tuple[list[NDArray[np.float32]], list[int]]:
-    vectors: dict[int, NDArray[np.float32]] = {}
-    tokens: dict[int, int] = {}
-    for encoded in encoder.stream(texts):
-        vectors.update(zip(encoded.positions, encoded.vectors, strict=True))
-        tokens.update(zip(encoded.positions, encoded.tokens, strict=True))
-    return [vectors[i] for i in range(len(texts))], [tokens[i] for i in range(len(texts))]
+    deviations = np.array([deviation(a, b) for a, b in zip(cached, batched, strict=True)])
+    wrong = (deviations > allowed) | (cached_tokens != tokens)
+    return Sample(len(chosen), int(wrong.sum()), float(deviations.max()), allowed)

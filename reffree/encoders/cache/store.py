@@ -17,9 +17,9 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
@@ -35,6 +35,8 @@ APPLICATION_ID = 0x52464652
 KEYS_PER_QUERY = 500
 BUSY_SECONDS = 60
 COLUMNS = "k, e, tokens, checksum"
+BLOCK_BITS = 8  # of 256 rows
+LARGEST_TURN = 1 << 62
 LAYOUT = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE v (id INTEGER PRIMARY KEY, k BLOB NOT NULL UNIQUE, e BLOB NOT NULL, "
@@ -43,18 +45,6 @@ LAYOUT = (
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {SCHEMA_VERSION}",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class CacheInfo:
-    """What ``reffree cache ls`` shows of one file."""
-
-    path: Path
-    encoder: str
-    revision: str
-    rows: int
-    dimension: int | None
-    size: int
 
 
 class EmbeddingCache:
@@ -68,7 +58,10 @@ class EmbeddingCache:
         self.path = path
         self.damaged: set[bytes] = set()  # keys of rows met that fail their checksum
         self._damaged_ids: set[int] = set()
-        self._used_blocks: set[int] = set()
+        self._used: set[int] = set()  # blocks that were read
+        self._marked: set[int] = set()  # blocks that are noted as used in this run's turn
+        self._turn = -1  # none taken yet
+        self._is_own_turn = False
         with cache_errors(path):
             if spec is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,17 +79,16 @@ class EmbeddingCache:
             except BaseException:
                 self._db.close()
                 raise
-        self._recency = Recency(self._db, path)
 
     def _open(self, spec: EncoderSpec | None) -> None:
         # A flipped bit can make text of a blob: a damaged row, not an unreadable file.
         self._db.text_factory = lambda raw: raw.decode(errors="replace")
         self._db.execute("PRAGMA synchronous = NORMAL")
-        if spec is not None and not self._count("sqlite_schema"):
+        if spec is not None and not self._value("SELECT count(*) FROM sqlite_schema"):
             self._create(spec)
-        if self._db.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+        if self._value("PRAGMA application_id") != APPLICATION_ID:
             raise unusable(self.path, "a file that reffree did not make")
-        if self._db.execute("PRAGMA user_version").fetchone() != (SCHEMA_VERSION,):
+        if self._value("PRAGMA user_version") != SCHEMA_VERSION:
             raise unusable(self.path, "a cache of another version of reffree")
         for table in ("v", "use"):
             self._db.execute(f"SELECT * FROM {table} LIMIT 0")
@@ -122,7 +114,7 @@ class EmbeddingCache:
         self._db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         self._switch_to_log()
         with self._transaction():
-            if self._count("sqlite_schema"):
+            if self._value("SELECT count(*) FROM sqlite_schema"):
                 return
             for statement in LAYOUT:
                 self._db.execute(statement)
@@ -146,8 +138,10 @@ class EmbeddingCache:
             else:
                 return
 
-    def _count(self, table: str) -> int:
-        return int(self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+    def _value(self, query: str) -> Any:  # noqa: ANN401  (whatever a file holds)
+        """Return the first value that a query finds; None where there is none."""
+        found = self._db.execute(query).fetchone()
+        return None if found is None else found[0]
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -164,12 +158,25 @@ class EmbeddingCache:
     @property
     def dimension(self) -> int | None:
         """Numbers per vector; None while there is none."""
-        found = self._db.execute("SELECT value FROM meta WHERE name = 'dimension'").fetchone()
+        found = self._value("SELECT value FROM meta WHERE name = 'dimension'")
         if found is None:
             return None
-        if not (isinstance(found[0], str) and found[0].isdecimal()):
-            raise unusable(self.path, f"a damaged file (a dimension of {found[0]!r})")
-        return int(found[0])
+        if not (isinstance(found, str) and found.isdecimal()):
+            raise unusable(self.path, f"a damaged file (a dimension of {found!r})")
+        return int(found)
+
+    @property
+    def n_rows(self) -> int:
+        """How many vectors there are."""
+        with cache_errors(self.path):
+            return int(self._value("SELECT count(*) FROM v"))
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file and its logs."""
+        with cache_errors(self.path):
+            parts = [Path(f"{self.path}{log}") for log in LOGS]
+            return sum(part.stat().st_size for part in parts if part.is_file())
 
     def get(self, texts: Sequence[str]) -> Iterator[EncodedTexts]:
         """Yield the vectors of those texts that are here; damaged rows are not."""
@@ -195,7 +202,7 @@ class EmbeddingCache:
                 row = Row(*columns)
                 if row.is_intact(self.fingerprint, dimension):
                     found.append(row)
-                    self._used_blocks.add(block_of(row_id))
+                    self._used.add(_block_of(row_id))
                 else:
                     self.damaged.add(row.key)
                     self._damaged_ids.add(row_id)
@@ -213,8 +220,7 @@ class EmbeddingCache:
             self._db.executemany(insert, rows)
             last = self._last_id()
             if last > before:
-                blocks = range(block_of(before + 1), block_of(last) + 1)
-                self._recency.mark(blocks, added=True)
+                self._mark(range(_block_of(before + 1), _block_of(last) + 1), added=True)
 
     def _check_dimension(self, found: int) -> None:
         self._db.execute("INSERT OR IGNORE INTO meta VALUES ('dimension', ?)", [str(found)])
@@ -232,14 +238,38 @@ class EmbeddingCache:
         self._damaged_ids.clear()
 
     def _last_id(self) -> int:
-        return int(self._db.execute("SELECT coalesce(max(id), 0) FROM v").fetchone()[0])
+        return int(self._value("SELECT coalesce(max(id), 0) FROM v"))
 
     def mark_used(self) -> None:
-        """Note what was read since the file was opened, for eviction (see `recency`)."""
-        blocks = self._recency.unmarked(self._used_blocks)
+        """Note what was read since the file was opened, for eviction."""
+        blocks = self._used - self._marked
         if blocks and not self.is_read_only:
             with cache_errors(self.path), self._transaction():
-                self._recency.mark(blocks, added=False)
+                self._mark(blocks, added=False)
+
+    def _mark(self, blocks: Collection[int], *, added: bool) -> None:
+        """Note that blocks were used in this run's turn, or that rows were added to them."""
+        turns = dict(self._db.execute("SELECT block, turn FROM use").fetchall())
+        if self._turn < 0 or (added and not self._is_own_turn):
+            newest = self._newest_turn()
+            self._is_own_turn = added or any(turns.get(block) != newest for block in blocks)
+            self._turn = newest + self._is_own_turn
+        behind = [(block, self._turn) for block in blocks if turns.get(block) != self._turn]
+        self._db.executemany("INSERT OR REPLACE INTO use VALUES (?, ?)", behind)
+        self._marked.update(blocks)
+
+    def _newest_turn(self) -> int:
+        """Return the last turn any file of the folder has seen; unreadable files have seen none."""
+        turns = [_last_turn(self._db)]
+        for sibling in self.path.parent.glob("*.sqlite"):
+            if sibling.name != self.path.name:
+                # What is wrong with a file its own run will say.
+                with (
+                    suppress(sqlite3.Error),
+                    closing(sqlite3.connect(sibling, isolation_level=None)) as other,
+                ):
+                    turns.append(_last_turn(other))
+        return max(turns)
 
     def rows(self) -> Iterator[Row]:
         """Yield every row as it is, ordered by key, with no promise that it is intact."""
@@ -250,7 +280,7 @@ class EmbeddingCache:
     def verify(self) -> Iterator[int]:
         """Check the file's structure and every row's checksum; yields rows checked so far."""
         with cache_errors(self.path):
-            state = self._db.execute("PRAGMA quick_check").fetchone()[0]
+            state = self._value("PRAGMA quick_check")
             if state != "ok":
                 raise unusable(self.path, f"a damaged file ({state.splitlines()[0]})")
             dimension, damaged = self.dimension, 0
@@ -265,24 +295,11 @@ class EmbeddingCache:
                 f"{self.path.stem} is rid of all"
             )
 
-    def info(self) -> CacheInfo:
-        """Count what is here."""
-        with cache_errors(self.path):
-            parts = [Path(f"{self.path}{log}") for log in LOGS]
-            return CacheInfo(
-                path=self.path,
-                encoder=str(self.meta["spec"].get("name")),
-                revision=str(self.meta["spec"].get("revision")),
-                rows=self._count("v"),
-                dimension=self.dimension,
-                size=sum(part.stat().st_size for part in parts if part.is_file()),
-            )
-
     def used_bytes(self) -> int:
         """Return the bytes of the pages in use; the log of the last writes comes on top."""
         with cache_errors(self.path):
             pages, free, size = (
-                int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
+                int(self._value(f"PRAGMA {name}"))
                 for name in ("page_count", "freelist_count", "page_size")
             )
             return (pages - free) * size
@@ -296,7 +313,8 @@ class EmbeddingCache:
     def drop_block(self, block: int) -> int:
         """Delete a block's rows; returns how many there were."""
         with cache_errors(self.path), self._transaction():
-            deleted = self._db.execute("DELETE FROM v WHERE id BETWEEN ? AND ?", ids_of(block))
+            ids = (block << BLOCK_BITS) + 1, (block + 1) << BLOCK_BITS
+            deleted = self._db.execute("DELETE FROM v WHERE id BETWEEN ? AND ?", ids)
             self._db.execute("DELETE FROM use WHERE block = ?", [block])
             return deleted.rowcount
 
@@ -337,61 +355,9 @@ def _read_only_address(path: Path) -> str:
     return f"{path.absolute().as_uri()}?mode=ro{'' if has_log else '&immutable=1'}"
 
 
-BLOCK_BITS = 8
-LARGEST_TURN = 1 << 62
-
-
-def block_of(row_id: int) -> int:
-    """Return the block that a row's id belongs to: 256 ids each, from 1 on."""
+def _block_of(row_id: int) -> int:
+    """Return the block that a row's id belongs to, from 1 on."""
     return (row_id - 1) >> BLOCK_BITS
-
-
-def ids_of(block: int) -> tuple[int, int]:
-    """Return a block's first and last id."""
-    return (block << BLOCK_BITS) + 1, (block + 1) << BLOCK_BITS
-
-
-class Recency:
-    """The turn of one open cache file; every method runs inside the caller's transaction."""
-
-    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
-        """Take no turn yet."""
-        self._db = db
-        self._path = path
-        self._turn = -1
-        self._is_own = False
-        self._marked: set[int] = set()
-
-    def unmarked(self, blocks: Iterable[int]) -> set[int]:
-        """Return the blocks that this run has not marked so far."""
-        return set(blocks) - self._marked
-
-    def mark(self, blocks: Iterable[int], *, added: bool) -> None:
-        """Note that blocks were used in this run's turn, or that rows were added to them."""
-        if self._turn < 0 or (added and not self._is_own):
-            newest = newest_turn(self._db, self._path)
-            self._is_own = added or any(self._turn_of(block) != newest for block in blocks)
-            self._turn = newest + self._is_own
-        behind = [(b, self._turn) for b in blocks if self._turn_of(b) != self._turn]
-        self._db.executemany("INSERT OR REPLACE INTO use VALUES (?, ?)", behind)
-        self._marked.update(blocks)
-
-    def _turn_of(self, block: int) -> int | None:
-        row = self._db.execute("SELECT turn FROM use WHERE block = ?", [block]).fetchone()
-        return row[0] if row else None
-
-
-def newest_turn(db: sqlite3.Connection, path: Path) -> int:
-    """Return the last turn any file of the folder has seen; unreadable files have seen none."""
-    turns = [_last_turn(db)]
-    for sibling in path.parent.glob("*.sqlite"):
-        if sibling.name != path.name:
-            try:
-                with closing(sqlite3.connect(sibling, isolation_level=None)) as other:
-                    turns.append(_last_turn(other))
-            except sqlite3.Error:
-                continue  # its own run will say what is wrong with it
-    return max(turns)
 
 
 def _last_turn(db: sqlite3.Connection) -> int:

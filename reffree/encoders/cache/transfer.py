@@ -135,18 +135,14 @@ def _add(cache: EmbeddingCache, rows: Iterable[Row], dimension: int | None) -> A
         new = [row for row in intact if row.key not in here]
         cache.add(new)
         counts["new"] += len(new)
-        for row in intact:
-            if row.key in here:
-                same = _agree(row, here[row.key])
-                counts["present" if same else "conflicting"] += 1
+        for row, known in ((row, here[row.key]) for row in intact if row.key in here):
+            is_near = deviation(row.vector, known.vector) <= LARGEST_DEVIATION
+            is_same = is_near and row.tokens == known.tokens
+            counts["present" if is_same else "conflicting"] += 1
     limit = environment_limit()
     if limit is not None:
         keep_within(cache, limit)
     return Added(cache.path, **counts)
-
-
-def _agree(a: Row, b: Row) -> bool:
-    return a.tokens == b.tokens and deviation(a.vector, b.vector) <= LARGEST_DEVIATION
 
 
 def _spec(fields: dict[str, Any], fingerprint: str, source: Path) -> EncoderSpec:

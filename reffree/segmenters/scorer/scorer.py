@@ -22,7 +22,7 @@ from reffree.encoders.base import EncoderSpec
 from reffree.encoders.device import choose_device
 from reffree.errors import EncoderError, InputError, Place
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs, check_wanted
+from reffree.segmenters.base import Inputs, Segmenter, check_wanted
 from reffree.segmenters.scorer.data import windows_of
 from reffree.segmenters.scorer.description import DESCRIPTION, Description, read_description
 from reffree.segmenters.scorer.model import (
@@ -50,7 +50,7 @@ LAYOUT = "transformer"
 
 
 @dataclass(frozen=True, slots=True)
-class Scorer:
+class Scorer(Segmenter):
     """Boundaries where a trained scorer is sure enough of them.
 
     ``path`` is a folder that ``reffree train-scorer`` wrote. Scores are calibrated probabilities;

@@ -7,7 +7,7 @@ sentinel. Transposition and replacement keep that number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
@@ -140,15 +140,14 @@ class PerturbedCorpus(StudiedCorpus):
     grid: PerturbationGrid
     scores: Scores
 
-    def curves(self, settings: StudySettings) -> list[StrengthCurve]:
+    def curves(self, settings: StudySettings) -> Iterator[StrengthCurve]:
         """Every kind of perturbation under every metric and the sentinel."""
         counts = resampled_documents(len(self.corpus), rng_for(settings.seed, "documents"))
         metrics = self._metrics()
-        made = []
         with settings.progress("Testing", len(metrics) * len(self.grid.at)) as advance:
             for kind, at in self.grid.at.items():
                 for metric, (role, direction, losses) in metrics.items():
-                    curve = StrengthCurve.of(
+                    yield StrengthCurve.of(
                         losses,
                         at,
                         counts,
@@ -160,23 +159,16 @@ class PerturbedCorpus(StudiedCorpus):
                         direction=direction,
                         strengths=self.grid.strengths[kind],
                     )
-                    made.append(curve)
                     advance(1)
-        return made
 
     def _metrics(self) -> dict[str, tuple[str, Direction, SystemLosses]]:
         """Role, direction and losses of every metric and of the sentinel."""
         gold_based = self.scores.metrics.gold_based
         made: dict[str, tuple[str, Direction, SystemLosses]] = {}
         for name in self.scores.metrics.names:
-            losses = self.scores.losses(name)
-            if name in gold_based:
-                made[name] = ("gold-based", gold_based[name].direction, losses)
-            else:
-                made[name] = ("reference-free", "lower", losses)
-        hypotheses = self.grid.corpus.hypotheses.values()
-        sizes = np.array(
-            [[len(each) for each in column] for column in hypotheses], dtype=np.float64
-        )
-        made[SENTINEL] = ("sentinel", "lower", MeanOverDocuments(sizes))
-        return made
+            is_gold_based = name in gold_based
+            role = "gold-based" if is_gold_based else "reference-free"
+            direction = gold_based[name].direction if is_gold_based else "lower"
+            made[name] = role, direction, self.scores.losses(name)
+        sizes = MeanOverDocuments(self.scores.n_segments.T.astype(np.float64))
+        return {**made, SENTINEL: ("sentinel", "lower", sizes)}

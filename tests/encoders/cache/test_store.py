@@ -395,7 +395,7 @@ if os.geteuid() == 0:
 path = cache_path(Path(sys.argv[1]), SPEC)
 assert not os.access(path.parent, os.W_OK)
 with EmbeddingCache(path, SPEC) as cache:
-    print(len(list(cache.verify())), cache.info().rows)
+    print(len(list(cache.verify())), cache.n_rows)
     encoder = CachedEncoder(HashEncoder(), cache)
     texts = TEXTS[:20]
     print(sum(len(part.positions) for part in encoder.stream(texts)), len(encoder.inner.seen))

@@ -205,7 +205,7 @@ def test_merging_keeps_the_limit(tmp_path, monkeypatch):
     merge_file(source, tmp_path / "b")
     with EmbeddingCache(cache_path(tmp_path / "b", SPEC)) as cache:
         assert cache.used_bytes() <= 300 * 1024
-        assert 0 < cache.info().rows < 1300
+        assert 0 < cache.n_rows < 1300
 
 
 class RoundingEncoder(HashEncoder):

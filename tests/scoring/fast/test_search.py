@@ -33,6 +33,7 @@ from tests.oracles.search import (
 )
 from tests.oracles.search import sag as sag_oracle
 from tests.properties import examples
+from tests.scoring.test_scoring import random_masses
 
 
 @st.composite
@@ -52,11 +53,6 @@ def documents(draw, min_units=1, max_units=9):
     )
     distinct = draw(st.lists(st.lists(component, min_size=d, max_size=d), min_size=1, max_size=n))
     return np.array(draw(st.lists(st.sampled_from(distinct), min_size=n, max_size=n)))
-
-
-def random_masses(rng, n, k):
-    cuts = np.sort(rng.choice(np.arange(1, n), size=k, replace=False))
-    return np.diff([0, *cuts, n]).tolist()
 
 
 def gains_in_order(x, k_max):
@@ -295,7 +291,7 @@ def test_planted_topics_beat_any_search_in_noise():
     found = ruptures.KernelCPD(kernel="linear", min_size=1).fit(x).predict(n_bkps=5)
     noise = x[rng.permutation(60)]
     found_in_noise = ruptures.KernelCPD(kernel="linear", min_size=1).fit(noise).predict(n_bkps=5)
-    chance = [random_masses(rng, 60, 5) for _ in range(300)]
+    chance = [random_masses(rng, 60, 6) for _ in range(300)]
     searched = [np.diff([0, *ends]).tolist() for ends in (found, found_in_noise)]
     scores = Scores(Sag(shuffles=32), [x, noise], [[[10] * 6, searched[0]], [searched[1]]])
     gold, best, bought = scores.documents.tolist()
@@ -351,7 +347,7 @@ def test_searches_once_per_document(monkeypatch):
 def test_scale_and_place_of_the_vectors_do_not_matter():
     rng = np.random.default_rng(2)
     x = rng.normal(size=(30, 4))
-    masses = [[random_masses(rng, 30, k) for k in (1, 4, 9, 28)]]
+    masses = [[random_masses(rng, 30, k) for k in (2, 5, 10, 29)]]
     plain = Scores(Sag(shuffles=4), [x], masses)
     for other in (x * 1e-150, x * 1e150, x + 1000):
         scores = Scores(Sag(shuffles=4), [other], masses)
