@@ -1,7 +1,7 @@
 """Documents, their gold and their systems' segmentations, checked once and then trusted.
 
 `Document.build` checks a document and `Corpus` that documents go together. What is made from a
-corpus (`Corpus.part`, `Corpus.with_system`, …) is not checked again.
+corpus (`Corpus.of_checked`, `Corpus.with_system`, …) is not checked again.
 """
 
 from __future__ import annotations
@@ -163,10 +163,6 @@ class Corpus:
         object.__setattr__(corpus, "documents", tuple(documents))
         object.__setattr__(corpus, "notes", notes)
         return corpus
-
-    def part(self, start: int, stop: int) -> Corpus:
-        """Return the documents from position ``start`` up to ``stop``, without the notes."""
-        return Corpus.of_checked(self.documents[start:stop])
 
     def __len__(self) -> int:
         """Return the number of documents."""

@@ -209,13 +209,8 @@ def test_merge_refuses_a_system_that_one_corpus_lacks():
     )
 
 
-def test_a_part_has_the_documents_asked_for():
-    whole = replace(corpus(), notes=("a note",))
-    assert whole.part(1, 2) == Corpus(whole.documents[1:])
-
-
 def test_what_is_made_of_a_corpus_is_not_checked_again():
     twice = Corpus.of_checked([document("m1"), document("m1")])  # no corpus that can be read
-    assert len(twice.part(0, 2)) == len(twice.only_systems([])) == 2
+    assert len(twice.only_systems([])) == 2
     assert list(twice.with_system("s", {"m1": [4]}).hypotheses) == ["s"]
     assert "the id a second time" in refusal(lambda: Corpus(twice.documents))

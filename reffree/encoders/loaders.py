@@ -49,7 +49,7 @@ def load(
     folder: ModelFolder, device: torch.device, device_map: DeviceMap, offload: Path
 ) -> SentenceTransformer:
     """Load a model onto a device, or spread it over several, memory and the folder ``offload``."""
-    _say_what_is_trusted(folder)
+    _say_what_is_trusted(folder.spec)
     with _quietly():
         if folder.loader == "static":
             model = _static(folder, device)
@@ -58,7 +58,10 @@ def load(
             is_whole = folder.loader == "sentence-transformers"
             model = (_saved if is_whole else _pooled)(folder, device, weights)
             _read_as_text(model, folder.spec.name)
-            _complete_tokenizer(model)
+            tokenizer = model.tokenizer
+            if tokenizer is not None and tokenizer.pad_token is None:
+                # Padding is masked, so any token serves.
+                tokenizer.pad_token = tokenizer.eos_token or tokenizer.convert_ids_to_tokens(0)
             model.max_seq_length = folder.spec.max_length
     return model
 
@@ -176,25 +179,14 @@ def _read_as_text(model: SentenceTransformer, name: str) -> None:
     first.input_formatter.supported_modalities = list(kept)
 
 
-def _complete_tokenizer(model: SentenceTransformer) -> None:
-    """Give the tokenizer something to pad with; it is masked, so any token serves."""
-    tokenizer = model.tokenizer
-    if tokenizer is not None and tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token or tokenizer.convert_ids_to_tokens(0)
-
-
-def _say_what_is_trusted(folder: ModelFolder) -> None:
+def _say_what_is_trusted(spec: EncoderSpec) -> None:
     """Write to standard error, unless the program has other plans for its log."""
-    if folder.spec.code == "trusted":
-        logger.warning(
-            "reffree: note: encoder %r may run code that comes with it (trust_remote_code).",
-            folder.spec.name,
-        )
-    if folder.spec.weights == "bin":
-        logger.warning(
-            "reffree: note: encoder %r is read from pickled weights (allow_pickle).",
-            folder.spec.name,
-        )
+    trusted = {
+        "may run code that comes with it (trust_remote_code)": spec.code == "trusted",
+        "is read from pickled weights (allow_pickle)": spec.weights == "bin",
+    }
+    for what in (what for what, is_so in trusted.items() if is_so):
+        logger.warning("reffree: note: encoder %r %s.", spec.name, what)
 
 
 @contextmanager

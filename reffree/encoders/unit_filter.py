@@ -74,7 +74,7 @@ def filter_units(corpus: Corpus, options: EncoderOptions) -> FilteredCorpus:
         f"{counted(n, 'unit')} left out as {kind}, the boundaries reindexed."
         for kind, n in counts.items()
     ]
-    chosen = replace(corpus, documents=tuple(documents), notes=(*corpus.notes, *notes))
+    chosen = Corpus.of_checked(documents, (*corpus.notes, *notes))
     return FilteredCorpus(chosen, corpus, tuple(masks), options.dropped)
 
 

@@ -73,9 +73,10 @@ def as_function(metric: type[GoldMetric]) -> Callable[..., MetricValue]:
 
     function.__name__ = function.__qualname__ = metric.name
     function.__doc__ = metric.__doc__
-    given = [*signature(function).parameters.values()][:2]
-    given += [one.replace(kind=one.KEYWORD_ONLY) for one in signature(metric).parameters.values()]
-    function.__signature__ = Signature(given)  # type: ignore[attr-defined]  # for help()
+    sides = [parameter for parameter in signature(function).parameters.values()][:2]
+    options = signature(metric).parameters.values()
+    by_name = [option.replace(kind=option.KEYWORD_ONLY) for option in options]
+    function.__dict__["__signature__"] = Signature([*sides, *by_name])
     return function
 
 

@@ -198,6 +198,6 @@ def _csv_rows(table: ScoreTable) -> Iterator[list[object]]:
 
 def _csv_cells(score: CorpusScore | PartScore, counts: tuple[object, ...]) -> list[object]:
     """From ``value`` to ``null_p``; ``counts`` are the interval, the counts and the weight."""
-    null = (None, None) if score.null is None else (score.null.z, score.null.p)
-    posterior = [getattr(score, name) for name in POSTERIOR]
-    return [rounded(score.value), rounded(score.raw), *counts, *map(rounded, (*posterior, *null))]
+    z, p = (None, None) if score.null is None else (score.null.z, score.null.p)
+    values = rounded(score.value), rounded(score.raw)
+    return [*values, *counts, *score.posterior.values(), rounded(z), rounded(p)]

@@ -44,7 +44,7 @@ class PairMetric(Metric, Protocol):
         ...
 
 
-METRICS: dict[str, type[Expected | ArpStd | ArpCos | ArpPair | Silhouette | SegReFree | Sag]] = {
+METRICS: dict[str, type[Any]] = {
     metric.name: metric
     for metric in (*EXPECTED, ArpStd, ArpCos, ArpPair, Silhouette, SegReFree, Sag)
 }
@@ -69,7 +69,8 @@ def parse_metric(text: str) -> Metric:
     >>> spelling(parse_metric("arp_std:p=2"))
     'arp_std'
     """
-    return parse_named(text, METRICS, "metric", "-m")
+    parsed: Metric = parse_named(text, METRICS, "metric", "-m")
+    return parsed
 
 
 def parse_metrics(names: Iterable[str] | None, seed: int = 0) -> tuple[Metric, ...]:

@@ -142,16 +142,3 @@ def check_study(corpora: Mapping[str, Corpus], vectors: Mapping[str, object] | N
     for name in vectors or ():
         if name not in corpora:
             raise UnknownNameError("corpus", name, corpora)
-
-
-def described(name: str, corpus: Corpus, embedded: Embeddings | None) -> dict[str, Any]:
-    """See `StudiedCorpus.description`."""
-    return StudiedCorpus(name, corpus, embedded, Signature({})).description
-
-
-def reading_notes(name: str, corpus: Corpus, embedded: Embeddings | None) -> list[str]:
-    """See `StudiedCorpus.notes`."""
-    return StudiedCorpus(name, corpus, embedded, Signature({})).notes
-
-
-joint_signature = _joint

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import secrets
 import signal
 import subprocess
@@ -30,7 +29,7 @@ from reffree.evaluate import corpus_counts
 from reffree.evaluate.ray import BlockTextWork, ScoreWork
 from reffree.formats.shards import Shards
 from tests.checkpoints import save_checkpoint
-from tests.evaluate.test_streamed import METRICS, as_json, tables, write_jsonl
+from tests.evaluate.test_streamed import METRICS, Here, as_json, tables, write_jsonl
 
 # Read when Ray is imported: the cluster's secret, and how long to wait at a wrong address.
 os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)}
@@ -137,18 +136,6 @@ def test_scores_are_the_single_machines_byte_for_byte(tmp_path, model, address, 
         found = reffree.score(Shards([path]), actors=actors, cache_dir=tmp_path / "cache", **how)
     assert as_json(found) == as_json(expected)
     assert int((tmp_path / "killed").read_text()) > 0
-
-
-class Here(Actors):
-    """What actors would do, done in this process; all that would travel is pickled."""
-
-    def map(self, make, arguments, items):
-        work = make(*pickle.loads(pickle.dumps(arguments)))
-        for item in items:
-            yield pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(item)))))
-
-    def beside_driver(self, kept, *arguments):
-        return None
 
 
 def test_what_the_cache_lacks_is_encoded_as_by_one_process(tmp_path, model, monkeypatch):

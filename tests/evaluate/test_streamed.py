@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reffree
+from reffree.encoders.ray_actors import Actors
 from reffree.errors import InputError, OptionError
 from reffree.evaluate import corpus_counts
 from reffree.evaluate.corpus_counts import DistinctTexts, Plan
@@ -91,6 +93,26 @@ def test_shards_give_the_bytes_of_the_corpus_in_memory(tmp_path, model, small_bl
     found = reffree.score(shards, cache_dir=tmp_path / "two", **how)
     assert as_json(found) == as_json(expected)
     assert reffree.load(folder).documents == reffree.load(whole).documents
+
+
+class Here(Actors):
+    """What actors would do, done in this process; all that would travel is pickled."""
+
+    def map(self, make, arguments, items):
+        work = make(*pickle.loads(pickle.dumps(arguments)))
+        for item in items:
+            yield pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(item)))))
+
+    def beside_driver(self, kept, *arguments):
+        return None
+
+
+def test_actors_give_the_bytes_of_this_process(tmp_path, model, small_blocks):
+    path = write_jsonl(tmp_path / "c.jsonl", tables(12, gold=lambda d: d > 6))
+    how = {"encoder": model, "metrics": METRICS, "null": 5, "explain": True, "cache": False}
+    expected = as_json(reffree.score(reffree.load(path), **how))
+    for source in (Shards([path]), reffree.load(path)):
+        assert as_json(reffree.score(source, actors=Here(2, 0), **how)) == expected
 
 
 def test_blocks_change_nothing_but_what_is_in_memory(tmp_path, model, monkeypatch):

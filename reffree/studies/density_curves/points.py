@@ -152,7 +152,7 @@ def lay_out_points(
         for d, document in enumerate(corpus.documents)
     )
     points = tuple(point for point, _ in made)
-    return PointLayout(replace(corpus, documents=documents), points, n_gold)
+    return PointLayout(Corpus.of_checked(documents, corpus.notes), points, n_gold)
 
 
 @dataclass(frozen=True)

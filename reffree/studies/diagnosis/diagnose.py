@@ -36,13 +36,7 @@ from reffree.studies.diagnosis.damage_test import (
     run_damage_tests,
 )
 from reffree.studies.diagnosis.embedding_space import THRESHOLD
-from reffree.studies.diagnosis.tables import (
-    READING,
-    answer,
-    check_advice,
-    diagnosis_tables,
-    metric_advice,
-)
+from reffree.studies.diagnosis.tables import READING, diagnosis_answer, diagnosis_tables
 from reffree.studies.result import StudyResult
 from reffree.studies.study import (
     StudiedCorpus,
@@ -99,15 +93,12 @@ def diagnose(
         )
         for name, corpus in corpora.items()
     ]
-    on_metrics = {each.name: metric_advice(each.damage_tests) for each in diagnosed}
-    checks = {each.name: each.checks for each in diagnosed}
-    advised = {name: [*on_metrics[name], *check_advice(checks[name])] for name in checks}
     return study_result(
         "diagnose",
         diagnosed,
         question="What makes metrics mislead on this corpus, and which of them can be trusted?",
-        answer=answer(on_metrics, checks),
-        tables=diagnosis_tables(diagnosed, advised),
+        answer=diagnosis_answer(diagnosed),
+        tables=diagnosis_tables(diagnosed),
         signature={
             "source": "+".join(dict.fromkeys(each.source.name for each in diagnosed)),
             "threshold": f"{threshold:g}",

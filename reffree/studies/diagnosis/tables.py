@@ -79,9 +79,7 @@ READING = {
 }
 
 
-def diagnosis_tables(
-    diagnosed: Sequence[CorpusDiagnosis], advised: Mapping[str, Sequence[tuple[str, str]]]
-) -> Iterator[Table]:
+def diagnosis_tables(diagnosed: Sequence[CorpusDiagnosis]) -> Iterator[Table]:
     """Verdicts and advice to be read, then what charts are made from."""
     metrics = [
         ({"corpus": each.name, "metric": metric}, test)
@@ -115,9 +113,9 @@ def diagnosis_tables(
     ]
     yield Table.of("metrics", title, METRICS, rows)
     rows = [
-        {"corpus": name, "about": about, "advice": text}
-        for name, advice in advised.items()
-        for about, text in advice
+        {"corpus": each.name, "about": about, "advice": text}
+        for each in diagnosed
+        for about, text in (*metric_advice(each.damage_tests), *check_advice(each.checks))
     ]
     yield Table.of("advice", "Advice", ADVICE, rows)
     rows = [
@@ -206,20 +204,16 @@ def check_advice(checks: Sequence[Check]) -> list[tuple[str, str]]:
     return [(check.check, f"{_described(check).capitalize()}: {check.advice}.") for check in bad]
 
 
-def answer(
-    advised: Mapping[str, Sequence[tuple[str, str]]], checks: Mapping[str, Sequence[Check]]
-) -> tuple[str, ...]:
-    """Which metrics to use on each corpus (`metric_advice`), and what stands in their way."""
-    sentences = []
-    for corpus, advice in advised.items():
-        where = f"{corpus}: " if len(advised) > 1 else ""
-        sentences.append(where + " ".join(text for _, text in advice))
-        problems = [_described(check) for check in checks[corpus] if check.verdict == "problem"]
+def diagnosis_answer(diagnosed: Sequence[CorpusDiagnosis]) -> Iterator[str]:
+    """Which metrics to use on each corpus, and what stands in their way."""
+    for each in diagnosed:
+        where = f"{each.name}: " if len(diagnosed) > 1 else ""
+        yield where + " ".join(text for _, text in metric_advice(each.damage_tests))
+        problems = [_described(check) for check in each.checks if check.verdict == "problem"]
         if problems:
-            sentences.append(f"{where}What misleads metrics here: {listed(problems)}.")
+            yield f"{where}What misleads metrics here: {listed(problems)}."
         else:
-            sentences.append(f"{where}None of the {len(checks[corpus])} checks is a problem.")
-    return tuple(sentences)
+            yield f"{where}None of the {len(each.checks)} checks is a problem."
 
 
 def _told(names: Sequence[str], tests: Mapping[str, DamageTest]) -> str:

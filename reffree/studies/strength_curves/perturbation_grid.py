@@ -115,4 +115,4 @@ def build_grid(
         for d, document in enumerate(corpus.documents)
     )
     from_0 = {kind: (0, *wanted) for kind, wanted in strengths.items()}
-    return PerturbationGrid(replace(corpus, documents=documents), from_0, at, steps)
+    return PerturbationGrid(Corpus.of_checked(documents, corpus.notes), from_0, at, steps)
