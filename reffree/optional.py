@@ -20,6 +20,7 @@ def require(
         packages: those that the module imports and that may be missing, if not its own.
     """
     try:
+        importlib.import_module(module.partition(".")[0])
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         name = error.name or ""

@@ -155,6 +155,15 @@ def test_every_module_is_in_a_room():
     assert {room_of(path) for path in MODULES.values()} == {*ROOMS, *TOP}
 
 
+def test_no_two_classes_have_one_name():
+    homes: dict[str, list[str]] = {}
+    for name, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(name)
+    assert not {name: found for name, found in homes.items() if len(found) > 1}
+
+
 def test_public_names():
     """What users import is a promise: a name more or less is a change they must be told of."""
     assert reffree.__all__ == [
