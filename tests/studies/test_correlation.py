@@ -332,6 +332,16 @@ def compared(tmp_path_factory):
     return corpus, made, found
 
 
+def test_a_corpus_without_vectors_of_its_own_is_encoded(compared):
+    corpus, made, _ = compared
+    how = {"encoders": made[:1], "device": "cpu", "cache": False, "offline": True}
+    found = correlate({"c": CORPUS, "other": corpus}, **ARGUMENTS, **how)
+    alone = correlate({"other": corpus}, **{**ARGUMENTS, "embeddings": None}, **how)
+    mine = rows_of(found, "scores", corpus="other")
+    assert mine
+    assert mine == rows_of(alone, "scores", corpus="other")
+
+
 def test_every_encoder_has_the_correlation_study(compared):
     corpus, made, found = compared
     for encoder in made:
