@@ -87,13 +87,13 @@ class AdaptiveThreshold:
 
     Settled where the paper is silent or of two minds. It has no values for ``window``,
     ``step_size`` and the first threshold; the defaults suit scores from 0 to 1. It does not say
-    when a candidate stops being active: if none ever did, evidence would grow without end, the
-    threshold would have to climb after it, and a target of .05 would end at .15 to .24 (depth
-    scores of meetings). ``lifetime = 1`` is no accumulation. Its text counts a position once, its
-    pseudocode at every step that it is active; here it counts once, as in the definition of the
-    target rate. With a fixed threshold and ``lifetime = 1`` this is not the static rule, as the
-    paper has it, but its online counterpart: of two candidates too near each other the first wins,
-    not the higher.
+    when a candidate stops being active, so ``lifetime`` and its default are ours: if none ever did,
+    evidence would grow without end, the threshold would have to climb after it, and a target of .05
+    would end at .15 to .24 (depth scores of meetings). ``lifetime = 1`` is no accumulation. The
+    paper's text counts a position once, its pseudocode at every step that it is active; here it
+    counts once, as in the definition of the target rate. With a fixed threshold and ``lifetime =
+    1`` this is not the static rule, as the paper has it, but its online counterpart: of two
+    candidates too near each other the first wins, not the higher.
     """
 
     rate: float

@@ -108,8 +108,10 @@ class BlockScorer:
         """Score by the reference-free metrics, test against chance, explain."""
         settings, metrics = self.settings, list(self.metrics.reference_free.values())
         vectors = embedded.vectors
-        read = readings(Inputs(block, embeddings=vectors, encoder=embedded.spec), metrics)
-        device = scoring_device(choose_device(settings.options.device))
+        where = settings.options.device
+        inputs = Inputs(block, embeddings=vectors, encoder=embedded.spec, device=where)
+        read = readings(inputs, metrics)
+        device = scoring_device(choose_device(where))
         hypotheses = block.hypotheses
         by_document = list(zip(*(hypotheses[system] for system in self.systems), strict=True))
         size = len(self.systems) * len(block)

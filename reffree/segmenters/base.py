@@ -31,6 +31,7 @@ class Inputs:
     seed: int = 0
     embeddings: Sequence[NDArray[np.generic]] | None = None  # one array per document
     encoder: EncoderSpec | None = None  # that made them
+    device: str = "auto"  # for methods that run a model themselves
 
     def rng(self, document: str, method: str) -> np.random.Generator:
         """Random numbers of one method on one document, whatever else the corpus holds."""

@@ -104,9 +104,9 @@ def segment(
         )
     if any(method.needs_embeddings for _, method in parsed):
         embedded = corpus_vectors(corpus, embeddings, options, progress)
-        inputs = Inputs(corpus, seed, embedded.vectors, embedded.spec)
+        inputs = Inputs(corpus, seed, embedded.vectors, embedded.spec, options.device)
     else:
-        inputs = Inputs(corpus, seed)
+        inputs = Inputs(corpus, seed, device=options.device)
     ids = [document.id for document in corpus.documents]
     with progress("Segmenting", len(parsed)) as advance:
         for name, method in parsed:

@@ -223,7 +223,9 @@ def boundaries(
     shown = _shown(part.corpus, systems)
     positions = _positions(part.corpus, documents)
     corpus, embedded = _encoded(part.corpus, given, positions, options, progress)
-    inputs = Inputs(corpus, embeddings=embedded.vectors, encoder=embedded.spec)
+    inputs = Inputs(
+        corpus, embeddings=embedded.vectors, encoder=embedded.spec, device=options.device
+    )
     vectors, read = inputs.vectors("boundaries"), readings(inputs, [metric])
     found = []
     with progress("Looking for boundaries", len(corpus)) as advance:

@@ -64,7 +64,7 @@ from reffree.segmenters.scorer.train import (
     train_head,
     train_pair,
 )
-from reffree.segmenters.segment import SEGMENTERS
+from reffree.segmenters.segment import SEGMENTERS, segment
 from reffree.studies.boundary_posterior import boundaries
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.properties import examples
@@ -765,6 +765,8 @@ def test_fine_tuning_learns_round_trips_and_repeats(encoder, tmp_path):
     loaded = load_checkpoint(tmp_path / "s")
     pairs = zip(made.boundary_scores(fresh), loaded.boundary_scores(fresh), strict=True)
     assert all((a == b).all() for a, b in pairs)
+    with pytest.raises(EncoderError, match=r"device 'cuda:99'.*expected at least 100"):
+        segment(fresh.corpus, f"scorer:path={tmp_path / 's'}", device="cuda:99")
     tuned(encoder, corpus).save(tmp_path / "again")
     assert digest_tree(tmp_path / "again") == digest_tree(tmp_path / "s")
 

@@ -157,7 +157,7 @@ class Checkpoint:
         """Let the network look at every document."""
         network, description = self.network, self.description
         if isinstance(network, PairClassifier):
-            length, device = description.encoder.max_length, choose_device()
+            length, device = description.encoder.max_length, choose_device(inputs.device)
             for document in inputs.corpus:
                 yield PairOnTexts(network, self.tokenizer, document.units, length, device)
             return

@@ -99,7 +99,7 @@ def density(
         if chosen.reference_free or needed:
             embedded = corpus_vectors(corpus, given, settings, settings.progress)
         vectors, spec = (embedded.vectors, embedded.spec) if embedded else (None, None)
-        inputs = Inputs(corpus, settings.seed, vectors, spec)
+        inputs = Inputs(corpus, settings.seed, vectors, spec, settings.device)
         scored_gaps = []
         with settings.progress("Segmenting", len(parsed)) as advance:
             for method in parsed.values():

@@ -122,7 +122,9 @@ def _follow(
     embedded = corpus_vectors(corpus, given, settings, settings.progress)
     for x, document in zip(embedded.vectors, corpus, strict=True):
         check_embeddings(x, document.id)
-    inputs = Inputs(corpus, embeddings=embedded.vectors, encoder=embedded.spec)
+    inputs = Inputs(
+        corpus, embeddings=embedded.vectors, encoder=embedded.spec, device=settings.device
+    )
     gold = _against_gold(corpus, metrics)
     # The same resamples as of reffree score, so that intervals agree.
     bootstrap = DocumentBootstrap(len(corpus), np.random.default_rng(settings.seed))
