@@ -21,6 +21,9 @@ def test_what_is_missing_gets_the_callers_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputError, match="found no pyarrow"):
         require("pyarrow.parquet", refusal)
+    monkeypatch.setitem(sys.modules, "json", None)  # a part of it has been imported above
+    with pytest.raises(InputError, match="found no json"):
+        require("json.decoder", refusal)
 
 
 def test_what_a_package_lacks_itself_is_no_missing_package(monkeypatch, tmp_path):
