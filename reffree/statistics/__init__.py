@@ -1,7 +1,8 @@
 """Statistics: arrays in, numbers out; nothing here knows where the numbers come from.
 
-`resampling` draws documents and makes intervals of them, `significance` tests differences,
-`coefficients` and `pairwise` measure the agreement of metrics. `meta_evaluation.MetaEvaluation` is
-all of these over metrics by name (`losses`). `curves` describes a loss against the strength of a
-perturbation, `exact_sums` adds up what comes in any order.
+`resampling` draws documents and makes intervals of them, `paired` tests differences of systems and
+`significance` those of correlations, `coefficients` and `pairwise` measure the agreement of
+metrics. `meta_evaluation.MetaEvaluation` is all of these over metrics by name (`losses`). `curves`
+describes a loss against the strength of a perturbation, `exact_sums` adds up what comes in any
+order.
 """

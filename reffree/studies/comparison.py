@@ -19,7 +19,7 @@ from reffree.evaluate.table import CorpusScore, ScoreTable, rounded
 from reffree.optional import require_pandas
 from reffree.scoring.engine import Unsegmented
 from reffree.statistics.losses import Direction, as_loss
-from reffree.statistics.significance import SWAPS, PairedTest, holm, letters, paired_tests
+from reffree.statistics.paired import SWAPS, PairedTest, holm, letters, paired_tests
 from reffree.studies.result import plain
 from reffree.studies.study import StudyKeywords
 

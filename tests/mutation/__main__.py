@@ -52,9 +52,8 @@ TESTS = {
     "reffree/statistics/meta_evaluation": "statistics/meta_evaluation",
     "reffree/statistics/pairwise": "statistics/pairwise statistics/meta_evaluation",
     "reffree/statistics/resampling": "statistics/resampling statistics/intervals evaluate/score",
-    "reffree/statistics/significance": (
-        "statistics/significance statistics/paired statistics/meta_evaluation studies/comparison"
-    ),
+    "reffree/statistics/paired": "statistics/paired studies/comparison",
+    "reffree/statistics/significance": "statistics/significance statistics/meta_evaluation",
     "reffree/encoders/cache/": (
         "encoders/cache/store encoders/cache/transfer encoders/cache/eviction encoders/unit_filter"
     ),

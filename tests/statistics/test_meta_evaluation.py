@@ -23,10 +23,7 @@ from reffree.statistics.meta_evaluation import (
 from reffree.statistics.resampling import (
     resampled_documents,
 )
-from reffree.statistics.significance import (
-    PermutationTest,
-    permutation_test,
-)
+from reffree.statistics.significance import PermutationTest, permutation_test
 from tests.oracles import statistics as oracle
 from tests.properties import examples
 from tests.statistics.helpers import (

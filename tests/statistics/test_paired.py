@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from reffree.statistics.significance import holm, letters, paired_tests
+from reffree.statistics.paired import holm, letters, paired_tests
 from tests.oracles.statistics import enumerated_p, mean_of_pairs
 
 NAN = float("nan")

@@ -12,11 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from reffree.statistics.coefficients import COEFFICIENTS, correlation
-from reffree.statistics.significance import (
-    benjamini_hochberg,
-    permutation_test,
-    williams,
-)
+from reffree.statistics.significance import benjamini_hochberg, permutation_test, williams
 from tests.oracles import statistics as oracle
 from tests.statistics.helpers import NAN, directions, simulated
 

@@ -1,0 +1,232 @@
+"""Whether one system is better than another over the same documents: paired tests."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, count
+
+import numpy as np
+
+from reffree.arrays import Booleans, Floats, Integers
+from reffree.statistics.resampling import (
+    CONFIDENCE,
+    MIN_DOCUMENTS,
+    portions,
+    resampled_documents,
+)
+
+SWAPS = 10_000
+"""Random swaps where there are too many to enumerate."""
+
+EXACT_DOCUMENTS = 12
+"""Up to so many documents all 2^D swaps are enumerated."""
+
+TIE = 1e-11
+"""Relative to the values: differences closer than that are equal but for the order of summation."""
+
+DRAWN_AT_ONCE = 1 << 20
+ROWS_AT_ONCE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class PairedTest:
+    """The first system against the second."""
+
+    difference: float | None  # first - second; None without a common document
+    ci: tuple[float, float] | None  # 95 % over documents; None with fewer than MIN_DOCUMENTS
+    p: float | None  # two-sided
+    documents: int  # where both are defined
+
+    @property
+    def smallest_p(self) -> float:
+        """The smallest p this many documents can give."""
+        if self.documents <= EXACT_DOCUMENTS:
+            return min(1.0, 2.0 ** (1 - self.documents))
+        return 1 / (1 + SWAPS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """Both systems of ``p`` pairs on ``d`` documents; 0 where the pair is undefined."""
+
+    a_sums: Floats  # (p, d) weight × value
+    a_weights: Floats  # (p, d)
+    b_sums: Floats  # (p, d)
+    b_weights: Floats  # (p, d)
+
+    def subset(self, pairs: Booleans | slice, documents: Booleans | slice = slice(None)) -> _Sides:
+        """Keep some of the pairs, on some of the documents."""
+        columns = (self.a_sums, self.a_weights, self.b_sums, self.b_weights)
+        return _Sides(*(x[pairs][:, documents] for x in columns))
+
+    def differences(self, counts: Floats) -> Floats:
+        """Return the differences (n, p) when documents occur ``counts`` (n, d) times.
+
+        NaN where none of them is defined.
+        """
+        a_weights, b_weights = counts @ self.a_weights.T, counts @ self.b_weights.T
+        is_defined = a_weights > 0  # b's as well: a pair is defined on both sides or on none
+        a: Floats = counts @ self.a_sums.T / np.where(is_defined, a_weights, np.nan)
+        b: Floats = counts @ self.b_sums.T / np.where(is_defined, b_weights, np.nan)
+        return a - b
+
+    def as_large(self, swaps: Floats) -> Integers:
+        """Count (p,) the rows of ``swaps`` (n, d) with a difference as large as the observed one.
+
+        Every pair has a common document. One changes sides where its entry is 1. Weights are
+        added, never taken away: light documents count beside heavy ones.
+        """
+        a_weight, b_weight = self.a_weights.sum(1), self.b_weights.sum(1)  # (p,)
+        sizes = np.abs(self.a_sums).sum(1) / a_weight + np.abs(self.b_sums).sum(1) / b_weight
+        observed = np.abs(self.a_sums.sum(1) / a_weight - self.b_sums.sum(1) / b_weight)
+        stay = 1.0 - swaps
+        a = (stay @ self.a_sums.T + swaps @ self.b_sums.T) / (
+            stay @ self.a_weights.T + swaps @ self.b_weights.T
+        )
+        b = (stay @ self.b_sums.T + swaps @ self.a_sums.T) / (
+            stay @ self.b_weights.T + swaps @ self.a_weights.T
+        )
+        counts: Integers = (np.abs(a - b) >= observed - TIE * sizes).sum(0, dtype=np.int64)
+        return counts
+
+
+def paired_tests(
+    values: Floats,
+    weights: Floats,
+    pairs: Sequence[tuple[int, int]],
+    rng: np.random.Generator,
+) -> list[PairedTest]:
+    r"""Compare pairs of systems on the documents where both are defined.
+
+    A system's value is the weighted mean :math:`\sum_d w_d v_d / \sum_d w_d`; :math:`\Delta` is the
+    difference of two such means. The p-value is that of a two-sided permutation test: under the
+    null hypothesis it does not matter which of the two systems a document's value and weight came
+    from, so they are swapped document by document:
+
+    .. math:: p = \#\{|\Delta^*| \ge |\Delta|\} / 2^D \quad\text{or}\quad
+        (1 + \#\{|\Delta^*| \ge |\Delta|\}) / (1 + 10000)
+
+    over all :math:`2^D` swaps up to 12 documents, over random ones beyond. The interval is the
+    percentile bootstrap's, both systems on the same resamples of documents, and holds the
+    difference. All pairs share the same resamples and swaps, so a pair's result does not depend on
+    the others.
+
+    Args:
+        values: (systems, documents), NaN where undefined.
+        weights: of the same shape; a document that weighs 0 is undefined.
+        pairs: indices of systems, first and second.
+        rng: draws the resamples and the swaps.
+    """
+    if not pairs:
+        return []
+    first, second = (np.array(side, dtype=np.intp) for side in zip(*pairs, strict=True))
+    is_defined = ~np.isnan(values) & (weights > 0)  # (s, d)
+    is_common = is_defined[first] & is_defined[second]  # (p, d)
+    sums = np.where(is_defined, values, 0.0) * weights  # (s, d)
+    sides = _Sides(
+        *(np.where(is_common, x[i], 0.0) for i in (first, second) for x in (sums, weights))
+    )
+    n_common = is_common.sum(1)  # (p,)
+    difference = sides.differences(np.ones((1, values.shape[1])))[0]  # (p,)
+    low, high = _intervals(sides, difference, n_common, rng)
+    p = _p_values(sides, is_common, rng)
+    return [
+        PairedTest(
+            difference=float(difference[i]) if n_common[i] else None,
+            ci=(float(low[i]), float(high[i])) if n_common[i] >= MIN_DOCUMENTS else None,
+            p=float(p[i]) if n_common[i] else None,
+            documents=int(n_common[i]),
+        )
+        for i in range(len(pairs))
+    ]
+
+
+def holm(p_values: Sequence[float] | Floats) -> Floats:
+    """Holm's step-down correction: reject where the result is at most the family's level.
+
+    >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)).clip(max=1.0)
+    return adjusted
+
+
+def letters(ranking: Sequence[str], distinguishable: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Compact letter display: two systems share a letter iff they are not distinguishable.
+
+    Insert and absorb (Piepho 2004): begin with one group of all; a distinguishable pair splits
+    every group that holds both into one without the first and one without the second; a group
+    inside another is dropped. Letters follow the ranking, so the best system has an ``a``.
+
+    >>> letters(["x", "y", "z"], [("x", "z")])
+    {'x': 'a', 'y': 'ab', 'z': 'b'}
+    """
+    groups = [frozenset(ranking)]
+    for a, b in distinguishable:
+        kept = [group for group in groups if not {a, b} <= group]
+        halves = [group - {x} for group in groups if {a, b} <= group for x in (a, b)]
+        groups = kept + [half for half in halves if not any(half <= group for group in kept)]
+    rank = {system: i for i, system in enumerate(ranking)}
+    groups.sort(key=lambda group: sorted(rank[system] for system in group))
+    named = list(zip(_alphabet(), groups, strict=False))
+    return {
+        system: "".join(letter for letter, group in named if system in group) for system in ranking
+    }
+
+
+def _alphabet() -> Iterator[str]:
+    """Small letters, capitals, and for the table nobody will read Greek and what follows it."""
+    beyond = (character for code in count(ord("α")) if (character := chr(code)).isalpha())
+    return chain(string.ascii_letters, beyond)
+
+
+def _intervals(
+    sides: _Sides, difference: Floats, n_common: Integers, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Percentile intervals (p,) that hold the difference, NaN where there are too few documents."""
+    is_enough = n_common >= MIN_DOCUMENTS
+    bounds = np.full((2, len(n_common)), np.nan)
+    kept = sides.subset(is_enough)
+    counts = resampled_documents(sides.a_sums.shape[1], rng)
+    drawn = np.concatenate(
+        [kept.differences(counts[rows].astype(np.float64)) for rows in _portions(*counts.shape)]
+    )  # (resamples, p)
+    if is_enough.any():
+        tail = (1 - CONFIDENCE) / 2
+        quantile = np.nanquantile if np.isnan(drawn).any() else np.quantile  # the first is slow
+        bounds[:, is_enough] = quantile(drawn, [tail, 1 - tail], axis=0)
+    return np.minimum(bounds[0], difference), np.maximum(bounds[1], difference)
+
+
+def _p_values(sides: _Sides, is_common: Booleans, rng: np.random.Generator) -> Floats:
+    """p-values (p,), NaN without a common document."""
+    n_common, n_documents = is_common.sum(1), is_common.shape[1]
+    p = np.full(len(n_common), np.nan)
+    for i in np.flatnonzero((n_common > 0) & (n_common <= EXACT_DOCUMENTS)):
+        swaps = all_swaps(int(n_common[i]))
+        p[i] = sides.subset(slice(i, i + 1), is_common[i]).as_large(swaps)[0] / len(swaps)
+    is_many = n_common > EXACT_DOCUMENTS
+    if is_many.any():
+        kept = sides.subset(is_many)
+        extreme = np.zeros(int(is_many.sum()), dtype=np.int64)
+        for rows in _portions(SWAPS, n_documents):
+            size = (rows.stop - rows.start, n_documents)
+            extreme += kept.as_large(rng.integers(0, 2, size, dtype=np.int8).astype(np.float64))
+        p[is_many] = (1 + extreme) / (1 + SWAPS)
+    return p
+
+
+def all_swaps(n_documents: int) -> Floats:
+    """All (2^d, d) ways to swap some of the documents: 1 where one is swapped."""
+    bits = (np.arange(2**n_documents)[:, None] >> np.arange(n_documents)) & 1
+    return bits.astype(np.float64)
+
+
+def _portions(n_draws: int, n_documents: int) -> list[slice]:
+    """Draws that fit in memory together; other pairs do not change them."""
+    return portions(n_draws, min(ROWS_AT_ONCE, DRAWN_AT_ONCE // n_documents))
