@@ -31,6 +31,7 @@ class FileOptions(TypedDict, total=False):
     table: str | None
     output_format: str | None
     output: Path | None
+    sort: str | None
 
 
 class CompareKeywords(Encoding, total=False):

@@ -315,6 +315,12 @@ result_options = option_group(
     ),
     click.option("--per-document", is_flag=True, help="Also show every document's scores."),
     click.option("--per-segment", is_flag=True, help="Also show every segment's scores."),
+    click.option(
+        "--sort",
+        metavar="METRIC",
+        help="Order of the systems, best first; corpus is that of the corpus.  [default: by "
+        "expected_pk or else the first metric; in JSON and CSV corpus]",
+    ),
 )
 
 
