@@ -18,11 +18,13 @@ from reffree.cli.inputs import (
     is_given,
     read_corpus,
     read_vectors,
+    score_files,
 )
 from reffree.cli.messages import progress
 from reffree.cli.options import (
     Decorator,
     average_option,
+    candidates_option,
     corpus_options,
     embeddings_option,
     metric_option,
@@ -30,6 +32,7 @@ from reffree.cli.options import (
     output_options,
     run_options,
     scored_corpus_options,
+    scores_option,
     several_encoders,
     system_of_one_corpus,
     table_option,
@@ -53,6 +56,8 @@ def run_study(name: str, given: Any) -> None:  # noqa: ANN401  (values of option
     if n_corpora > 1 and (given.get("systems") or embeddings):
         option = "--system" if given.get("systems") else "--embeddings"
         raise click.UsageError(f"{option} with {n_corpora} corpora: name one CORPUS.")
+    if n_corpora > 1 and given.get("score_files"):
+        raise click.UsageError(f"--scores with {n_corpora} corpora: name one CORPUS.")
     keywords: dict[str, Any] = {
         key: value
         for key, value in given.items()
@@ -65,6 +70,8 @@ def run_study(name: str, given: Any) -> None:  # noqa: ANN401  (values of option
     corpora = {}
     for corpus, path in corpus_names(given["corpora"]).items():
         corpora[corpus] = read_corpus(given | {"corpora": (path,)})
+    if given.get("score_files"):
+        keywords["scores"] = {corpus: score_files(given) for corpus in corpora}
     if embeddings is not None:
         keywords["embeddings"] = {c: read_vectors(corpora[c], embeddings) for c in corpora}
 
@@ -82,6 +89,18 @@ def study_command(name: str, help: str, *options: Decorator) -> click.Command:
 
     decorate = option_group(*options, output_options)
     return click.command(name=name, help=help)(decorate(run))
+
+
+def _numbers(ctx: click.Context, param: click.Parameter, text: str | None) -> list[float] | None:
+    """Read numbers with commas between them."""
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise click.UsageError(
+            f"--{param.name} {text!r}: expected numbers with commas between them, such as 0.2,0.5."
+        ) from None
 
 
 _correlation_options = option_group(
@@ -170,9 +189,18 @@ density = study_command(
         "methods",
         multiple=True,
         metavar="METHOD",
-        help="With a score per gap: depth, texttiling, scorer:path=FOLDER or random; may be "
-        "repeated.  [default: depth, texttiling, random]",
+        help="With a score per gap: depth, texttiling, posterior, scorer:path=FOLDER or random; "
+        "may be repeated.  [default: depth, texttiling, random]",
     ),
+    scores_option("A curve NAME from any scorer's gap scores, of the one CORPUS"),
+    click.option(
+        "--thresholds",
+        callback=_numbers,
+        metavar="T,T,…",
+        help="Of the sweep, on probabilities, else on ranks from 0 to 1.  [default: 0.05 to 0.95 "
+        "in steps of 0.05]",
+    ),
+    candidates_option,
     click.option(
         "--gap",
         "min_gap",
