@@ -1,4 +1,4 @@
-"""``reffree correlate``, ``encoders``, ``density``, ``granularity``, ``diagnose``.
+"""``reffree correlate``, ``encoders``, ``density``, ``selection``, ``granularity``, ``diagnose``.
 
 An option of a study is called as the keyword of its function that it sets.
 """
@@ -175,6 +175,26 @@ encoders = study_command(
     _correlation_options,
 )
 
+_scored_methods = option_group(
+    click.option(
+        "--method",
+        "methods",
+        multiple=True,
+        metavar="METHOD",
+        help="With a score per gap: depth, texttiling, posterior, scorer:path=FOLDER or random; "
+        "may be repeated.  [default: depth, texttiling, random]",
+    ),
+    scores_option("Beside them, any scorer's gap scores as NAME, of the one CORPUS"),
+)
+_gap_option = click.option(
+    "--gap",
+    "min_gap",
+    type=whole(Positive),
+    default=3,
+    show_default=True,
+    help="Units between two boundaries.",
+)
+
 density = study_command(
     "density",
     """How far quality depends on how many boundaries there are.
@@ -184,15 +204,7 @@ density = study_command(
     compares methods and the corpus's systems in pairs, as they are and at equal density. Each
     CORPUS is a corpus of its own and needs gold. With -f csv the curves are written.
     """,
-    click.option(
-        "--method",
-        "methods",
-        multiple=True,
-        metavar="METHOD",
-        help="With a score per gap: depth, texttiling, posterior, scorer:path=FOLDER or random; "
-        "may be repeated.  [default: depth, texttiling, random]",
-    ),
-    scores_option("A curve NAME from any scorer's gap scores, of the one CORPUS"),
+    _scored_methods,
     click.option(
         "--thresholds",
         callback=_numbers,
@@ -201,14 +213,7 @@ density = study_command(
         "in steps of 0.05]",
     ),
     candidates_option,
-    click.option(
-        "--gap",
-        "min_gap",
-        type=whole(Positive),
-        default=3,
-        show_default=True,
-        help="Units between two boundaries of a sweep.",
-    ),
+    _gap_option,
     click.option(
         "--matching",
         "matchings",
@@ -222,6 +227,49 @@ density = study_command(
     ),
     system_of_one_corpus,
     unsegmented_option(),
+    scored_corpus_options,
+)
+
+selection = study_command(
+    "selection",
+    """Whether an adaptive threshold keeps the number of boundaries, whatever the candidates.
+
+    Thins out the gaps that each scorer scores, by a fine and by a coarse candidate threshold.
+    Selects from both statically and by the adaptive threshold that is steered to a rate, and says
+    how far rates and places of boundaries differ. No gold is needed. Each CORPUS is a corpus of its
+    own.
+    """,
+    _scored_methods,
+    click.option(
+        "--rate",
+        type=float,
+        default=0.167,
+        show_default=True,
+        help="Boundaries a gap that the adaptive threshold is steered to.",
+    ),
+    click.option(
+        "--shares",
+        callback=_numbers,
+        metavar="S,S,…",
+        help="Of gaps that are candidates, from fine to coarse.  [default: 0.735,0.577]",
+    ),
+    _gap_option,
+    click.option(
+        "--step",
+        "step_size",
+        type=float,
+        default=0.2,
+        show_default=True,
+        help="How far the threshold can move at a time, on the scores' own scale.",
+    ),
+    click.option(
+        "--threshold",
+        type=float,
+        default=0.5,
+        show_default=True,
+        help="The first threshold.",
+    ),
+    candidates_option,
     scored_corpus_options,
 )
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reffree.studies.encoders import compare_encoders
     from reffree.studies.granularity_curves.granularity import granularity
     from reffree.studies.result import StudyResult
+    from reffree.studies.selection_rates import selection
     from reffree.studies.strength_curves.perturb import perturb
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "diagnose",
     "granularity",
     "perturb",
+    "selection",
 ]
 
 _HOMES = {
@@ -45,13 +47,14 @@ _HOMES = {
     "density": "density_curves.density",
     "granularity": "granularity_curves.granularity",
     "diagnose": "diagnosis.diagnose",
+    "selection": "selection_rates",
     "agreement": "annotators",
     "boundaries": "boundary_posterior",
     "compare": "comparison",
 }
 """Module of every function."""
 
-STUDIES = ("correlate", "perturb", "encoders", "density", "granularity", "diagnose")
+STUDIES = ("correlate", "perturb", "encoders", "density", "selection", "granularity", "diagnose")
 """Studies of several corpora, which a file of `reffree run` may have, by their commands."""
 
 _CORRELATION = (

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from reffree.corpus import Corpus
 from reffree.errors import InputError, OptionError, UnknownNameError
@@ -47,6 +50,18 @@ def read_score_files(
 def score_names(scores: Mapping[str, Mapping[str, object]]) -> list[str]:
     """Every scorer once."""
     return list(dict.fromkeys(name for by_name in scores.values() for name in by_name))
+
+
+def score_prints(scores: Mapping[str, Mapping[str, Given]]) -> list[str]:
+    """Every scorer with a hash of its scores, for signatures."""
+    found = []
+    for name in score_names(scores):
+        digest = blake2b(digest_size=4)
+        for by_name in scores.values():
+            for each in by_name.get(name, ()):
+                digest.update(np.array(each, dtype=np.float64).tobytes())
+        found.append(f"{name}@{digest.hexdigest()}")
+    return found
 
 
 def speaker_names(speakers: str | Sequence[str]) -> list[str]:

@@ -53,6 +53,7 @@ from reffree.studies.score_files import (
     candidates_field,
     read_score_files,
     score_names,
+    score_prints,
     speaker_names,
 )
 from reffree.studies.study import StudyKeywords, StudySettings, check_study, study_result
@@ -165,7 +166,7 @@ def density(
         answer=density_answer(results, wanted),
         tables=density_tables(results, wanted),
         signature={
-            "methods": "+".join([*parsed, *score_names(read)]),
+            "methods": "+".join([*parsed, *score_prints(read)]),
             "thresholds": ",".join(f"{each:g}" for each in levels),
             "gap": f"{min_gap}",
             **candidates_field(candidates_speaker),
