@@ -200,6 +200,7 @@ HEAVY = (
         ["segment", "-h"],
         ["granularity", "-h"],
         ["diagnose", "-h"],
+        ["baselines", "-h"],
         ["run", "-h"],
         ["report", "-h"],
         ["models", "-h"],
