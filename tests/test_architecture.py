@@ -199,6 +199,7 @@ HEAVY = (
         ["granularity", "-h"],
         ["diagnose", "-h"],
         ["baselines", "-h"],
+        ["moves", "-h"],
         ["run", "-h"],
         ["report", "-h"],
         ["models", "-h"],

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from reffree.studies.encoders import compare_encoders
     from reffree.studies.granularity_curves.granularity import granularity
     from reffree.studies.result import StudyResult
+    from reffree.studies.single_moves import moves
     from reffree.studies.strength_curves.perturb import perturb
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "density",
     "diagnose",
     "granularity",
+    "moves",
     "perturb",
 ]
 
@@ -48,6 +50,7 @@ _HOMES = {
     "granularity": "granularity_curves.granularity",
     "diagnose": "diagnosis.diagnose",
     "baselines": "blind_systems",
+    "moves": "single_moves",
     "agreement": "annotators",
     "boundaries": "boundary_posterior",
     "compare": "comparison",
@@ -56,7 +59,7 @@ _HOMES = {
 
 STUDIES = (
     *("correlate", "perturb", "encoders", "density", "granularity", "diagnose"),
-    "baselines",
+    *("baselines", "moves"),
 )
 """Studies of several corpora, which a file of `reffree run` may have, by their commands."""
 
