@@ -201,6 +201,7 @@ HEAVY = (
         ["granularity", "-h"],
         ["diagnose", "-h"],
         ["baselines", "-h"],
+        ["moves", "-h"],
         ["run", "-h"],
         ["report", "-h"],
         ["models", "-h"],

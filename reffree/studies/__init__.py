@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from reffree.studies.granularity_curves.granularity import granularity
     from reffree.studies.result import StudyResult
     from reffree.studies.selection_rates import selection
+    from reffree.studies.single_moves import moves
     from reffree.studies.strength_curves.perturb import perturb
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "density",
     "diagnose",
     "granularity",
+    "moves",
     "perturb",
     "selection",
 ]
@@ -51,6 +53,7 @@ _HOMES = {
     "diagnose": "diagnosis.diagnose",
     "selection": "selection_rates",
     "baselines": "blind_systems",
+    "moves": "single_moves",
     "agreement": "annotators",
     "boundaries": "boundary_posterior",
     "compare": "comparison",
@@ -59,7 +62,7 @@ _HOMES = {
 
 STUDIES = (
     *("correlate", "perturb", "encoders", "density", "selection", "granularity", "diagnose"),
-    "baselines",
+    *("baselines", "moves"),
 )
 """Studies of several corpora, which a file of `reffree run` may have, by their commands."""
 
