@@ -23,6 +23,9 @@ from reffree.errors import EncoderError, InputError, Place
 Kind = Literal["scorer", "segmenter"]
 DescriptionT = TypeVar("DescriptionT")
 
+PRECOMPUTED = "precomputed"
+"""What vectors that users bring have in place of a backend."""
+
 
 def check_target(folder: Path) -> None:
     """Refuse to write over anything, and where nothing can be written."""
@@ -120,8 +123,11 @@ def check_vectors(
 ) -> None:
     """Refuse vectors of another encoder than the network was trained on, or of another size.
 
-    ``spec`` is theirs, None where it is not known.
+    ``spec`` is theirs, None where it is not known. Of vectors that users bring, in training and
+    now, nothing but their size is known.
     """
+    if spec is not None and spec.backend == trained.backend == PRECOMPUTED:
+        spec = None
     if spec is not None and spec.fingerprint != trained.fingerprint:
         changed = [
             f"{field} {getattr(spec, field)} instead of {getattr(trained, field)}"

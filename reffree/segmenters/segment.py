@@ -43,6 +43,8 @@ HOMES = {
     "optimal": "optimal:Optimal",
     "posterior": "posterior:LeastExpectedPk",
     "scorer": "scorer.scorer:Scorer",
+    "trained": "labeller.trained:Trained",
+    "supervised": "labeller.supervised:Supervised",
 }
 
 
@@ -120,11 +122,15 @@ def segment(
     for _, method in parsed:
         _check_selects(method, rules, has_candidates=candidates is not None)
     inputs = Inputs(corpus, seed, device=options.device, candidates=candidates)
+    for _, method in parsed:
+        method.check(inputs)
     if any(method.needs_embeddings for _, method in parsed):
         embedded = corpus_vectors(corpus, embeddings, options, progress)
         inputs = replace(inputs, embeddings=embedded.vectors, encoder=embedded.spec)
     ids = [document.id for document in corpus.documents]
-    with progress("Segmenting", len(parsed) + len(given)) as advance:
+    n_steps = sum(method.n_steps for _, method in parsed) + len(given)
+    with progress("Segmenting", n_steps) as advance:
+        inputs = replace(inputs, advance=advance)
         sources: list[tuple[str, Segmenter | tuple[Floats, ...]]] = [*parsed, *given.items()]
         for name, source in sources:
             for system, made in _systems(name, source, rules, inputs).items():

@@ -17,34 +17,39 @@ FORMAT = 1
 KIND: Kind = "segmenter"
 
 Architecture = Literal["bilstm", "sheikh-bilstm", "transformer"]
+Criterion = Literal["pk", "f1"]
 Precision = Literal["auto", "no", "bf16", "fp16"]
 
 ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
+CRITERIA: tuple[Criterion, ...] = get_args(Criterion)
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
-RECURRENT_RATE = 1e-3
-TRANSFORMER_RATE = 2e-4
+PAPER_BATCH = 8
+LEAST_STEPS = 8
+RECURRENT_DROPOUT = 0.3
+TRANSFORMER_DROPOUT = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class LabellerTraining:
     """Settings of a training.
 
-    Ghinassi et al. (2024), §3.4.1, names the three architectures and refers to their earlier paper
-    for all parameters; of those, the released results name the batch of 8 documents and Pk as what
-    the threshold was chosen by. Everything else is ours.
+    Ghinassi et al. (2024), §3.4.1, names the three architectures and refers to an earlier paper for
+    all parameters. The names of the released results tell the batch of 8 documents and that the
+    threshold was chosen by Pk on documents held out. Everything else is ours.
     """
 
     architecture: Architecture = "bilstm"
     hidden: int = 128  # per direction of a BiLSTM
     layers: int = 2
     heads: int = 4  # of the transformer
-    dropout: float = 0.3
+    dropout: float | None = None
     epochs: int = 40  # at most
     patience: int = 6  # epochs without a lower held-out log loss, after which training ends
-    batch_size: int = 8  # documents
-    learning_rate: float | None = None
+    batch_size: int | None = None  # documents
+    learning_rate: float = 1e-3
     weight_decay: float = 0.01
     held_out: float = 0.2
+    criterion: Criterion = "pk"  # by which the threshold is chosen
     seed: int = 0
     mixed_precision: Precision = "auto"
 
@@ -52,6 +57,7 @@ class LabellerTraining:
         """Refuse what is out of range."""
         for option, known in (
             ("architecture", ARCHITECTURES),
+            ("criterion", CRITERIA),
             ("mixed_precision", PRECISIONS),
         ):
             if getattr(self, option) not in known:
@@ -60,38 +66,46 @@ class LabellerTraining:
                     expected=" or ".join(known),
                     remedy=f"write {option}={known[0]}",
                 )
-        for option in ("hidden", "layers", "heads", "epochs", "patience", "batch_size"):
+        for option in ("hidden", "layers", "heads", "epochs", "patience"):
             check_whole(option, getattr(self, option), 1)
+        if self.batch_size is not None:
+            check_whole("batch_size", self.batch_size, 1)
         check_whole("seed", self.seed, 0)
-        if self.architecture == "transformer" and self.hidden % (2 * self.heads):
+        if self.architecture == "transformer" and self.hidden % self.heads:
             raise InputError(
                 f"hidden = {self.hidden} with heads = {self.heads}",
-                expected="a multiple of twice the heads",
+                expected="a multiple of the heads",
                 remedy="write hidden=128,heads=4",
             )
-        if not 0 < self.held_out < 1 or not 0 <= self.dropout < 1:
+        if not 0 < self.held_out < 1 or not 0 <= self.dropped < 1:
             raise InputError(
-                f"held_out = {self.held_out} and dropout = {self.dropout}",
+                f"held_out = {self.held_out} and dropout = {self.dropped}",
                 expected="shares below 1, and above 0 for the held-out documents",
                 remedy="leave them out for the defaults",
             )
-        if not 0 < self.rate < math.inf or not 0 <= self.weight_decay < math.inf:
+        if not 0 < self.learning_rate < math.inf or not 0 <= self.weight_decay < math.inf:
             raise InputError(
-                f"learning_rate = {self.rate} and weight_decay = {self.weight_decay}",
+                f"learning_rate = {self.learning_rate} and weight_decay = {self.weight_decay}",
                 expected="a rate above 0 and a decay of at least 0",
                 remedy="leave them out for the defaults",
             )
 
     @property
-    def rate(self) -> float:
-        """Learning rate: the one given, else by architecture."""
-        if self.learning_rate is not None:
-            return self.learning_rate
-        return TRANSFORMER_RATE if self.architecture == "transformer" else RECURRENT_RATE
+    def dropped(self) -> float:
+        """Share that is dropped out: the one given, else by architecture."""
+        if self.dropout is not None:
+            return self.dropout
+        return TRANSFORMER_DROPOUT if self.architecture == "transformer" else RECURRENT_DROPOUT
 
-    def resolved(self) -> LabellerTraining:
+    def batch(self, n_documents: int) -> int:
+        """Documents in a step: the number given, else 8, fewer where an epoch had under 8 steps."""
+        if self.batch_size is not None:
+            return self.batch_size
+        return max(1, min(PAPER_BATCH, n_documents // LEAST_STEPS))
+
+    def resolved(self, n_documents: int) -> LabellerTraining:
         """Return the settings with the values that depend on others filled in."""
-        return replace(self, learning_rate=self.rate)
+        return replace(self, dropout=self.dropped, batch_size=self.batch(n_documents))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +115,9 @@ class LabellerEpoch:
     epoch: int
     training_loss: float
     log_loss: float
-    threshold: float  # of the lowest held-out Pk
+    threshold: float  # that does best on them
     pk: float | None  # with it; None where no held-out document has any
+    f1: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +132,7 @@ class LabellerDescription:
     threshold: float
     log_loss: float
     pk: float | None
-    f1: float | None  # both held out, and so what the threshold, or the epoch, was chosen by
+    f1: float | None  # all three of the held-out documents, which epoch and threshold come from
     counts: Mapping[str, int]
     history: tuple[LabellerEpoch, ...]
     is_interrupted: bool

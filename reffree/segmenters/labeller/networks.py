@@ -32,14 +32,14 @@ class BiLstm(nn.Module):
     def __init__(self, dimension: int, settings: LabellerTraining) -> None:
         """Make a network with random weights."""
         super().__init__()
-        self.drop = nn.Dropout(settings.dropout)
+        self.drop = nn.Dropout(settings.dropped)
         self.lstm = nn.LSTM(
             dimension,
             settings.hidden,
             settings.layers,
             batch_first=True,
             bidirectional=True,
-            dropout=settings.dropout if settings.layers > 1 else 0.0,
+            dropout=settings.dropped if settings.layers > 1 else 0.0,
         )
         self.classifier = nn.Linear(2 * settings.hidden, 1)
 
@@ -67,14 +67,14 @@ class SheikhBiLstm(nn.Module):
     def __init__(self, dimension: int, settings: LabellerTraining) -> None:
         """Make a network with random weights."""
         super().__init__()
-        self.drop = nn.Dropout(settings.dropout)
+        self.drop = nn.Dropout(settings.dropped)
         self.before, self.after = (
             nn.LSTM(
                 dimension,
                 settings.hidden,
                 settings.layers,
                 batch_first=True,
-                dropout=settings.dropout if settings.layers > 1 else 0.0,
+                dropout=settings.dropped if settings.layers > 1 else 0.0,
             )
             for _ in range(2)
         )
@@ -110,7 +110,7 @@ class TransformerLabeller(nn.Module):
         """Make a network with random weights."""
         super().__init__()
         self.project = nn.Linear(dimension, settings.hidden)
-        self.drop = nn.Dropout(settings.dropout)
+        self.drop = nn.Dropout(settings.dropped)
         self.bias = nn.Parameter(first_bias(settings.heads))  # (heads, 2 · FARTHEST + 1)
         self.layers = nn.ModuleList(_Layer(settings) for _ in range(settings.layers))
         self.norm = nn.LayerNorm(settings.hidden)
@@ -136,14 +136,14 @@ class _Layer(nn.Module):
     def __init__(self, settings: LabellerTraining) -> None:
         super().__init__()
         hidden, self.heads = settings.hidden, settings.heads
-        self.drop = nn.Dropout(settings.dropout)
+        self.drop = nn.Dropout(settings.dropped)
         self.attention_norm, self.feed_norm = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
         self.query_key_value = nn.Linear(hidden, 3 * hidden)
         self.output = nn.Linear(hidden, hidden)
         self.feed = nn.Sequential(
             nn.Linear(hidden, 4 * hidden),
             nn.GELU(),
-            nn.Dropout(settings.dropout),
+            nn.Dropout(settings.dropped),
             nn.Linear(4 * hidden, hidden),
         )
 

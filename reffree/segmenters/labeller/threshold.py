@@ -7,16 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from reffree.arrays import Floats, Integers
+from reffree.reference.granularity import F1
+from reffree.reference.metric import GoldMetric
 from reffree.reference.windows import Pk
 from reffree.segmentation import Segmentation
-from reffree.selection import select_above
+from reffree.segmenters.labeller.description import Criterion
 
 MOST_THRESHOLDS = 200
-
-
-def segment_above(scores: Floats, threshold: float) -> Segmentation:
-    """Put a boundary in every gap whose probability is at least the threshold."""
-    return select_above(scores, threshold, min_gap=1)
+CRITERIA: dict[Criterion, GoldMetric] = {"pk": Pk(), "f1": F1()}
 
 
 def candidate_thresholds(scores: Sequence[Floats]) -> Floats:
@@ -34,25 +32,39 @@ def candidate_thresholds(scores: Sequence[Floats]) -> Floats:
     return halfway[_spread(len(halfway))]
 
 
-def find_pk_threshold(
-    scores: Sequence[Floats], gold: Sequence[Segmentation]
-) -> tuple[float, float | None]:
-    """Return the threshold of the lowest mean Pk over documents, and that Pk.
+def mean_values(
+    criterion: Criterion,
+    scores: Sequence[Floats],
+    gold: Sequence[Segmentation],
+    thresholds: Floats,
+) -> Floats | None:
+    """Return the mean of a metric over documents at every threshold; None where it has no value.
 
-    Of several the highest; one half where no document has a Pk. At least one boundary is left in
+    A document with one unit, or too short for a window, has none and is left out.
+    """
+    values = [
+        np.asarray(CRITERIA[criterion](each >= thresholds[:, None], reference))
+        for each, reference in zip(scores, gold, strict=True)
+        if len(each)
+    ]
+    defined = [value for value in values if not np.isnan(value).any()]
+    return np.mean(defined, axis=0) if defined and len(thresholds) else None
+
+
+def find_best_threshold(
+    criterion: Criterion, scores: Sequence[Floats], gold: Sequence[Segmentation]
+) -> float:
+    """Return the threshold of the lowest mean Pk, or highest mean F1, over documents.
+
+    Of several the highest; one half where no document has a value. At least one boundary is left in
     all documents together: a threshold that finds none would be of no use, though Pk may like it.
     """
-    candidates = candidate_thresholds(scores)
-    values = []
-    for each, reference in zip(scores, gold, strict=True):
-        if len(each):
-            values.append(np.asarray(Pk()(each >= candidates[:, None], reference)))
-    defined = [value for value in values if not np.isnan(value).any()]
-    if not defined:
-        return 0.5, None
-    means = np.mean(defined, axis=0)
-    best = int(np.argmin(means))
-    return float(candidates[best]), float(means[best])
+    thresholds = candidate_thresholds(scores)
+    means = mean_values(criterion, scores, gold, thresholds)
+    if means is None:
+        return 0.5
+    is_loss = CRITERIA[criterion].direction == "lower"
+    return float(thresholds[np.argmin(means if is_loss else -means)])
 
 
 def _spread(n: int) -> Integers:

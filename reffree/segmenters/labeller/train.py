@@ -1,8 +1,8 @@
 """Train a sequence labeller on the vectors of a corpus with gold.
 
 Binary cross-entropy over the gaps of whole documents. After every epoch the held-out documents are
-scored; the state with the lowest log loss on them is kept, and the threshold is that of the lowest
-mean Pk on them. Devices, several processes and mixed precision are accelerate's.
+scored; the state with the lowest log loss on them is kept, and the threshold is that of the best
+mean Pk (or F1) on them. Devices, several processes and mixed precision are accelerate's.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from reffree.arrays import Floats
 from reffree.corpus import Corpus
 from reffree.encoders.device import choose_device
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError
 from reffree.progress import Progress, no_progress
-from reffree.reference.granularity import F1
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
 from reffree.segmenters.labeller.description import (
+    CRITERIA,
+    KIND,
     LabellerDescription,
     LabellerEpoch,
     LabellerTraining,
@@ -43,7 +43,7 @@ from reffree.segmenters.labeller.networks import (
     make_network,
     padded,
 )
-from reffree.segmenters.labeller.threshold import find_pk_threshold, segment_above
+from reffree.segmenters.labeller.threshold import find_best_threshold, mean_values
 from reffree.segmenters.labeller.trained import Labeller
 from reffree.segmenters.scorer.data import Passage, gold_passages, hold_out
 from reffree.segmenters.scorer.model import probabilities
@@ -51,7 +51,7 @@ from reffree.segmenters.scorer.train import log_loss
 
 LARGEST_GRADIENT = 1.0
 WARM_UP = 30
-"""Steps over which the learning rate rises to its full value."""
+"""Steps over which the learning rate rises to its full value, or the first epoch's if fewer."""
 
 ABSENT = -1.0
 """Label of a gap that is padding."""
@@ -96,7 +96,7 @@ def split_documents(
 ) -> tuple[list[Passage], list[Passage]]:
     """Set documents aside; refuses a corpus that teaches nothing."""
     rng = rng_for(settings.seed, "segmenter", "held out")
-    training, held_out = hold_out(gold_passages(corpus), settings.held_out, rng)
+    training, held_out = hold_out(gold_passages(corpus, KIND), settings.held_out, rng)
     n_gaps = sum(len(p.rows) - 1 for p in training)
     if not 0 < sum(len(p.segmentation) - 1 for p in training) < n_gaps:
         raise InputError(
@@ -132,20 +132,18 @@ def train_labeller(
             progress=progress,
         )
         run.train()
-    best, scores = run.history[run.best_at], run.held_out_scores()
-    found = [segment_above(each, best.threshold) for each in scores]
-    f1 = F1()(found, [each.gold for each in run.held_out])
+    best = run.history[run.best_at]
     n_training = len({p.document for p in training})
     description = LabellerDescription(
         version=importlib.metadata.version("reffree"),
-        settings=settings.resolved(),
+        settings=settings.resolved(len(training)),
         encoder=embeddings.spec,
         dimension=dimension,
         epoch=best.epoch,
         threshold=best.threshold,
         log_loss=best.log_loss,
         pk=best.pk,
-        f1=_mean_of_defined(np.atleast_1d(np.asarray(f1, dtype=np.float64))),
+        f1=best.f1,
         counts={
             "training_documents": n_training,
             "training_gaps": sum(len(each.labels) for each in run.training),
@@ -204,29 +202,24 @@ class _Run:
             raise InputError(
                 "a training that ended in no numbers",
                 expected="a held-out log loss",
-                remedy=f"lower the learning rate from {self.settings.rate:g}",
+                remedy=f"lower the learning rate from {self.settings.learning_rate:g}",
             )
         self.network.load_state_dict(self.best)
-
-    def held_out_scores(self) -> list[Floats]:
-        """Probabilities of a boundary in the gaps of every held-out document."""
-        device = next(self.network.parameters()).device
-        documents = [each.vectors for each in self.held_out]
-        return [probabilities(each) for each in gap_logits(self.network, documents, device)]
 
     def _epochs(self) -> None:
         settings, accelerator = self.settings, self.accelerator
         batches: Any = DataLoader(
             [each for each in self.training if len(each.labels)],  # type: ignore[arg-type]
-            batch_size=settings.batch_size,
+            batch_size=settings.batch(len(self.training)),
             shuffle=True,
             collate_fn=_collate,
             generator=torch.Generator().manual_seed(settings.seed),
         )
         optimiser: Any = torch.optim.AdamW(
-            self.network.parameters(), lr=settings.rate, weight_decay=settings.weight_decay
+            self.network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
-        schedule: Any = torch.optim.lr_scheduler.LinearLR(optimiser, 1 / WARM_UP, 1.0, WARM_UP)
+        rising = min(WARM_UP, len(batches))
+        schedule: Any = torch.optim.lr_scheduler.LinearLR(optimiser, 1 / rising, 1.0, rising)
         network, optimiser, batches, schedule = accelerator.prepare(
             self.network, optimiser, batches, schedule
         )
@@ -268,9 +261,11 @@ class _Run:
         value = log_loss(np.concatenate(logits), labels)
         if not math.isfinite(value) or not math.isfinite(training_loss):
             return
-        golds = [each.gold for each in self.held_out]
-        threshold, pk = find_pk_threshold([probabilities(each) for each in logits], golds)
-        epoch = LabellerEpoch(number, training_loss, value, threshold, pk)
+        scores, golds = [probabilities(each) for each in logits], [e.gold for e in self.held_out]
+        threshold = find_best_threshold(self.settings.criterion, scores, golds)
+        found = (mean_values(each, scores, golds, np.array([threshold])) for each in CRITERIA)
+        pk, f1 = (None if each is None else float(each[0]) for each in found)
+        epoch = LabellerEpoch(number, training_loss, value, threshold, pk, f1)
         self.history.append(epoch)
         if self.best_at < 0 or value < self.history[self.best_at].log_loss:
             state = self.network.state_dict()
@@ -296,11 +291,20 @@ def _accelerator(device: torch.device, settings: LabellerTraining) -> Any:  # no
     if precision == "auto":
         has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
         precision = "bf16" if has_bf16 else "no"
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # with others it is settled at the start
+    if not _is_launched():  # where it is, the processes have met once and for all
         AcceleratorState._reset_state(reset_partial_state=True)  # another training had its own
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # accelerate tells of the threads it sets
         return Accelerator(cpu=device.type == "cpu", mixed_precision=precision)
+
+
+def is_first_process() -> bool:
+    """Whether this is the only process, or the first of those that a launcher started."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def _is_launched() -> bool:
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 @contextmanager
@@ -309,8 +313,3 @@ def _on(device: torch.device) -> Iterator[None]:
     numbered = device.type == "cuda" and device.index is not None
     with torch.cuda.device(device) if numbered else nullcontext():
         yield
-
-
-def _mean_of_defined(values: Floats) -> float | None:
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if len(defined) else None

@@ -10,14 +10,13 @@ from reffree.arrays import Floats
 from reffree.encoders.device import choose_device
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs, Segmenter, check_wanted
+from reffree.segmenters.base import GapScorer, Inputs, check_wanted
 from reffree.segmenters.labeller.description import (
     KIND,
     LabellerDescription,
     read_labeller_description,
 )
 from reffree.segmenters.labeller.networks import Network, as_input, gap_logits, make_network
-from reffree.segmenters.labeller.threshold import segment_above
 from reffree.segmenters.network_folder import (
     check_vectors,
     put_weights,
@@ -25,11 +24,11 @@ from reffree.segmenters.network_folder import (
     write_network,
 )
 from reffree.segmenters.scorer.model import probabilities
-from reffree.selection import select_top
+from reffree.selection import select_above, select_top
 
 
 @dataclass(frozen=True, slots=True)
-class Trained(Segmenter):
+class Trained(GapScorer):
     """Boundaries where a supervised labeller gives a gap at least a probability.
 
     ``path`` is a folder that ``reffree train-segmenter`` wrote. The ``threshold`` is the one that
@@ -41,6 +40,7 @@ class Trained(Segmenter):
     threshold: float | Literal["held_out"] = "held_out"
     k: Literal["gold"] | int | None = None
     name: ClassVar[str] = "trained"
+    gives_probabilities: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse no path."""
@@ -70,10 +70,15 @@ class Trained(Segmenter):
         labeller = load_labeller(Path(self.path))
         scores = labeller.boundary_scores(inputs)
         chosen = labeller.description.threshold if self.threshold == "held_out" else self.threshold
-        return tuple(
-            segment_above(each, chosen) if k is None else select_top(each, k)
-            for each, k in zip(scores, wanted, strict=True)
-        )
+        made = []
+        for d, (each, k) in enumerate(zip(scores, wanted, strict=True)):
+            candidates = inputs.candidates_of(d)
+            made.append(
+                select_above(each, chosen, 1, candidates)
+                if k is None
+                else select_top(each, k, 1, candidates)
+            )
+        return tuple(made)
 
     def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
         """Probability of a boundary at each of the ``n - 1`` gaps of every document."""
@@ -100,11 +105,6 @@ class Labeller:
             documents.append(as_input(x))
         logits = gap_logits(self.network.to(device), documents, device)
         return tuple(probabilities(each) for each in logits)
-
-    def segment(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """Segment every document at the threshold of training."""
-        scores = self.boundary_scores(inputs)
-        return tuple(segment_above(each, self.description.threshold) for each in scores)
 
     def save(self, folder: Path) -> None:
         """Write a new folder, whole or not at all."""

@@ -17,6 +17,7 @@ from reffree.corpus import Corpus
 from reffree.errors import InputError, counted
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
+from reffree.segmenters.network_folder import Kind
 from reffree.segmenters.scorer.description import Training
 
 ABSENT = -1
@@ -114,7 +115,7 @@ def windows_of(rows: Integers, window: int) -> Integers:
     return np.where(inside, rows[np.clip(places, 0, len(rows) - 1)], ABSENT)
 
 
-def gold_passages(corpus: Corpus) -> list[Passage]:
+def gold_passages(corpus: Corpus, kind: Kind = "scorer") -> list[Passage]:
     """Every document under every reference it has; refuses to go on without."""
     passages = []
     start = 0
@@ -123,7 +124,7 @@ def gold_passages(corpus: Corpus) -> list[Passage]:
         start += len(document.units)
         if not document.references:
             raise InputError(
-                "no gold, which a scorer is trained on",
+                f"no gold, which a {kind} is trained on",
                 expected="gold in every document",
                 remedy="leave such documents out, or segment with an untrained method",
                 place=document.place,
@@ -140,7 +141,7 @@ def hold_out(
     if len(documents) < 3:
         raise InputError(
             f"{counted(len(documents), 'document')} to train on",
-            expected="three at least: two to splice, and one held out",
+            expected="three at least: two to train on, and one held out",
             remedy="give more documents with gold",
         )
     n_held_out = min(max(1, round(share * len(documents))), len(documents) - 2)
