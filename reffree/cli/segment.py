@@ -42,9 +42,12 @@ def command(methods: tuple[str, ...], target: str, **given: Unpack[CommandOption
 
     CORPUS is read as in reffree score; FILE is written by its ending (.jsonl keeps everything).
     """
+    from reffree.formats import save
+    from reffree.formats.saving import check_target
+
+    check_target(target)
     corpus, vectors = read_inputs(given)
 
-    from reffree.formats import save
     from reffree.segmenters.segment import segment
 
     made = segment(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Unpack
 
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.embed import Vectors, coming_spec, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError
 from reffree.naming import parse_named, spelling_of
@@ -102,16 +102,21 @@ def segment(
         raise InputError(
             "no method", expected="at least one", remedy="name one, such as texttiling"
         )
-    if any(method.needs_embeddings for _, method in parsed):
+    named = [(spelling_of(method) if name is None else name, method) for name, method in parsed]
+    needs_vectors = any(method.needs_embeddings for _, method in named)
+    spec = coming_spec(embeddings, options) if needs_vectors else None
+    for i, (name, method) in enumerate(named):
+        corpus.check_new_system(name, (other for other, _ in named[:i]))
+        method.check(corpus, spec)
+    if needs_vectors:
         embedded = corpus_vectors(corpus, embeddings, options, progress)
         inputs = Inputs(corpus, seed, embedded.vectors, embedded.spec, options.device)
     else:
         inputs = Inputs(corpus, seed, device=options.device)
     ids = [document.id for document in corpus.documents]
     with progress("Segmenting", len(parsed)) as advance:
-        for name, method in parsed:
+        for name, method in named:
             made = method(inputs)
-            system = spelling_of(method) if name is None else name
-            corpus = corpus.with_system(system, dict(zip(ids, made, strict=True)))
+            corpus = corpus.with_system(name, dict(zip(ids, made, strict=True)))
             advance(1)
     return part.restored(corpus)

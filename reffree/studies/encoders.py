@@ -36,6 +36,7 @@ from reffree.studies.correlation.cases import (
     CaseSettings,
     SystemSubset,
     both_kinds,
+    check_cases,
     make_case,
     score_case,
 )
@@ -43,7 +44,7 @@ from reffree.studies.correlation.correlate import correlation_result
 from reffree.studies.correlation.pool import Choice
 from reffree.studies.diagnosis.embedding_space import VectorShape, directions
 from reffree.studies.result import Field, StudyResult, Table, columns, estimate
-from reffree.studies.study import StudyKeywords, check_study
+from reffree.studies.study import StudyKeywords
 
 SAMPLE = 256
 """Distinct texts that are encoded to measure speed, drawn at random."""
@@ -82,7 +83,6 @@ def compare_encoders(
         resamples=resamples,
         **keywords,
     )
-    check_study(corpora, None)
     chosen = list(dict.fromkeys(encoders))
     if len(chosen) < 2:
         raise InputError(
@@ -91,11 +91,9 @@ def compare_encoders(
             remedy="repeat --encoder, such as --encoder minilm --encoder wordllama",
         )
     cases = {
-        (encoder, name): replace(
-            make_case(name, corpus, None, replace(settings, encoder=encoder)), encoder=encoder
-        )
-        for encoder in chosen
-        for name, corpus in corpora.items()
+        (encoder, part.name): replace(make_case(part, own), encoder=encoder)
+        for part, own in check_cases(corpora, None, chosen, settings)
+        if (encoder := own.encoder)
     }
     base = correlation_result(list(cases.values()), settings, texts)
     speeds = {}

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from reffree.bounds import check_whole
 from reffree.encoders.base import EncoderSpec
-from reffree.errors import InputError, Place
+from reffree.errors import EncoderError, InputError, Place
 from reffree.selection import MIN_GAP
 
 FORMAT = 1
@@ -128,6 +128,21 @@ class Description:
     history: tuple[Epoch, ...]
     is_interrupted: bool
     weights: str  # sha256
+
+    def check_encoder(self, spec: EncoderSpec) -> None:
+        """Refuse vectors of another encoder than the one the scorer was trained on."""
+        if self.settings.finetune or spec.fingerprint == self.encoder.fingerprint:
+            return
+        changed = [
+            f"{field} {getattr(spec, field)} instead of {getattr(self.encoder, field)}"
+            for field in EncoderSpec.__dataclass_fields__
+            if getattr(spec, field) != getattr(self.encoder, field)
+        ]
+        raise EncoderError(
+            f"scorer: found vectors of another encoder ({', '.join(changed)}); expected those "
+            f"it was trained on, of {self.encoder.name!r}; use --encoder {self.encoder.name}, or "
+            "train a scorer for this one"
+        )
 
     def to_json(self) -> str:
         """Write it, with the encoder's fingerprint for people who compare files."""

@@ -18,6 +18,7 @@ from safetensors.torch import load, save
 from reffree.arrays import Floats
 from reffree.atomic import replacing
 from reffree.bounds import check_whole
+from reffree.corpus import Corpus
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.device import choose_device
 from reffree.errors import EncoderError, InputError, Place
@@ -105,6 +106,12 @@ class Scorer(Segmenter):
         """Whether vectors must be there: not for a scorer whose encoder was fine-tuned."""
         return not read_description(Path(self.path)).settings.finetune
 
+    def check(self, corpus: Corpus, encoder: EncoderSpec | None) -> None:
+        """Refuse a damaged folder, and another encoder than the one it was trained on."""
+        Segmenter.check(self, corpus, encoder)
+        if encoder is not None:
+            load_checkpoint(Path(self.path)).description.check_encoder(encoder)
+
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Score every gap, then select."""
         wanted = inputs.n_boundaries(self.k, self.name)
@@ -162,7 +169,7 @@ class Checkpoint:
                 yield PairOnTexts(network, self.tokenizer, document.units, length, device)
             return
         if inputs.encoder is not None:
-            self._check_encoder(inputs.encoder)
+            description.check_encoder(inputs.encoder)
         for x in inputs.vectors("scorer"):
             if x.shape[1] != description.dimension:
                 raise EncoderError(
@@ -171,21 +178,6 @@ class Checkpoint:
                     "which it was trained on; use that encoder, or train a scorer for this one"
                 )
             yield HeadOnVectors(network, [x])
-
-    def _check_encoder(self, spec: EncoderSpec) -> None:
-        """Refuse vectors of another encoder than the one the scorer was trained on."""
-        trained = self.description.encoder
-        if spec.fingerprint != trained.fingerprint:
-            changed = [
-                f"{field} {getattr(spec, field)} instead of {getattr(trained, field)}"
-                for field in EncoderSpec.__dataclass_fields__
-                if getattr(spec, field) != getattr(trained, field)
-            ]
-            raise EncoderError(
-                f"scorer: found vectors of another encoder ({', '.join(changed)}); expected those "
-                f"it was trained on, of {trained.name!r}; use --encoder {trained.name}, or train "
-                "a scorer for this one"
-            )
 
     def save(self, folder: Path) -> None:
         """Write a new folder, whole or not at all."""

@@ -15,9 +15,9 @@ import numpy as np
 
 from reffree.bounds import Repetitions, within_bounds
 from reffree.corpus import GOLD, Corpus
-from reffree.encoders.embed import Vectors, units_taking_part
-from reffree.evaluate.metric_set import choose_metrics
-from reffree.evaluate.score import scores_of
+from reffree.encoders.embed import Vectors
+from reffree.evaluate.metric_set import MetricSet, choose_metrics
+from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.scoring.engine import Unsegmented
@@ -39,10 +39,11 @@ from reffree.studies.strength_curves.tables import (
     strength_tables,
 )
 from reffree.studies.study import (
+    CorpusPart,
     StudiedCorpus,
     StudyKeywords,
     StudySettings,
-    check_study,
+    corpus_parts,
     study_result,
 )
 
@@ -76,29 +77,36 @@ def perturb(
             figures, and shares of 0.1 to 1 for mixtures.
         seeds: draws of every strength, with the seeds ``seed``, ``seed + 1``, …
         metrics: names as for `reffree.score`, with the same default.
-        source: the system to perturb.
+        source: the system to perturb. Gold of several annotators is each one's in turn, draw by
+            draw, beginning with the first again where there are more draws than annotators.
         embeddings: arrays of every document by corpus, as for `reffree.score`, instead of an
             encoder.
         unsegmented: what a document without a boundary scores, as in `reffree.score`.
         **keywords: how to encode and run: see `StudySettings`.
     """
     settings = StudySettings(**keywords)
-    check_study(corpora, embeddings)
     wanted = parse_strengths(kinds, strengths)
+    how = ScoreSettings(
+        settings, unsegmented=unsegmented, seed=settings.seed, memory=settings.memory
+    )
     drawn = range(settings.seed, settings.seed + seeds)
-    studied: list[PerturbedCorpus] = []
-    for name, whole in corpora.items():
-        part, given = units_taking_part(whole, (embeddings or {}).get(name), settings)
+    ready: list[tuple[CorpusPart, PerturbationGrid, MetricSet]] = []
+    for part in corpus_parts(corpora, embeddings, settings):
         grid = build_grid(part.corpus, wanted, drawn, source, settings.progress)
         chosen = choose_metrics(metrics, grid.corpus, seed=settings.seed, offline=settings.offline)
-        how = ScoreSettings(
-            settings, unsegmented=unsegmented, seed=settings.seed, memory=settings.memory
-        )
-        scores = scores_of(grid.corpus, chosen, how, given, settings.progress)
+        check_gold(chosen, grid.corpus)
+        if chosen.reference_free:
+            part.check_vectors(chosen.reference_free.values(), (), settings)
+        ready.append((part, grid, chosen))
+    studied: list[PerturbedCorpus] = []
+    for part, grid, chosen in ready:
+        scores = scores_of(grid.corpus, chosen, how, part.vectors, settings.progress)
         signature = Signature.of(
             chosen, part.corpus, scores.embedded, unsegmented=unsegmented, seed=settings.seed
         )
-        studied.append(PerturbedCorpus(name, part.corpus, scores.embedded, signature, grid, scores))
+        studied.append(
+            PerturbedCorpus(part.name, part.corpus, scores.embedded, signature, grid, scores)
+        )
     curves = [curve for each in studied for curve in each.curves(settings)]
     grids = {each.name: each.grid for each in studied}
     return study_result(
@@ -128,7 +136,15 @@ def perturb(
             ),
             "alpha": ALPHA,
         },
-        notes=strength_notes(curves, grids, unsegmented),
+        notes=[
+            *(
+                f"{each.name}: draw by draw another annotator's gold was perturbed; gold-based "
+                "metrics compare with all of them."
+                for each in studied
+                if source == GOLD and not each.corpus.has_gold
+            ),
+            *strength_notes(curves, grids, unsegmented),
+        ],
         reading=strength_reading(curves),
     )
 
