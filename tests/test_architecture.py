@@ -198,6 +198,7 @@ HEAVY = (
         ["density", "-h"],
         ["granularity", "-h"],
         ["diagnose", "-h"],
+        ["baselines", "-h"],
         ["run", "-h"],
         ["report", "-h"],
         ["models", "-h"],

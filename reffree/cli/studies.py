@@ -1,4 +1,4 @@
-"""``reffree correlate``, ``encoders``, ``density``, ``granularity``, ``diagnose``.
+"""``reffree correlate``, ``encoders``, ``density``, ``granularity``, ``diagnose``, ``baselines``.
 
 An option of a study is called as the keyword of its function that it sets.
 """
@@ -260,5 +260,29 @@ diagnose = study_command(
         show_default=True,
         help="Draws of every damage.",
     ),
+    scored_corpus_options,
+)
+
+baselines = study_command(
+    "baselines",
+    """How metrics judge systems that read no text, beside systems that do.
+
+    Scores every --method and the corpus's systems against gold: no boundaries, boundaries
+    everywhere, random ones and lexical segmenters by default. Says how much more boundaries
+    everywhere cost than none at all, and which systems are no better than those that read no text.
+    Each CORPUS is a corpus of its own and needs gold.
+    """,
+    click.option(
+        "--method",
+        "methods",
+        multiple=True,
+        metavar="METHOD",
+        help="As in reffree segment; may be repeated.  [default: none, all, random_known, "
+        "random_unknown, texttiling, c99, textseg]",
+    ),
+    metric_option(
+        "As in reffree score; may be repeated.  [default: pk, pk_prime, windowdiff, pr_error]"
+    ),
+    system_of_one_corpus,
     scored_corpus_options,
 )

@@ -74,9 +74,7 @@ def check_scorers(metrics: Iterable[object], encoder: EncoderSpec | None) -> Non
     for folder in _scorers(metrics):
         from reffree.segmenters.scorer.scorer import load_checkpoint
 
-        description = load_checkpoint(Path(folder)).description
-        if encoder is not None:
-            description.check_encoder(encoder)
+        load_checkpoint(Path(folder)).description.check_encoder(encoder)
 
 
 def _scorers(metrics: Iterable[object]) -> set[str]:

@@ -16,6 +16,7 @@ from reffree.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from reffree.studies.annotators import agreement
+    from reffree.studies.blind_systems import baselines
     from reffree.studies.boundary_posterior import boundaries
     from reffree.studies.comparison import compare
     from reffree.studies.correlation.correlate import correlate
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "agreement",
+    "baselines",
     "boundaries",
     "compare",
     "compare_encoders",
@@ -45,13 +47,17 @@ _HOMES = {
     "density": "density_curves.density",
     "granularity": "granularity_curves.granularity",
     "diagnose": "diagnosis.diagnose",
+    "baselines": "blind_systems",
     "agreement": "annotators",
     "boundaries": "boundary_posterior",
     "compare": "comparison",
 }
 """Module of every function."""
 
-STUDIES = ("correlate", "perturb", "encoders", "density", "granularity", "diagnose")
+STUDIES = (
+    *("correlate", "perturb", "encoders", "density", "granularity", "diagnose"),
+    "baselines",
+)
 """Studies of several corpora, which a file of `reffree run` may have, by their commands."""
 
 _CORRELATION = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import as_file, files
@@ -93,10 +94,8 @@ def _check(step: Step, corpora: Mapping[str, Corpus]) -> None:
     def stop(stage: str, total: int) -> NoReturn:
         raise _Checked
 
-    try:
+    with suppress(_Checked):
         find_study(step.study)(corpora, progress=stop, **step.settings)
-    except _Checked:
-        pass
 
 
 def _read_corpora(named: Mapping[str, str]) -> tuple[dict[str, Corpus], dict[str, str]]:

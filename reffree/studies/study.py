@@ -93,11 +93,16 @@ class CorpusPart:
     corpus: Corpus
     vectors: Embeddings | None
 
-    def check_vectors(
-        self, metrics: Iterable[object], methods: Iterable[Segmenter], settings: EncoderOptions
+    def check(
+        self,
+        metrics: Iterable[object],
+        methods: Iterable[Segmenter],
+        settings: EncoderOptions,
+        *,
+        needs_vectors: bool = True,
     ) -> None:
         """Find the encoder if one is needed; refuse methods and scorers that will not work."""
-        spec = coming_spec(self.vectors, settings)
+        spec = coming_spec(self.vectors, settings) if needs_vectors else None
         check_scorers(metrics, spec)
         for method in methods:
             method.check(self.corpus, spec)

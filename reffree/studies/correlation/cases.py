@@ -132,7 +132,7 @@ def check_cases(
         for part in parts
     ]
     for part, own in cases:
-        part.check_vectors(chosen.reference_free.values(), (), own)
+        part.check(chosen.reference_free.values(), (), own)
     return cases
 
 

@@ -101,8 +101,7 @@ def density(
     needs_vectors = bool(chosen.reference_free) or any(m.needs_embeddings for m in scored)
     for part in parts:
         _check_gold(part.corpus)
-        if needs_vectors:
-            part.check_vectors(chosen.reference_free.values(), scored, settings)
+        part.check(chosen.reference_free.values(), scored, settings, needs_vectors=needs_vectors)
 
     def sweep(part: CorpusPart) -> DensityResult:
         """Score all gaps of a corpus, lay out all points, and score these."""

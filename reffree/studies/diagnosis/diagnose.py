@@ -83,7 +83,7 @@ def diagnose(
     chosen = choose_metrics(wanted, parts[0].corpus, seed=settings.seed, offline=settings.offline)
     for part in parts:
         _check_source(part.corpus, source)
-        part.check_vectors(chosen.reference_free.values(), (), settings)
+        part.check(chosen.reference_free.values(), (), settings)
     diagnosed = [_diagnose(part, source, chosen, threshold, seeds, settings) for part in parts]
     return study_result(
         "diagnose",

@@ -82,7 +82,7 @@ def granularity(
     for part in parts:
         _check_systems(part.corpus)
         _check_lengths(part.corpus)
-        part.check_vectors(chosen.values(), (), settings)
+        part.check(chosen.values(), (), settings)
     studied = [_follow(part, chosen, settings) for part in parts]
     curves = [each for corpus in studied for each in corpus.curves]
     return study_result(

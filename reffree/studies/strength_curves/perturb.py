@@ -16,7 +16,7 @@ import numpy as np
 from reffree.bounds import Repetitions, within_bounds
 from reffree.corpus import GOLD, Corpus
 from reffree.encoders.embed import Vectors
-from reffree.evaluate.metric_set import MetricSet, choose_metrics
+from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
@@ -28,6 +28,7 @@ from reffree.studies.result import StudyResult
 from reffree.studies.strength_curves.perturbation_grid import (
     PerturbationGrid,
     build_grid,
+    check_source,
     parse_strengths,
 )
 from reffree.studies.strength_curves.strength_curve import ALPHA, Strength, StrengthCurve
@@ -39,7 +40,6 @@ from reffree.studies.strength_curves.tables import (
     strength_tables,
 )
 from reffree.studies.study import (
-    CorpusPart,
     StudiedCorpus,
     StudyKeywords,
     StudySettings,
@@ -71,7 +71,8 @@ def perturb(
     Args:
         corpora: from `reffree.load`, by name.
         kinds: ``removal``, ``transposition`` (all boundaries, by so many units), ``insertion``,
-            ``replacement`` or ``mixture``.
+            ``replacement`` or ``mixture``; ``transposition:k`` moves so many boundaries by one
+            unit, ``transposition:distance=2,k`` by two.
         strengths: whole numbers are boundaries (units for transposition), numbers with a point
             shares of the boundaries; 0 is always there. By default 1 to 9, as in the paper's
             figures, and shares of 0.1 to 1 for mixtures.
@@ -90,16 +91,17 @@ def perturb(
         settings, unsegmented=unsegmented, seed=settings.seed, memory=settings.memory
     )
     drawn = range(settings.seed, settings.seed + seeds)
-    ready: list[tuple[CorpusPart, PerturbationGrid, MetricSet]] = []
-    for part in corpus_parts(corpora, embeddings, settings):
+    parts = corpus_parts(corpora, embeddings, settings)
+    for part in parts:
+        check_source(part.corpus, source)
+        chosen = choose_metrics(metrics, part.corpus, seed=settings.seed, offline=settings.offline)
+        check_gold(part.corpus, chosen)
+        free = chosen.reference_free
+        part.check(free.values(), (), settings, needs_vectors=bool(free))
+    studied: list[PerturbedCorpus] = []
+    for part in parts:
         grid = build_grid(part.corpus, wanted, drawn, source, settings.progress)
         chosen = choose_metrics(metrics, grid.corpus, seed=settings.seed, offline=settings.offline)
-        check_gold(chosen, grid.corpus)
-        if chosen.reference_free:
-            part.check_vectors(chosen.reference_free.values(), (), settings)
-        ready.append((part, grid, chosen))
-    studied: list[PerturbedCorpus] = []
-    for part, grid, chosen in ready:
         scores = scores_of(grid.corpus, chosen, how, part.vectors, settings.progress)
         signature = Signature.of(
             chosen, part.corpus, scores.embedded, unsegmented=unsegmented, seed=settings.seed
