@@ -55,7 +55,7 @@ def command(
     cuda:0,cuda:1, or say --device all; or start it with torchrun or accelerate launch on one host.
     On many hosts --engine ray has actors encode; only this process writes the cache.
     """
-    check_engine(engine, ray_address, ray_actors)
+    check_engine(engine, ray_address, ray_actors, given.get("encoder"))
     if not given["cache"]:
         raise click.UsageError("reffree embed fills the cache: leave --no-cache out.")
     check_encoding(given)

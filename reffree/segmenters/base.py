@@ -17,6 +17,7 @@ from reffree.encoders.base import EncoderSpec
 from reffree.errors import InputError
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
+from reffree.selection import Candidates
 from reffree.words import STOP_WORDS, Language, Lexicon, Terms
 
 Wanted = Literal["auto", "gold"] | int | None
@@ -32,6 +33,11 @@ class Inputs:
     embeddings: Sequence[NDArray[np.generic]] | None = None  # one array per document
     encoder: EncoderSpec | None = None  # that made them
     device: str = "auto"  # for methods that run a model themselves
+    candidates: Sequence[Candidates] | None = None  # gaps that may become boundaries, else all
+
+    def candidates_of(self, document: int) -> Candidates | None:
+        """Gaps of a document, by its number, that may become boundaries; None for all."""
+        return None if self.candidates is None else self.candidates[document]
 
     def rng(self, document: str, method: str) -> np.random.Generator:
         """Random numbers of one method on one document, whatever else the corpus holds."""
@@ -116,6 +122,22 @@ class Segmenter(ABC):
     @abstractmethod
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document, in the order of the corpus."""
+
+
+class GapScorer(Segmenter):
+    """A method with a score per gap, higher = more of a boundary, from which any rule can select.
+
+    ``gives_probabilities`` says that scores are comparable over documents and corpora;
+    ``heeds_candidates`` that the method's own selection keeps to `Inputs.candidates`.
+    """
+
+    __slots__ = ()
+    gives_probabilities: ClassVar[bool] = False
+    heeds_candidates: ClassVar[bool] = True
+
+    @abstractmethod
+    def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
+        """Score each of the ``n - 1`` gaps of every document."""
 
 
 def check_wanted(k: Wanted, method: str, *, has_auto: bool = False) -> None:

@@ -19,7 +19,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from reffree.bounds import Seed
-from reffree.encoders.options import Encoding
+from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError, Place, ReffreeError, located, shorten
 from reffree.evaluate.metric_set import check_metrics
 from reffree.formats import corpus_names
@@ -152,6 +152,8 @@ def _step(where: str, data: Mapping[str, Any], shared: Mapping[str, Any]) -> Ste
     name = own.pop("name", study)
     _check_file_name(f"{where}.name", name)
     checked = _validated(settings_model(study), {**shared, **own}, where)
+    for name_of_encoder in (checked.encoder, *(getattr(checked, "encoders", None) or ())):
+        EncoderOptions(encoder=name_of_encoder)  # an address with a secret goes into no file
     for key, check in NAMES.items():
         of_study, _, field = key.rpartition(".")
         if of_study not in ("", study):

@@ -122,9 +122,16 @@ def _hash(path: Path) -> str:
 
 
 def _fingerprint(step: Step, contents: Mapping[str, str]) -> str:
-    """Everything a step's results depend on."""
+    """Everything a step's results depend on, files of scores included."""
+    scores = (step.settings.get("scores") or {}).values()
+    files = [file for by_name in scores for file in by_name.values() if Path(file).exists()]
     text = json.dumps(
-        [step.study, step.settings, dict(contents), version("reffree")],
+        [
+            step.study,
+            step.settings,
+            {**contents, **{file: _hash(Path(file)) for file in files}},
+            version("reffree"),
+        ],
         sort_keys=True,
         default=str,
     )

@@ -21,6 +21,7 @@ from reffree.encoders.embed import (
     units_taking_part,
 )
 from reffree.encoders.options import EncoderOptions, Encoding
+from reffree.encoders.unit_filter import FilteredCorpus
 from reffree.errors import InputError, UnknownNameError
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.notes import dropped_notes
@@ -92,6 +93,7 @@ class CorpusPart:
     name: str
     corpus: Corpus
     vectors: Embeddings | None
+    filtered: FilteredCorpus  # the same units, and the corpus they are from
 
     def check(
         self,
@@ -127,7 +129,7 @@ def corpus_parts(
         if given is not None:
             own = corpus_vectors(part.corpus, given, settings, settings.progress)
         corpus = with_central_gold(part.corpus) if one_gold else part.corpus
-        parts.append(CorpusPart(name, corpus, own))
+        parts.append(CorpusPart(name, corpus, own, part))
     return parts
 
 
