@@ -54,6 +54,7 @@ ROOMS = {
         "atomic",
         *("compiling", "parallel", "seeds", "naming", "segmentation", "masses", "words"),
         *("corpus", "encoders", "scoring", "selection", "progress"),
+        "reference",  # what training is judged by
     },
     "statistics": set(),
     "evaluate": {
