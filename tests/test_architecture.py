@@ -199,6 +199,8 @@ HEAVY = (
         ["density", "-h"],
         ["granularity", "-h"],
         ["diagnose", "-h"],
+        ["baselines", "-h"],
+        ["moves", "-h"],
         ["run", "-h"],
         ["report", "-h"],
         ["models", "-h"],

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 import click
 
+from reffree.encoders.address import refuse_endpoint
 from reffree.encoders.options import Encoding
 
 if TYPE_CHECKING:
@@ -84,8 +85,12 @@ def check_encoding(
         os.environ["HF_HUB_OFFLINE"] = "1"
 
 
-def check_engine(engine: str, ray_address: str | None, ray_actors: int | None) -> None:
-    """Refuse Ray's options without Ray."""
+def check_engine(
+    engine: str, ray_address: str | None, ray_actors: int | None, encoder: str | None
+) -> None:
+    """Refuse Ray's options without Ray, and Ray before an endpoint."""
+    if engine == "ray":
+        refuse_endpoint(encoder, "Ray's actors")
     if engine != "ray" and (ray_address is not None or ray_actors is not None):
         raise click.UsageError("--ray-address and --ray-actors need --engine ray.")
 

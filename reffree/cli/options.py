@@ -203,7 +203,7 @@ _how_to_encode = option_group(
         type=whole(Positive),
         help="Tokens per encoder batch, padding included; by default chosen for the device.",
     ),
-    click.option("--offline", is_flag=True, help="Never connect to a model hub."),
+    click.option("--offline", is_flag=True, help="Never connect to a model hub or an endpoint."),
     click.option(
         "--no-cache",
         "cache",
@@ -218,8 +218,8 @@ encoding_options = option_group(
     click.option(
         "--encoder",
         metavar="NAME",
-        help="Alias, folder or hub id; reffree models lists aliases, its --help the settings of "
-        "models.  [default: minilm]",
+        help="Alias, folder, hub id or http://host/v1#model; reffree models lists aliases, its "
+        "--help the settings of models.  [default: minilm]",
     ),
     _how_to_encode,
 )
@@ -230,8 +230,8 @@ several_encoders = option_group(
         "encoders",
         multiple=True,
         metavar="NAME",
-        help="Alias, folder or hub id; reffree models lists aliases. May be repeated.  [default: "
-        "minilm]",
+        help="Alias, folder, hub id or http://host/v1#model; reffree models lists aliases. May be "
+        "repeated.  [default: minilm]",
     ),
     _how_to_encode,
 )

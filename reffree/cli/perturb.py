@@ -62,8 +62,9 @@ def _strengths(
     "kinds",
     multiple=True,
     metavar="KIND",
-    help="With --study: what to do to boundaries; may be repeated.  [default: removal, "
-    "transposition]",
+    help="With --study: what to do to boundaries; transposition moves all by so many units, "
+    "transposition:k so many by one unit, transposition:distance=2,k by two; may be repeated.  "
+    "[default: removal, transposition]",
 )
 @click.option(
     "--strengths",

@@ -67,7 +67,7 @@ def command(
     standard input. With --engine ray or --shards, corpus JSONL and Parquet are read a block at a
     time and may be larger than memory; every host must see the files under the same path.
     """
-    check_engine(engine, ray_address, ray_actors)
+    check_engine(engine, ray_address, ray_actors, given.get("encoder"))
     is_streamed = engine == "ray" or shards is not None
     if is_streamed and given["embeddings"] is not None:
         raise click.UsageError("--embeddings are for a corpus in memory: leave them out.")

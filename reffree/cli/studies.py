@@ -1,4 +1,4 @@
-"""``reffree correlate``, ``encoders``, ``density``, ``granularity``, ``diagnose``.
+"""``reffree correlate``, ``encoders``, ``density``, ``granularity`` and the other studies.
 
 An option of a study is called as the keyword of its function that it sets.
 """
@@ -28,6 +28,7 @@ from reffree.cli.options import (
     metric_option,
     option_group,
     output_options,
+    reading_options,
     run_options,
     scored_corpus_options,
     several_encoders,
@@ -261,4 +262,70 @@ diagnose = study_command(
         help="Draws of every damage.",
     ),
     scored_corpus_options,
+)
+
+baselines = study_command(
+    "baselines",
+    """How metrics judge systems that read no text, beside systems that do.
+
+    Scores every --method and the corpus's systems against gold: no boundaries, boundaries
+    everywhere, random ones and lexical segmenters by default. Says how much more boundaries
+    everywhere cost than none at all, and which systems are no better than those that read no text.
+    Each CORPUS is a corpus of its own and needs gold.
+    """,
+    click.option(
+        "--method",
+        "methods",
+        multiple=True,
+        metavar="METHOD",
+        help="As in reffree segment; may be repeated.  [default: none, all, random_known, "
+        "random_unknown, texttiling, c99, textseg]",
+    ),
+    metric_option(
+        "As in reffree score; may be repeated.  [default: pk, pk_prime, windowdiff, pr_error]"
+    ),
+    system_of_one_corpus,
+    scored_corpus_options,
+)
+
+
+def _lengths(
+    ctx: click.Context, param: click.Parameter, text: str | None
+) -> tuple[int, ...] | None:
+    """Read whole numbers between commas, or the first and last of several."""
+    if text is None:
+        return None
+    try:
+        first, dash, last = text.partition("-")
+        if dash:
+            return tuple(range(int(first), int(last) + 1))
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise click.UsageError(
+            f"--units {text}: expected lengths, such as 5-12 or 12,15."
+        ) from None
+
+
+moves = study_command(
+    "moves",
+    """How often a metric cannot tell a small error from a large one.
+
+    Moves every boundary of every reference, one at a time, and counts the references for which a
+    metric ties a small move with one that crosses a boundary, with one between short segments, or
+    with a farther one; or even prefers the larger. References are the gold of every CORPUS, and all
+    that there are of the --units given; one of the two is needed. With -f csv the figures by number
+    of segments are written.
+    """,
+    click.argument("corpora", nargs=-1, metavar="[CORPUS...]"),
+    click.option(
+        "--units",
+        callback=_lengths,
+        metavar="LENGTHS",
+        help="Go through all references of so many units, such as 5-12 or 12,15; at most 20.",
+    ),
+    metric_option(
+        "Gold-based, as in reffree score; may be repeated.  [default: boundary_similarity, "
+        "windowdiff with exact padding and as it is, alignment]"
+    ),
+    reading_options,
 )

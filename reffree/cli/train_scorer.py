@@ -112,7 +112,7 @@ def command(
     )
 
     # Torch is imported only once the input is known to be good.
-    from reffree.segmenters.scorer.scorer import check_target
+    from reffree.segmenters.network_folder import check_target
     from reffree.segmenters.scorer.train import train_scorer
 
     check_target(folder)

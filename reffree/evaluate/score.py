@@ -133,8 +133,7 @@ def scores_of(
     The corpus is of the units that take part (`units_taking_part`); it is encoded where a metric
     needs vectors and none are given.
     """
-    n_compared = sum(bool(document.references) for document in corpus)
-    _check_gold(metrics, n_compared=n_compared, place=corpus[0].place)
+    check_gold(corpus, metrics)
     blocks = [Corpus.of_checked(each) for each in cut(corpus, lambda each: len(each.units))]
     vectors = None
     if embeddings is not None and metrics.reference_free:
@@ -142,6 +141,12 @@ def scores_of(
     scorer = BlockScorer.of(tuple(corpus.hypotheses), metrics, settings, vectors)
     scored = scorer.score_all(blocks, corpus.n_units, progress)
     return Scores.concatenate(scores for scores, _ in scored)
+
+
+def check_gold(corpus: Corpus, metrics: MetricSet) -> None:
+    """Refuse gold-based metrics of a corpus without any gold, before anything is encoded."""
+    n_compared = sum(bool(document.references) for document in corpus)
+    _check_gold(metrics, n_compared=n_compared, place=corpus[0].place)
 
 
 def _without_rows(blocks: Iterable[ScoredBlock], take: Callable[[Rows], None]) -> Iterator[Scores]:

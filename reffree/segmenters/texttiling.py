@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reffree.arrays import Floats, Integers
 from reffree.bounds import check_choice, check_whole
@@ -36,6 +37,9 @@ class TextTiling(Segmenter):
        it; near the document's ends blocks are as long as they can be.
     2. Smoothing: ``rounds`` times the mean with ``smoothing`` gaps on either side.
     3. Depth: from the gap's score up to the nearest peak on the left, plus the same on the right.
+       Of neighbouring gaps with equal scores the middle one has it (of two, the left one), and the
+       others 0: one sharp valley, smoothed, is as wide as the smoothing, and its middle is where it
+       was.
     4. A boundary in each valley whose depth is at least :math:`\bar{s} - \sigma / 2`
        (``conservative``) or :math:`\bar{s} - \sigma` (``liberal``), deepest first and ``min_gap``
        units or more apart. With ``k`` boundaries, the deepest gaps instead, as far as ``min_gap``
@@ -45,6 +49,12 @@ class TextTiling(Segmenter):
     paragraph break afterwards; ``measure=words,block=200`` gives blocks of 10 token-sequences. Stop
     words count for a block's length, not for its score.
 
+    The paper smooths because its gaps lie 20 words apart wherever they fall, and because a boundary
+    that is one of them off still moves to the right paragraph. Here a gap off is an error, and a
+    mean with the neighbours makes many: F1 of exact boundaries is .690 without and .230 with
+    ``smoothing=1`` on Choi's documents, .190 and .118 on TIAGE's (train; in-sample for the
+    default). It is for units as short as token-sequences, such as lines of subtitles.
+
     Settled where the paper leaves a choice, after its author's release: a valley lies below a peak
     on *both* sides, and mean and deviation are those of the valleys. "At least" instead of "more
     than" makes a boundary of a valley that is the only one.
@@ -53,7 +63,7 @@ class TextTiling(Segmenter):
     k: Literal["auto", "gold"] | int = "auto"
     block: int = 10
     measure: Measure = "units"
-    smoothing: int = 1
+    smoothing: int = 0
     rounds: int = 1
     cutoff: Cutoff = "conservative"
     min_gap: int = MIN_GAP
@@ -124,11 +134,29 @@ def smoothed(scores: Floats, reach: int, rounds: int) -> Floats:
 
 
 def drops(scores: Floats) -> tuple[Floats, Floats]:
-    """How far each score lies below the nearest peak on its left and on its right."""
+    """How far each score lies below the nearest peak on its left and on its right.
+
+    Of equal neighbours only the middle one does; the others have 0.
+    """
     level = np.round(scores, DECIMALS)
+    is_middle = middles(level)
     left = np.round(peaks_before(level) - level, DECIMALS)
     right = np.round(peaks_before(level[::-1])[::-1] - level, DECIMALS)
-    return left, right
+    return np.where(is_middle, left, 0.0), np.where(is_middle, right, 0.0)
+
+
+def middles(level: Floats) -> NDArray[np.bool_]:
+    """Whether each is the middle of a run of equal values; of two middles the left one.
+
+    >>> middles(np.array([3.0, 1.0, 1.0, 1.0, 2.0, 2.0])).tolist()
+    [True, False, True, False, True, False]
+    """
+    changes = np.flatnonzero(np.diff(level)) + 1
+    starts = np.concatenate([[0], changes])
+    ends = np.concatenate([changes, [len(level)]])
+    is_middle = np.zeros(len(level), dtype=bool)
+    is_middle[((starts + ends - 1) // 2)[starts < ends]] = True
+    return is_middle
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

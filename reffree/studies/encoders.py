@@ -21,6 +21,7 @@ import torch
 from reffree.arrays import Floats
 from reffree.bounds import Count, Resamples, within_bounds
 from reffree.corpus import GOLD, Corpus
+from reffree.encoders.address import is_endpoint
 from reffree.encoders.device import choose_device
 from reffree.encoders.embed import distinct_texts
 from reffree.encoders.options import EncoderOptions
@@ -38,6 +39,7 @@ from reffree.studies.correlation.cases import (
     both_kinds,
     make_case,
     score_case,
+    with_encoders,
 )
 from reffree.studies.correlation.correlate import correlation_result
 from reffree.studies.correlation.pool import Choice
@@ -69,9 +71,10 @@ def compare_encoders(
 ) -> StudyResult:
     """Run the correlation study under several encoders and compare them.
 
-    ``encoders`` are two or more aliases, folders or hub ids; cohesion-seeking systems are made with
-    each of them. With ``measure``, speed and memory are measured here, so that results differ
-    between runs. All other keywords are those of `correlate`.
+    ``encoders`` are two or more aliases, folders, hub ids or endpoints; cohesion-seeking systems
+    are made with each of them. With ``measure``, speed and memory of all but endpoints, whose
+    requests may cost, are measured here, so that results differ between runs. All
+    other keywords are those of `correlate`.
     """
     settings = CaseSettings(
         metrics=both_kinds(metrics),
@@ -83,6 +86,7 @@ def compare_encoders(
         **keywords,
     )
     check_study(corpora, None)
+    each = with_encoders(settings, encoders)
     chosen = list(dict.fromkeys(encoders))
     if len(chosen) < 2:
         raise InputError(
@@ -91,9 +95,7 @@ def compare_encoders(
             remedy="repeat --encoder, such as --encoder minilm --encoder wordllama",
         )
     cases = {
-        (encoder, name): replace(
-            make_case(name, corpus, None, replace(settings, encoder=encoder)), encoder=encoder
-        )
+        (encoder, name): replace(make_case(name, corpus, None, each[encoder]), encoder=encoder)
         for encoder in chosen
         for name, corpus in corpora.items()
     }
@@ -103,8 +105,8 @@ def compare_encoders(
         sample = distinct_texts(next(iter(corpora.values())))
         with settings.progress("Measuring", len(chosen)) as advance:
             for encoder in chosen:
-                options = replace(settings, encoder=encoder)
-                speeds[encoder] = measure_speed(options, sample, settings.seed)
+                if not is_endpoint(encoder):  # whose requests may cost, and are its network's
+                    speeds[encoder] = measure_speed(each[encoder], sample, settings.seed)
                 advance(1)
     agreement = _agreement_table(cases, settings)
     cross = _cross_table(cases, settings)

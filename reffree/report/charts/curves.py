@@ -137,6 +137,27 @@ def _own_points(result: StudyResult, curves: list[dict[str, Any]]) -> list[dict[
     return found
 
 
+def moves(result: StudyResult) -> list[Chart]:
+    """References on which metrics cannot tell errors apart, a panel per kind of error."""
+    found = records_of(result, "by_segments", ("corpus", "kind", "segments", "metric", "share"))
+    choices = choices_of(found, "corpus")
+    columns = {"line": "metric", "x": "segments", "y": "share", "low": "low", "high": "high"}
+    rows, notes = thinned(
+        rows_of(found, choices, facet="kind", **columns),
+        [*(c.field for c in choices), "facet", "line"],
+    )
+    reading = (
+        "Each line is the share of references, by their number of segments, for which a metric "
+        "gives the same value to a small and to a large error; a metric worth having stays at 0."
+    )
+    return _lines(
+        *("moves", "Small and large errors that a metric ties", reading, rows, choices),
+        titles=("metric", "segments", "share of references"),
+        shared=("y",),
+        notes=notes,
+    )
+
+
 def _lines(
     name: str,
     title: str,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from reffree.arrays import Floats, Integers
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.sentence_transformer import open_encoder
 from reffree.evaluate.metric_set import MetricSet, check_metrics, choose_metrics
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import Average, ScoreSettings
@@ -94,6 +95,17 @@ def both_kinds(metrics: Sequence[str] | None) -> tuple[str, ...]:
     free = () if not all(is_gold) else tuple(DEFAULT)
     gold = () if any(is_gold) else tuple(GOLD_DEFAULT)
     return (*free, *given, *gold)
+
+
+def with_encoders(
+    settings: CaseSettings, encoders: Iterable[str | None]
+) -> dict[str | None, CaseSettings]:
+    """Return the settings with each of the encoders; all are found before the first one is run."""
+    each = {name: replace(settings, encoder=name or settings.encoder) for name in encoders}
+    if len(each) > 1:
+        for options in each.values():
+            open_encoder(options)
+    return each
 
 
 def make_case(name: str, corpus: Corpus, vectors: Vectors | None, settings: CaseSettings) -> Case:

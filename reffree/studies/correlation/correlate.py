@@ -8,7 +8,6 @@ independent and cohesion-seeking systems, and beside sentinels.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from statistics import fmean
 from typing import Any, Unpack
 
@@ -19,7 +18,14 @@ from reffree.errors import UnknownNameError, listed
 from reffree.evaluate.scores import Average
 from reffree.scoring.engine import Unsegmented
 from reffree.statistics.resampling import RESAMPLES
-from reffree.studies.correlation.cases import SENTINELS, Case, CaseSettings, both_kinds, make_case
+from reffree.studies.correlation.cases import (
+    SENTINELS,
+    Case,
+    CaseSettings,
+    both_kinds,
+    make_case,
+    with_encoders,
+)
 from reffree.studies.correlation.measures import Correlations, sentinel_tests
 from reffree.studies.correlation.pool import Choice
 from reffree.studies.correlation.tables import (
@@ -116,9 +122,9 @@ def correlate(
             name,
             corpus,
             (embeddings or {}).get(name),
-            replace(settings, encoder=encoder or settings.encoder),
+            chosen,
         )
-        for encoder in encoders
+        for chosen in with_encoders(settings, encoders).values()
         for name, corpus in corpora.items()
     ]
     return correlation_result(cases, settings, texts)

@@ -70,7 +70,8 @@ def perturb(
     Args:
         corpora: from `reffree.load`, by name.
         kinds: ``removal``, ``transposition`` (all boundaries, by so many units), ``insertion``,
-            ``replacement`` or ``mixture``.
+            ``replacement`` or ``mixture``; ``transposition:k`` moves so many boundaries by one
+            unit, ``transposition:distance=2,k`` by two.
         strengths: whole numbers are boundaries (units for transposition), numbers with a point
             shares of the boundaries; 0 is always there. By default 1 to 9, as in the paper's
             figures, and shares of 0.1 to 1 for mixtures.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from reffree.corpus import GOLD, Corpus
 from reffree.errors import InputError, OptionError, UnknownNameError
-from reffree.perturbation import PERTURBATIONS, parse_perturbation, perturb
+from reffree.perturbation import PERTURBATIONS, Perturbation, parse_perturbation, perturb
 from reffree.progress import Progress, no_progress
 from reffree.segmentation import Segmentation
 from reffree.studies.strength_curves.strength_curve import Strength
@@ -48,16 +48,27 @@ def parse_strengths(
     """Check kinds and strengths; return the strengths of each kind in order, without 0.
 
     Whole numbers count boundaries (units for transposition), numbers with a point are shares. One
-    curve has one or the other.
+    curve has one or the other. A kind may name the option that its strengths are of.
+
+    >>> parse_strengths(["transposition:distance=2,k"], [1, 3])
+    {'transposition:distance=2,k': (1, 3)}
     """
     made: dict[str, tuple[Strength, ...]] = {}
     for kind in kinds:
-        if kind not in PERTURBATIONS:
-            raise UnknownNameError("perturbation", kind, PERTURBATIONS)
-        default = STRENGTHS if PERTURBATIONS[kind].whole != "share" else SHARES
+        name, colon, options = kind.partition(":")
+        if name not in PERTURBATIONS:
+            raise UnknownNameError("perturbation", name, PERTURBATIONS)
+        option = options.rpartition(",")[2] if colon else PERTURBATIONS[name].whole
+        if not option or "=" in option:
+            raise OptionError(
+                f"the kind {kind!r}",
+                expected="after the colon, at last the option that strengths are of, without value",
+                remedy="write transposition:k or transposition:distance=2,k",
+            )
+        default = STRENGTHS if option in ("k", "distance") else SHARES
         wanted = sorted({s for s in (default if strengths is None else strengths) if s != 0})
         for strength in wanted:
-            parse_perturbation(f"{kind}:{strength}")
+            _with_strength(kind, strength)
         if len({isinstance(strength, float) for strength in wanted}) != 1:
             found = "whole numbers and shares" if wanted else "no strength above 0"
             raise OptionError(
@@ -71,6 +82,11 @@ def parse_strengths(
             "no perturbation", expected="at least one kind", remedy="leave kinds out for both"
         )
     return made
+
+
+def _with_strength(kind: str, strength: Strength) -> Perturbation:
+    """Make a perturbation of a kind, which may end in the option that strengths are of."""
+    return parse_perturbation(f"{kind}={strength}" if ":" in kind else f"{kind}:{strength}")
 
 
 def build_grid(
@@ -101,7 +117,7 @@ def build_grid(
             for j, strength in enumerate(wanted):
                 done = not_done = bare = 0
                 for i, seed in enumerate(seeds):
-                    made = perturb(corpus, parse_perturbation(f"{kind}:{strength}"), seed, source)
+                    made = perturb(corpus, _with_strength(kind, strength), seed, source)
                     places[i, j + 1] = offset + len(systems)
                     systems[f"{made.name} seed {seed}"] = made.segmentations
                     done += sum(astuple(made.done))
