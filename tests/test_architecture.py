@@ -199,6 +199,8 @@ HEAVY = (
         ["density", "-h"],
         ["granularity", "-h"],
         ["diagnose", "-h"],
+        ["transfer", "-h"],
+        ["train-scorer", "-h"],
         ["baselines", "-h"],
         ["moves", "-h"],
         ["run", "-h"],

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from reffree.studies.result import StudyResult
     from reffree.studies.single_moves import moves
     from reffree.studies.strength_curves.perturb import perturb
+    from reffree.studies.unseen_corpora import transfer
 
 __all__ = [
     "agreement",
@@ -40,6 +41,7 @@ __all__ = [
     "granularity",
     "moves",
     "perturb",
+    "transfer",
 ]
 
 _HOMES = {
@@ -51,6 +53,7 @@ _HOMES = {
     "diagnose": "diagnosis.diagnose",
     "baselines": "blind_systems",
     "moves": "single_moves",
+    "transfer": "unseen_corpora",
     "agreement": "annotators",
     "boundaries": "boundary_posterior",
     "compare": "comparison",
@@ -59,7 +62,7 @@ _HOMES = {
 
 STUDIES = (
     *("correlate", "perturb", "encoders", "density", "granularity", "diagnose"),
-    *("baselines", "moves"),
+    *("baselines", "moves", "transfer"),
 )
 """Studies of several corpora, which a file of `reffree run` may have, by their commands."""
 

@@ -37,17 +37,18 @@ LABELS = {
     "metric": "Metric",
     "matching": "Matching",
     "strength": "Strength",
+    "trained_on": "Trained on",
 }
 
 
 TEXTS = {
     *("corpus", "encoder", "pool", "coefficient", "metric", "metric_kind", "matching", "system"),
     *("document", "free", "gold", "level", "is_sentinel", "encoder_a", "encoder_b", "made_with"),
-    *("scored_with", "kind", "method", "measure", "point", "reads"),
+    *("scored_with", "kind", "method", "measure", "point", "reads", "trained_on"),
 }
 NUMBERS = {
     *("value", "loss", "low", "high", "scaled", "scaled_low", "scaled_high", "kendall", "share"),
-    *("turned", "bor", "density", "threshold", "n_systems", "segments", "real"),
+    *("turned", "bor", "density", "threshold", "n_systems", "segments", "real", "w_f1"),
 }
 DRAWN = TEXTS | NUMBERS | {"ci"}
 """Columns of a result's tables that charts draw."""
