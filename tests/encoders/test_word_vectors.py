@@ -116,7 +116,8 @@ def test_any_architecture(architecture, dtype, tmp_path):
     folder = save_checkpoint(architecture, tmp_path / architecture, dtype=dtype)
     model = AutoModel.from_pretrained(folder, dtype=torch.float32)
     expected = model.get_input_embeddings().weight.detach().double().numpy()
-    vectors, known = open_word_vectors(str(folder), pieces=True).look_up(["bees", "unheard", "honey"])
+    found = open_word_vectors(str(folder), pieces=True)
+    vectors, known = found.look_up(["bees", "unheard", "honey"])
     # Tokens 0 to 3 are special, then come the words of tests.checkpoints.
     assert_array_equal(vectors[[0, 2]], expected[[8, 9]])
     assert known.tolist() == [True, False, True]
@@ -136,7 +137,8 @@ def byte_level_folder(folder):
 
 
 def test_words_are_looked_up_as_inside_a_text(tmp_path):
-    vectors, known = open_word_vectors(str(byte_level_folder(tmp_path)), pieces=True).look_up(["cat", "tac"])
+    found = open_word_vectors(str(byte_level_folder(tmp_path)), pieces=True)
+    vectors, known = found.look_up(["cat", "tac"])
     assert_array_equal(vectors[0], [14, 15])  # Ġcat, not cat
     # Ġ, t, a, c; the space before the word is not a piece of it.
     assert_array_equal(vectors[1], np.mean([[4, 5], [0, 1], [2, 3]], axis=0))
