@@ -197,6 +197,8 @@ HEAVY = (
         ["encoders", "-h"],
         ["perturb", "-h"],
         ["density", "-h"],
+        ["selection", "-h"],
+        ["segment", "-h"],
         ["granularity", "-h"],
         ["diagnose", "-h"],
         ["transfer", "-h"],

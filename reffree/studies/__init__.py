@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from reffree.studies.encoders import compare_encoders
     from reffree.studies.granularity_curves.granularity import granularity
     from reffree.studies.result import StudyResult
+    from reffree.studies.selection_rates import selection
     from reffree.studies.single_moves import moves
     from reffree.studies.strength_curves.perturb import perturb
     from reffree.studies.unseen_corpora import transfer
@@ -41,6 +42,7 @@ __all__ = [
     "granularity",
     "moves",
     "perturb",
+    "selection",
     "transfer",
 ]
 
@@ -51,6 +53,7 @@ _HOMES = {
     "density": "density_curves.density",
     "granularity": "granularity_curves.granularity",
     "diagnose": "diagnosis.diagnose",
+    "selection": "selection_rates",
     "baselines": "blind_systems",
     "moves": "single_moves",
     "transfer": "unseen_corpora",
@@ -61,7 +64,7 @@ _HOMES = {
 """Module of every function."""
 
 STUDIES = (
-    *("correlate", "perturb", "encoders", "density", "granularity", "diagnose"),
+    *("correlate", "perturb", "encoders", "density", "selection", "granularity", "diagnose"),
     *("baselines", "moves", "transfer"),
 )
 """Studies of several corpora, which a file of `reffree run` may have, by their commands."""

@@ -36,6 +36,7 @@ LABELS = {
     "coefficient": "Coefficient",
     "metric": "Metric",
     "matching": "Matching",
+    "method": "Method",
     "strength": "Strength",
     "trained_on": "Trained on",
 }
@@ -44,11 +45,12 @@ LABELS = {
 TEXTS = {
     *("corpus", "encoder", "pool", "coefficient", "metric", "metric_kind", "matching", "system"),
     *("document", "free", "gold", "level", "is_sentinel", "encoder_a", "encoder_b", "made_with"),
-    *("scored_with", "kind", "method", "measure", "point", "reads", "trained_on"),
+    *("scored_with", "kind", "method", "measure", "point", "reads", "rule", "thinned"),
+    "trained_on",
 }
 NUMBERS = {
     *("value", "loss", "low", "high", "scaled", "scaled_low", "scaled_high", "kendall", "share"),
-    *("turned", "bor", "density", "threshold", "n_systems", "segments", "real", "w_f1"),
+    *("turned", "bor", "density", "threshold", "n_systems", "segments", "real", "unit", "w_f1"),
 }
 DRAWN = TEXTS | NUMBERS | {"ci"}
 """Columns of a result's tables that charts draw."""
