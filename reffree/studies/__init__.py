@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from reffree.studies.encoders import compare_encoders
     from reffree.studies.granularity_curves.granularity import granularity
     from reffree.studies.result import StudyResult
+    from reffree.studies.selection_rates import selection
+    from reffree.studies.single_moves import moves
     from reffree.studies.strength_curves.perturb import perturb
 
 __all__ = [
@@ -37,7 +39,9 @@ __all__ = [
     "density",
     "diagnose",
     "granularity",
+    "moves",
     "perturb",
+    "selection",
 ]
 
 _HOMES = {
@@ -47,7 +51,9 @@ _HOMES = {
     "density": "density_curves.density",
     "granularity": "granularity_curves.granularity",
     "diagnose": "diagnosis.diagnose",
+    "selection": "selection_rates",
     "baselines": "blind_systems",
+    "moves": "single_moves",
     "agreement": "annotators",
     "boundaries": "boundary_posterior",
     "compare": "comparison",
@@ -55,8 +61,8 @@ _HOMES = {
 """Module of every function."""
 
 STUDIES = (
-    *("correlate", "perturb", "encoders", "density", "granularity", "diagnose"),
-    "baselines",
+    *("correlate", "perturb", "encoders", "density", "selection", "granularity", "diagnose"),
+    *("baselines", "moves"),
 )
 """Studies of several corpora, which a file of `reffree run` may have, by their commands."""
 
