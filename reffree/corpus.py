@@ -245,6 +245,22 @@ class Corpus:
             table[name] = tuple(document.systems[name] for document in self.documents)
         return table
 
+    def check_new_system(
+        self, name: str, others: Iterable[str] = (), place: Place | None = None
+    ) -> None:
+        """Refuse what names no system, or one that is here or among the others already."""
+        place = replace(place or Place(), system=name)
+        _check_system_name(name, place)
+        has_gold = any(document.gold is not None for document in self.documents)
+        known = {*self.documents[0].systems, *others, *([GOLD] if has_gold else [])}
+        if name in known:
+            raise InputError(
+                "the system a second time",
+                expected="every system name once",
+                remedy="give the other segmentation another name",
+                place=place,
+            )
+
     def with_system(
         self,
         name: str,
@@ -258,7 +274,7 @@ class Corpus:
         """
         place = replace(place or Place(), system=name)
         known = {document.id for document in self.documents}
-        _check_system_name(name, place)
+        self.check_new_system(name, place=place)
         for id in segmentations:
             if id not in known:
                 raise InputError(
@@ -270,13 +286,6 @@ class Corpus:
                 )
         documents = []
         for document in self.documents:
-            if name in document.systems or (name == GOLD and document.gold is not None):
-                raise InputError(
-                    "the system a second time",
-                    expected="every system name once",
-                    remedy="give the other segmentation another name",
-                    place=place,
-                )
             if document.id not in segmentations:
                 absent = len(known) - len(segmentations)
                 raise lacking_system(absent, len(known), replace(place, document=document.id))
