@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reffree.studies.diagnosis.diagnose import diagnose
     from reffree.studies.encoders import compare_encoders
     from reffree.studies.granularity_curves.granularity import granularity
+    from reffree.studies.judged_pairs.pairs import pairs
     from reffree.studies.result import StudyResult
     from reffree.studies.single_moves import moves
     from reffree.studies.strength_curves.perturb import perturb
@@ -39,6 +40,7 @@ __all__ = [
     "diagnose",
     "granularity",
     "moves",
+    "pairs",
     "perturb",
 ]
 
@@ -51,6 +53,7 @@ _HOMES = {
     "diagnose": "diagnosis.diagnose",
     "baselines": "blind_systems",
     "moves": "single_moves",
+    "pairs": "judged_pairs.pairs",
     "agreement": "annotators",
     "boundaries": "boundary_posterior",
     "compare": "comparison",
@@ -59,7 +62,7 @@ _HOMES = {
 
 STUDIES = (
     *("correlate", "perturb", "encoders", "density", "granularity", "diagnose"),
-    *("baselines", "moves"),
+    *("baselines", "moves", "pairs"),
 )
 """Studies of several corpora, which a file of `reffree run` may have, by their commands."""
 

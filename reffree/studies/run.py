@@ -104,8 +104,10 @@ def _hash(path: Path) -> str:
 
 def _fingerprint(step: Step, contents: Mapping[str, str]) -> str:
     """Everything a step's results depend on."""
+    votes = step.settings.get("votes")
+    files = {**contents, **({"votes": _hash(Path(votes))} if votes else {})}
     text = json.dumps(
-        [step.study, step.settings, dict(contents), version("reffree")],
+        [step.study, step.settings, files, version("reffree")],
         sort_keys=True,
         default=str,
     )
