@@ -196,6 +196,8 @@ HEAVY = (
         ["encoders", "-h"],
         ["perturb", "-h"],
         ["density", "-h"],
+        ["selection", "-h"],
+        ["segment", "-h"],
         ["granularity", "-h"],
         ["diagnose", "-h"],
         ["baselines", "-h"],

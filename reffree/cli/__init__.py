@@ -28,6 +28,7 @@ COMMANDS = {
     "correlate": ("studies:correlate", "Do metrics without gold rank systems as gold does?"),
     "encoders": ("studies:encoders", "Compare encoders on your corpus."),
     "density": ("studies:density", "Quality against the number of boundaries."),
+    "selection": ("studies:selection", "Fine and coarse candidates, one rate of boundaries."),
     "granularity": ("studies:granularity", "Expected errors against assumed segments."),
     "diagnose": ("studies:diagnose", "What misleads metrics on a corpus; which to trust."),
     "baselines": ("studies:baselines", "Metrics on systems that read no text, and others."),

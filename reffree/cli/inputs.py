@@ -28,10 +28,12 @@ class FileOptions(TypedDict, total=False):
     text: str | None
     convention: Convention | None
     systems: tuple[str, ...]
+    score_files: tuple[str, ...]
     embeddings: Path | None
     table: str | None
     output_format: str | None
     output: Path | None
+    sort: str | None
 
 
 class CompareKeywords(Encoding, total=False):
@@ -103,9 +105,21 @@ def split_named_file(text: str, flag: str = "--system") -> tuple[str, str]:
     return name, file
 
 
+def score_files(given: FileOptions) -> dict[str, str]:
+    """Files of --scores NAME=FILE by name."""
+    found: dict[str, str] = {}
+    for text in given.get("score_files", ()):
+        name, file = split_named_file(text, "--scores")
+        if name in found:
+            raise click.UsageError(f"--scores {name}=… twice: give one of them another name.")
+        found[name] = file
+    return found
+
+
 def input_files(given: FileOptions) -> list[str]:
     """Every file the user named to read from."""
     systems = [file for _, file in map(split_named_file, given.get("systems", ()))]
+    systems += score_files(given).values()
     others = (given.get("text"), given.get("embeddings"))
     return [*given["corpora"], *systems, *(str(file) for file in others if file)]
 

@@ -255,6 +255,25 @@ def _system_option(what: str) -> Decorator:
     )
 
 
+def scores_option(what: str) -> Decorator:
+    """``--scores``: gap scores of a scorer that is not one of the methods."""
+    return click.option(
+        "--scores",
+        "score_files",
+        multiple=True,
+        metavar="NAME=FILE",
+        help=f'{what}: JSONL of {{"id": "a", "scores": [0.1, 0.9]}}, one number for every gap '
+        "between units, higher = more of a boundary; may be repeated.",
+    )
+
+
+candidates_option = click.option(
+    "--candidates-speaker",
+    multiple=True,
+    metavar="NAME",
+    help="Only this speaker's turns may start a segment; may be repeated.",
+)
+
 more_systems = _system_option("One more system")
 system_of_one_corpus = _system_option("One more system of the one CORPUS")
 
@@ -315,6 +334,12 @@ result_options = option_group(
     ),
     click.option("--per-document", is_flag=True, help="Also show every document's scores."),
     click.option("--per-segment", is_flag=True, help="Also show every segment's scores."),
+    click.option(
+        "--sort",
+        metavar="METRIC",
+        help="Order of the systems, best first; corpus is that of the corpus.  [default: by "
+        "expected_pk or else the first metric; in JSON and CSV corpus]",
+    ),
 )
 
 

@@ -18,11 +18,13 @@ from reffree.cli.inputs import (
     is_given,
     read_corpus,
     read_vectors,
+    score_files,
 )
 from reffree.cli.messages import progress
 from reffree.cli.options import (
     Decorator,
     average_option,
+    candidates_option,
     corpus_options,
     embeddings_option,
     metric_option,
@@ -31,6 +33,7 @@ from reffree.cli.options import (
     reading_options,
     run_options,
     scored_corpus_options,
+    scores_option,
     seed_option,
     several_encoders,
     short_option,
@@ -56,6 +59,8 @@ def run_study(name: str, given: Any) -> None:  # noqa: ANN401  (values of option
     if n_corpora > 1 and (given.get("systems") or embeddings):
         option = "--system" if given.get("systems") else "--embeddings"
         raise click.UsageError(f"{option} with {n_corpora} corpora: name one CORPUS.")
+    if n_corpora > 1 and given.get("score_files"):
+        raise click.UsageError(f"--scores with {n_corpora} corpora: name one CORPUS.")
     keywords: dict[str, Any] = {
         key: value
         for key, value in given.items()
@@ -68,6 +73,8 @@ def run_study(name: str, given: Any) -> None:  # noqa: ANN401  (values of option
     corpora = {}
     for corpus, path in corpus_names(given["corpora"]).items():
         corpora[corpus] = read_corpus(given | {"corpora": (path,)})
+    if given.get("score_files"):
+        keywords["scores"] = {corpus: score_files(given) for corpus in corpora}
     if embeddings is not None:
         keywords["embeddings"] = {c: read_vectors(corpora[c], embeddings) for c in corpora}
 
@@ -85,6 +92,18 @@ def study_command(name: str, help: str, *options: Decorator) -> click.Command:
 
     decorate = option_group(*options, output_options)
     return click.command(name=name, help=help)(decorate(run))
+
+
+def _numbers(ctx: click.Context, param: click.Parameter, text: str | None) -> list[float] | None:
+    """Read numbers with commas between them."""
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise click.UsageError(
+            f"--{param.name} {text!r}: expected numbers with commas between them, such as 0.2,0.5."
+        ) from None
 
 
 _correlation_options = option_group(
@@ -159,6 +178,26 @@ encoders = study_command(
     _correlation_options,
 )
 
+_scored_methods = option_group(
+    click.option(
+        "--method",
+        "methods",
+        multiple=True,
+        metavar="METHOD",
+        help="With a score per gap: depth, texttiling, posterior, scorer:path=FOLDER or random; "
+        "may be repeated.  [default: depth, texttiling, random]",
+    ),
+    scores_option("Beside them, any scorer's gap scores as NAME, of the one CORPUS"),
+)
+_gap_option = click.option(
+    "--gap",
+    "min_gap",
+    type=whole(Positive),
+    default=3,
+    show_default=True,
+    help="Units between two boundaries.",
+)
+
 density = study_command(
     "density",
     """How far quality depends on how many boundaries there are.
@@ -168,22 +207,16 @@ density = study_command(
     compares methods and the corpus's systems in pairs, as they are and at equal density. Each
     CORPUS is a corpus of its own and needs gold. With -f csv the curves are written.
     """,
+    _scored_methods,
     click.option(
-        "--method",
-        "methods",
-        multiple=True,
-        metavar="METHOD",
-        help="With a score per gap: depth, texttiling, scorer:path=FOLDER or random; may be "
-        "repeated.  [default: depth, texttiling, random]",
+        "--thresholds",
+        callback=_numbers,
+        metavar="T,T,…",
+        help="Of the sweep, on probabilities, else on ranks from 0 to 1.  [default: 0.05 to 0.95 "
+        "in steps of 0.05]",
     ),
-    click.option(
-        "--gap",
-        "min_gap",
-        type=whole(Positive),
-        default=3,
-        show_default=True,
-        help="Units between two boundaries of a sweep.",
-    ),
+    candidates_option,
+    _gap_option,
     click.option(
         "--matching",
         "matchings",
@@ -197,6 +230,49 @@ density = study_command(
     ),
     system_of_one_corpus,
     unsegmented_option(),
+    scored_corpus_options,
+)
+
+selection = study_command(
+    "selection",
+    """Whether an adaptive threshold keeps the number of boundaries, whatever the candidates.
+
+    Thins out the gaps that each scorer scores, by a fine and by a coarse candidate threshold.
+    Selects from both statically and by the adaptive threshold that is steered to a rate, and says
+    how far rates and places of boundaries differ. No gold is needed. Each CORPUS is a corpus of its
+    own.
+    """,
+    _scored_methods,
+    click.option(
+        "--rate",
+        type=float,
+        default=0.167,
+        show_default=True,
+        help="Boundaries a gap that the adaptive threshold is steered to.",
+    ),
+    click.option(
+        "--shares",
+        callback=_numbers,
+        metavar="S,S,…",
+        help="Of gaps that are candidates, from fine to coarse.  [default: 0.735,0.577]",
+    ),
+    _gap_option,
+    click.option(
+        "--step",
+        "step_size",
+        type=float,
+        default=0.2,
+        show_default=True,
+        help="How far the threshold can move at a time, on the scores' own scale.",
+    ),
+    click.option(
+        "--threshold",
+        type=float,
+        default=0.5,
+        show_default=True,
+        help="The first threshold.",
+    ),
+    candidates_option,
     scored_corpus_options,
 )
 

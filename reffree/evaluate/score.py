@@ -26,6 +26,7 @@ from reffree.evaluate.null import corpus_tests
 from reffree.evaluate.scores import Average, Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.evaluate.table import DocumentScores, ScoreTable
+from reffree.evaluate.verdict import verdict
 from reffree.formats.shards import Shards
 from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
@@ -182,6 +183,7 @@ def _table(
         documents=rows,
         notes=(*plan.notes, *score_notes(scores, counts, systems, incomparable)),
         incomparable=incomparable,
+        verdict=verdict(scores, systems, incomparable),
     )
 
 

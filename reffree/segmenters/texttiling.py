@@ -12,8 +12,8 @@ from reffree.arrays import Floats, Integers
 from reffree.bounds import check_choice, check_whole
 from reffree.compiling import njit
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs, Segmenter, check_language, check_wanted, peaks_before
-from reffree.selection import MIN_GAP, select_above, select_top
+from reffree.segmenters.base import GapScorer, Inputs, check_language, check_wanted, peaks_before
+from reffree.selection import MIN_GAP, Candidates, select_above, select_top
 from reffree.words import Language, Terms
 
 Measure = Literal["units", "words"]
@@ -30,7 +30,7 @@ MOST_ROUNDS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class TextTiling(Segmenter):
+class TextTiling(GapScorer):
     r"""Valleys of the lexical similarity between neighbouring blocks (Hearst 1997, §5).
 
     1. Score of a gap: cosine of the term counts of the ``block`` units, or words, before and after
@@ -85,7 +85,10 @@ class TextTiling(Segmenter):
         """Segment every document."""
         wanted = inputs.n_boundaries(self.k, self.name)
         every = self._drops(inputs)
-        return tuple(self._select(*sides, k) for sides, k in zip(every, wanted, strict=True))
+        return tuple(
+            self._select(*sides, k, inputs.candidates_of(d))
+            for d, (sides, k) in enumerate(zip(every, wanted, strict=True))
+        )
 
     def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
         """Depth of every gap of every document, (n − 1,); from 0 to 2, valley or not."""
@@ -109,17 +112,19 @@ class TextTiling(Segmenter):
         )
         return scores
 
-    def _select(self, left: Floats, right: Floats, k: int | None) -> Segmentation:
+    def _select(
+        self, left: Floats, right: Floats, k: int | None, candidates: Candidates | None
+    ) -> Segmentation:
         depths = left + right
         if k is not None:
-            return select_top(depths, k, self.min_gap)
+            return select_top(depths, k, self.min_gap, candidates)
         is_valley = (left > 0) & (right > 0)
         if not is_valley.any():
             return Segmentation((len(depths) + 1,))
         found = depths[is_valley]
         cutoff = float(found.mean() - DEVIATIONS[self.cutoff] * found.std())
         valleys = np.where(is_valley, depths, 0.0)
-        return select_above(valleys, max(cutoff - ROUNDING, ROUNDING), self.min_gap)
+        return select_above(valleys, max(cutoff - ROUNDING, ROUNDING), self.min_gap, candidates)
 
 
 def smoothed(scores: Floats, reach: int, rounds: int) -> Floats:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from reffree.studies.granularity_curves.granularity import granularity
     from reffree.studies.judged_pairs.pairs import pairs
     from reffree.studies.result import StudyResult
+    from reffree.studies.selection_rates import selection
     from reffree.studies.single_moves import moves
     from reffree.studies.strength_curves.perturb import perturb
 
@@ -42,6 +43,7 @@ __all__ = [
     "moves",
     "pairs",
     "perturb",
+    "selection",
 ]
 
 _HOMES = {
@@ -51,6 +53,7 @@ _HOMES = {
     "density": "density_curves.density",
     "granularity": "granularity_curves.granularity",
     "diagnose": "diagnosis.diagnose",
+    "selection": "selection_rates",
     "baselines": "blind_systems",
     "moves": "single_moves",
     "pairs": "judged_pairs.pairs",
@@ -61,7 +64,7 @@ _HOMES = {
 """Module of every function."""
 
 STUDIES = (
-    *("correlate", "perturb", "encoders", "density", "granularity", "diagnose"),
+    *("correlate", "perturb", "encoders", "density", "selection", "granularity", "diagnose"),
     *("baselines", "moves", "pairs"),
 )
 """Studies of several corpora, which a file of `reffree run` may have, by their commands."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from reffree.bounds import check_whole
 from reffree.encoders.base import EncoderSpec
 from reffree.errors import InputError
-from reffree.segmenters.network_folder import Kind, read_values
+from reffree.segmenters.network_folder import Kind, check_encoder, read_values
 from reffree.selection import MIN_GAP
 
 FORMAT = 1
@@ -128,6 +128,11 @@ class Description:
     history: tuple[Epoch, ...]
     is_interrupted: bool
     weights: str  # sha256
+
+    def check_encoder(self, spec: EncoderSpec | None) -> None:
+        """Refuse vectors of another encoder than the one the scorer was trained on."""
+        if not self.settings.finetune:
+            check_encoder(KIND, spec, self.encoder)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is written, with the encoder's fingerprint for people who compare files."""

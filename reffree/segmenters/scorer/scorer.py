@@ -14,10 +14,12 @@ import numpy as np
 
 from reffree.arrays import Floats
 from reffree.bounds import check_whole
+from reffree.corpus import Corpus
+from reffree.encoders.base import EncoderSpec
 from reffree.encoders.device import choose_device
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs, Segmenter, check_wanted
+from reffree.segmenters.base import GapScorer, Inputs, Segmenter, check_wanted
 from reffree.segmenters.network_folder import (
     check_vectors,
     put_weights,
@@ -40,6 +42,7 @@ from reffree.segmenters.scorer.model import (
 from reffree.selection import (
     MIN_GAP,
     AdaptiveThreshold,
+    Candidates,
     select_above,
     select_adaptive,
     select_share,
@@ -50,7 +53,7 @@ LAYOUT = "transformer"
 
 
 @dataclass(frozen=True, slots=True)
-class Scorer(Segmenter):
+class Scorer(GapScorer):
     """Boundaries where a trained scorer is sure enough of them.
 
     ``path`` is a folder that ``reffree train-scorer`` wrote. Scores are calibrated probabilities;
@@ -67,6 +70,7 @@ class Scorer(Segmenter):
     density: float | None = None
     rate: float | None = None
     name: ClassVar[str] = "scorer"
+    gives_probabilities: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse no path, and two targets at a time."""
@@ -105,6 +109,11 @@ class Scorer(Segmenter):
         """Whether vectors must be there: not for a scorer whose encoder was fine-tuned."""
         return not read_description(Path(self.path)).settings.finetune
 
+    def check(self, corpus: Corpus, encoder: EncoderSpec | None) -> None:
+        """Refuse a damaged folder, and another encoder than the one it was trained on."""
+        Segmenter.check(self, corpus, encoder)
+        load_checkpoint(Path(self.path)).description.check_encoder(encoder)
+
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Score every gap, then select."""
         wanted = inputs.n_boundaries(self.k, self.name)
@@ -112,24 +121,30 @@ class Scorer(Segmenter):
         scores = checkpoint.boundary_scores(inputs)
         if self.rate is not None:
             controller = AdaptiveThreshold(self.rate, self.min_gap)
-            return tuple(select_adaptive(part, controller) for part in scores)
+            return tuple(
+                select_adaptive(part, controller, inputs.candidates_of(d))
+                for d, part in enumerate(scores)
+            )
         threshold = (
             checkpoint.description.threshold if self.threshold == "held_out" else self.threshold
         )
         return tuple(
-            self._select(part, threshold, k) for part, k in zip(scores, wanted, strict=True)
+            self._select(part, threshold, k, inputs.candidates_of(d))
+            for d, (part, k) in enumerate(zip(scores, wanted, strict=True))
         )
 
     def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
         """Probability of a boundary at each of the ``n - 1`` gaps of every document."""
         return load_checkpoint(Path(self.path)).boundary_scores(inputs)
 
-    def _select(self, scores: Floats, threshold: float, k: int | None) -> Segmentation:
+    def _select(
+        self, scores: Floats, threshold: float, k: int | None, candidates: Candidates | None
+    ) -> Segmentation:
         if k is not None:
-            return select_top(scores, k, self.min_gap)
+            return select_top(scores, k, self.min_gap, candidates)
         if self.density is not None:
-            return select_share(scores, self.density, self.min_gap)
-        return select_above(scores, threshold, self.min_gap)
+            return select_share(scores, self.density, self.min_gap, candidates)
+        return select_above(scores, threshold, self.min_gap, candidates)
 
 
 @dataclass(frozen=True, slots=True)
