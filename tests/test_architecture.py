@@ -202,6 +202,7 @@ HEAVY = (
         ["diagnose", "-h"],
         ["baselines", "-h"],
         ["moves", "-h"],
+        ["pairs", "-h"],
         ["run", "-h"],
         ["report", "-h"],
         ["models", "-h"],
