@@ -35,7 +35,7 @@ ROOMS = {
     "perturbation": {"seeds", "naming", "segmentation", "masses", "corpus"},
     "corpus": {"segmentation"},
     "formats": {"atomic", "segmentation", "corpus"},
-    "encoders": {"atomic", "segmentation", "corpus", "progress"},
+    "encoders": {"atomic", "words", "segmentation", "corpus", "progress"},
     "reference": {
         "statistics",
         "compiling",
@@ -205,6 +205,7 @@ HEAVY = (
         ["train-scorer", "-h"],
         ["baselines", "-h"],
         ["moves", "-h"],
+        ["pairs", "-h"],
         ["run", "-h"],
         ["report", "-h"],
         ["models", "-h"],
