@@ -1,16 +1,7 @@
 """How often a metric cannot tell a small error from a large one: three simulations, exhaustive.
 
-Ocampo Diaz & Ouyang 2022, Section 5, take every reference of n units and hypotheses that move one
-of its boundaries, and count the references for which a metric gives the same value to two that it
-should tell apart:
-
-* cross-boundary: a soft move, and one as far that crosses a boundary;
-* constant cost: a soft move, and a hard one as far;
-* vanishing: a soft move, and one of the same boundary farther.
-
-A move that stays within the two segments at its boundary is soft if both keep a Jaccard index above
-1/2 with what they were, hard if both fall below. Beyond the paper, references for which a metric
-even prefers the larger error are counted too. Writes ``benchmarks/alignment_table.md`` and
+Ocampo Diaz & Ouyang 2022, Section 5: `reffree.studies.moves` over all references of 5 units to 20,
+held against the authors' counts. Writes ``benchmarks/alignment_table.md`` and
 ``benchmarks/results/alignment_simulations.json``; ``--table`` makes the former from the latter.
 
     python benchmarks/alignment_simulations.py
@@ -25,33 +16,31 @@ import json
 import platform
 import subprocess
 import time
-from dataclasses import dataclass
-from fractions import Fraction
 from itertools import combinations
-from math import comb
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from reffree.arrays import Booleans, Integers
 from reffree.reference.alignment import Alignment
 from reffree.reference.boundary_edits import BoundarySimilarity
-from reffree.reference.metric import GoldMetric, count_pairs
-from reffree.reference.pairs import Pairs
+from reffree.reference.metric import GoldMetric
 from reffree.reference.windows import WindowDiff
+from reffree.studies.single_moves import KINDS as SIMULATIONS
+from reffree.studies.single_moves import misjudgements
 
 RESULTS = Path(__file__).parent / "results" / "alignment_simulations.json"
 TABLE = Path(__file__).parent / "alignment_table.md"
 SHORTEST = 5
-SIMULATIONS = ("cross-boundary", "constant cost", "vanishing")
-METRICS = ("B", "WD", "WD plain", "A")
+METRICS: dict[str, GoldMetric] = {
+    "B": BoundarySimilarity(),
+    "WD": WindowDiff(padding="exact"),  # as in the paper, whose window may be 1
+    "WD plain": WindowDiff(),
+    "A": Alignment(),
+}
 PLOTTED = (12, 15, 18, 20)
 """Lengths whose curves the paper shows."""
-
-SAME = 1e-12
-"""Values of documents of up to 20 units lie farther apart if they differ, and nearer if not."""
 
 # Erring references for n = 5 … 20, summed over the number of segments, from the authors' results
 # (github.com/sierra98x/resources at 6730ad3). For A they are all 0.
@@ -69,107 +58,15 @@ PUBLISHED = {
 }
 
 
-@dataclass(frozen=True)
-class Moves:
-    """Hypotheses with one boundary moved, of all references of n units and m segments."""
-
-    reference: Integers  # (moves,) which reference
-    boundary: Integers  # (moves,) which of its boundaries
-    distance: Integers  # (moves,)
-    crosses: Booleans  # (moves,) over the next boundary, or else stays between its neighbours
-    soft: Booleans  # (moves,)
-    hard: Booleans  # (moves,)
-    pairs: Pairs
-
-    @classmethod
-    def of(cls, n: int, m: int) -> Moves:
-        """Enumerate them."""
-        inner = np.array(list(combinations(range(1, n), m - 1)))  # (references, m - 1)
-        # The document's ends twice, so that there is nothing to cross into beyond them.
-        ends = np.zeros((len(inner), 2), dtype=np.int64)
-        edges = np.concatenate([ends, inner, ends + n], axis=1)[:, :, None]
-        before, start, old, stop, after = (edges[:, i : i + m - 1] for i in range(5))
-        new = np.arange(1, n)
-        stays = (start < new) & (new < stop) & (new != old)
-        crosses = ((before < new) & (new < start)) | ((stop < new) & (new < after))
-        r, b, place = np.nonzero(stays | crosses)
-        crosses = crosses[r, b, place]
-        new, start, old, stop = place + 1, start[r, b, 0], old[r, b, 0], stop[r, b, 0]
-        distance = np.abs(new - old)
-        grown = np.where(new > old, old - start, stop - old)
-        shrunk = np.where(new > old, stop - old, old - start)
-        gaps = np.zeros((len(inner), n - 1), dtype=bool)
-        np.put_along_axis(gaps, inner - 1, True, axis=1)
-        moved = gaps[r]
-        moved[np.arange(len(r)), old - 1] = False
-        moved[np.arange(len(r)), new - 1] = True
-        return cls(
-            reference=r,
-            boundary=b,
-            distance=distance,
-            crosses=crosses,
-            # Jaccard indices grown / (grown + distance) and (shrunk - distance) / shrunk.
-            soft=~crosses & (grown > distance) & (shrunk > 2 * distance),
-            hard=~crosses & (grown < distance) & (shrunk < 2 * distance),
-            pairs=Pairs.of(moved, gaps[r]),
-        )
-
-
-def metrics(n: int, m: int) -> dict[str, GoldMetric]:
-    """B and WindowDiff as in the paper, WindowDiff as it is by default, and A."""
-    # Unlike the default the authors' window, half a mean segment, may be 1.
-    k = max(1, round(Fraction(n, 2 * m)))
-    chosen = (BoundarySimilarity(), WindowDiff(k=k, padding="exact"), WindowDiff(), Alignment())
-    return dict(zip(METRICS, chosen, strict=True))
-
-
-def ranks(metric: GoldMetric, pairs: Pairs) -> Integers:
-    """Place of each pair's value among the distinct values, the worst first."""
-    values = metric.value(count_pairs(metric, pairs))
-    values = values if metric.direction == "higher" else -values
-    order = np.argsort(values)
-    rank = np.empty(len(values), dtype=np.int64)
-    rank[order] = np.cumsum(np.diff(values[order], prepend=values[order[:1]]) > SAME)
-    return rank
-
-
-def misjudged(
-    group: Integers, rank: Integers, small: Booleans, large: Booleans
-) -> tuple[Integers, Integers]:
-    """Groups with a small and a large error of the same rank, and with a large one ahead."""
-    n_groups, n_ranks = int(group.max()) + 1, int(rank.max()) + 1
-    keys = group * n_ranks + rank
-    tied = np.intersect1d(keys[small], keys[large]) // n_ranks
-    worst_small = np.full(n_groups, n_ranks)
-    np.minimum.at(worst_small, group[small], rank[small])
-    best_large = np.full(n_groups, -1)
-    np.maximum.at(best_large, group[large], rank[large])
-    return tied, np.flatnonzero(best_large > worst_small)
-
-
 def simulate(n: int, m: int) -> dict[str, Any]:
     """Count the references of n units and m segments with a tie and with a reversal."""
-    moves = Moves.of(n, m)
-    n_references = comb(n - 1, m - 1)
-    counts: dict[str, Any] = {}
-    for name, metric in metrics(n, m).items():
-        rank = ranks(metric, moves.pairs)
-        erring = {s: np.zeros((2, n_references), dtype=bool) for s in SIMULATIONS}
-        for x in np.unique(moves.distance[moves.soft]):
-            as_far = moves.distance == x
-            cases = (
-                (1, moves.crosses & as_far),
-                (1, moves.hard & as_far),
-                (m - 1, ~moves.crosses & (moves.distance > x)),
-            )
-            for simulation, (parts, large) in zip(SIMULATIONS, cases, strict=True):
-                # Moves compare within a reference or, in as many parts, within its boundaries.
-                group = moves.reference * parts + moves.boundary % parts
-                groups = misjudged(group, rank, moves.soft & as_far, large)
-                for kind in range(2):
-                    erring[simulation][kind, groups[kind] // parts] = True
-        counts[name] = {s: found.sum(1).tolist() for s, found in erring.items()}
-    return {"n": n, "m": m, "references": n_references, "moves": len(moves.pairs), **counts}
+    inner = np.array(list(combinations(range(1, n), m - 1)))
+    found = misjudgements("", n, inner, METRICS)
+    counts = {
+        name: {kind: [found.tied[name, kind], found.ahead[name, kind]] for kind in SIMULATIONS}
+        for name in METRICS
+    }
+    return {"n": n, "m": m, "references": found.references, **counts}
 
 
 def totals(results: dict[str, Any], n: int, metric: str, simulation: str) -> tuple[int, int]:

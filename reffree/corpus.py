@@ -6,8 +6,11 @@ corpus (`Corpus.of_checked`, `Corpus.with_system`, …) is not checked again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from numbers import Real
 from typing import Any
 
 from reffree.bounds import check_limit
@@ -131,6 +134,42 @@ class Document:
         """Where every unit starts, as people read it; nothing where the times are not known."""
         return tuple(clock(start) for start, _ in self.times or ())
 
+    def align_scores(self, values: Sequence[float], place: Place | None = None) -> list[float]:
+        """Check a score per gap of the units as given, and carry them over to the units kept.
+
+        Where units were dropped, the gap around them has the highest of their gaps' scores.
+        """
+        place = replace(place or self.place, document=self.id)
+        if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+            raise InputError(
+                f"{shorten(values)} as scores",
+                expected="a list of numbers, one for every gap between units",
+                remedy="write them as [0.1, 0.9]",
+                place=place,
+            )
+        for i, value in enumerate(values):
+            is_number = isinstance(value, Real) and not isinstance(value, bool)
+            if not is_number or not math.isfinite(value):
+                raise InputError(
+                    f"score {i + 1} of {len(values)}, {shorten(value)}",
+                    expected="a finite number",
+                    remedy="score every gap, with a low number where there can be no boundary",
+                    place=place,
+                )
+        if len(values) == len(self.units) - 1:
+            return [float(value) for value in values]
+        if len(values) == len(self.kept) - 1:
+            return keep_scores(values, self.kept)
+        raise InputError(
+            counted(len(values), "score"),
+            expected=f"{len(self.kept) - 1}, one for every gap between the document's "
+            f"{counted(len(self.kept), 'unit')}",
+            remedy="leave out the document's end"
+            if len(values) == len(self.kept)
+            else "score this version of the corpus again",
+            place=place,
+        )
+
     def align(
         self, value: Segmentation | Sequence[int], place: Place | None = None
     ) -> Segmentation:
@@ -225,6 +264,22 @@ class Corpus:
             table[name] = tuple(document.systems[name] for document in self.documents)
         return table
 
+    def check_new_system(
+        self, name: str, others: Iterable[str] = (), place: Place | None = None
+    ) -> None:
+        """Refuse what names no system, or one that is here or among the others already."""
+        place = replace(place or Place(), system=name)
+        _check_system_name(name, place)
+        has_gold = any(document.gold is not None for document in self.documents)
+        known = {*self.documents[0].systems, *others, *([GOLD] if has_gold else [])}
+        if name in known:
+            raise InputError(
+                "the system a second time",
+                expected="every system name once",
+                remedy="give the other segmentation another name",
+                place=place,
+            )
+
     def with_system(
         self,
         name: str,
@@ -238,7 +293,7 @@ class Corpus:
         """
         place = replace(place or Place(), system=name)
         known = {document.id for document in self.documents}
-        _check_system_name(name, place)
+        self.check_new_system(name, place=place)
         for id in segmentations:
             if id not in known:
                 raise InputError(
@@ -250,13 +305,6 @@ class Corpus:
                 )
         documents = []
         for document in self.documents:
-            if name in document.systems or (name == GOLD and document.gold is not None):
-                raise InputError(
-                    "the system a second time",
-                    expected="every system name once",
-                    remedy="give the other segmentation another name",
-                    place=place,
-                )
             if document.id not in segmentations:
                 absent = len(known) - len(segmentations)
                 raise lacking_system(absent, len(known), replace(place, document=document.id))
@@ -267,6 +315,49 @@ class Corpus:
             else:
                 documents.append(replace(document, systems={**document.systems, name: aligned}))
         return Corpus.of_checked(documents, self.notes)
+
+    def align_scores(
+        self,
+        name: str,
+        scores: Mapping[str, Sequence[float]] | Sequence[Sequence[float]],
+        places: Mapping[str, Place] | None = None,
+        place: Place | None = None,
+    ) -> tuple[list[float], ...]:
+        """Check a scorer's gap scores, by document id or in corpus order: every document once."""
+        place = replace(place or Place(), system=name)
+        _check_system_name(name, place)
+        ids = [document.id for document in self.documents]
+        if not isinstance(scores, Mapping):
+            if len(scores) != len(ids):
+                raise InputError(
+                    f"scores of {counted(len(scores), 'document')}",
+                    expected=f"{len(ids)}, a list for every document of the corpus",
+                    remedy="give them in corpus order, or by document id",
+                    place=place,
+                )
+            scores = dict(zip(ids, scores, strict=True))
+        for id in scores.keys() - set(ids):
+            raise InputError(
+                "a document that the corpus does not have",
+                expected=f"one of its {counted(len(ids), 'id')}, such as {ids[0]!r}",
+                remedy="check that scores and corpus belong together",
+                place=replace((places or {}).get(id, place), system=name, document=id),
+            )
+        for id in ids:
+            if id not in scores:
+                absent = len(ids) - len(scores)
+                raise InputError(
+                    f"no scores ({absent} of {len(ids)} documents lack them)",
+                    expected="a score per gap of every document of the corpus",
+                    remedy="add the missing ones",
+                    place=replace(place, document=id),
+                )
+        return tuple(
+            document.align_scores(
+                scores[document.id], replace((places or {}).get(document.id, place), system=name)
+            )
+            for document in self.documents
+        )
 
     def only_systems(self, names: Iterable[str]) -> Corpus:
         """Return the corpus with these of its systems; gold stays."""
@@ -287,6 +378,16 @@ class Corpus:
         if has_repeats or len({frozenset(part[0].systems) for part in parts}) != 1:
             return cls(documents, notes)  # which says what is wrong
         return cls.of_checked(documents, notes)
+
+
+def keep_scores(scores: Sequence[float], kept: Sequence[bool]) -> list[float]:
+    """Carry scores of all gaps over to those between units that are kept, the highest of several.
+
+    >>> keep_scores([0.1, 0.9, 0.2], [True, False, True, True])
+    [0.9, 0.2]
+    """
+    places = [i for i, keep in enumerate(kept) if keep]
+    return [float(max(scores[a:b])) for a, b in pairwise(places)]
 
 
 def refuse_repeat(document: Document, first: dict[str, Place]) -> None:

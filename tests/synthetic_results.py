@@ -270,6 +270,27 @@ def density(nasty="", n_thresholds=15):
     return result("density", tables, nasty=nasty)
 
 
+def selection(nasty=""):
+    rows = [
+        {
+            "corpus": corpus,
+            "method": method,
+            "rule": rule,
+            "thinned": thinned,
+            "unit": 2.0 * i,
+            "value": 0.1 + 0.01 * i,
+        }
+        for corpus in ("alpha", "beta")
+        for method in ("depth", f"mine{nasty}")
+        for rule in ("static", "adaptive")
+        for thinned in ("73.5% candidates", "57.7% candidates")
+        for i in range(5)
+    ]
+    kinds = dict.fromkeys(("corpus", "method", "rule", "thinned"), "text")
+    tables = [table("places", kinds | dict.fromkeys(("unit", "value"), "number"), rows)]
+    return result("selection", tables, nasty=nasty)
+
+
 def granularity(nasty="", n_numbers=12):
     rows, marks = [], []
     systems = ("gold", "depth", f"changepoint{nasty}")
@@ -348,4 +369,6 @@ def unknown():
     return result("somersault", [ranking(), other])
 
 
-ALL = {f.__name__: f for f in (correlate, perturb, density, granularity, encoders, diagnose)}
+ALL = {
+    f.__name__: f for f in (correlate, perturb, density, selection, granularity, encoders, diagnose)
+}

@@ -9,14 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reffree.errors import InputError
+from reffree.corpus import Corpus, Document
+from reffree.errors import InputError, ReffreeError
 from reffree.selection import (
     AdaptiveThreshold,
+    parse_selection,
     select_above,
     select_adaptive,
     select_share,
     select_top,
+    speaker_candidates,
 )
+from tests.helpers import refusal
 from tests.oracles import selection as oracle
 from tests.properties import examples
 
@@ -173,3 +177,116 @@ def test_one_unit():
 def test_refusals_say_what_is_wrong(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+MASKED = st.lists(
+    st.tuples(st.sampled_from([-1.0, 0.0, 0.25, 0.5, 0.75, 1.0]), st.booleans()), max_size=25
+)
+
+
+@given(MASKED, st.sampled_from([-2.0, 0.0, 0.5, 2.0]), st.integers(1, 8))
+def test_static_rule_keeps_to_candidates(pairs, threshold, min_gap):
+    scores, mask = [s for s, _ in pairs], [m for _, m in pairs]
+    found = select_above(scores, threshold, min_gap, mask)
+    assert list(found.boundaries) == oracle.static(scores, threshold, min_gap, mask)
+
+
+@given(MASKED, st.floats(0, 1))
+def test_share_is_of_the_candidates(pairs, share):
+    scores, mask = [s for s, _ in pairs], [m for _, m in pairs]
+    found = select_share(scores, share, candidates=mask).boundaries
+    assert all(mask[b - 1] for b in found)
+    assert abs(len(found) - share * sum(mask)) <= 0.5
+
+
+@given(
+    st.lists(MASKED, min_size=1, max_size=3),
+    st.integers(1, 4),
+    st.integers(1, 6),
+    st.sampled_from([-1.0, 0.25, 0.75]),
+    st.floats(0.01, 1),
+)
+@examples(200)
+def test_controller_keeps_to_candidates(documents, min_gap, lifetime, least, share):
+    scores = [[s for s, _ in pairs] for pairs in documents]
+    masks = [[m for _, m in pairs] for pairs in documents]
+    settings = (share / min_gap, min_gap, 7, 0.5, 0.5, lifetime, least)
+    controller = AdaptiveThreshold(*settings)
+    expected, thresholds = oracle.adaptive(scores, *settings, masks)
+    for values, mask, boundaries in zip(scores, masks, expected, strict=True):
+        assert list(select_adaptive(values, controller, mask).boundaries) == boundaries
+    assert controller.threshold == pytest.approx(thresholds[-1], abs=1e-12)
+
+
+@given(st.lists(SCORES, min_size=1, max_size=4))
+def test_rules_by_name_are_the_functions(documents):
+    rules = {
+        "static:tau=0.25,gap=2": lambda s: select_above(s, 0.25, 2),
+        "density:rate=.3": lambda s: select_share(s, 0.3, 3),
+    }
+    for text, expected in rules.items():
+        assert parse_selection(text)(documents) == tuple(map(expected, documents))
+    controller = AdaptiveThreshold(0.2, 2, 20, 0.1, 0.4, 2, 0.0)
+    text = "adaptive:rho=.2,gap=2,window=20,step=.1,tau=.4,lifetime=2,least=0"
+    expected = tuple(select_adaptive(each, controller) for each in documents)
+    assert parse_selection(text)(documents) == expected
+
+
+def test_defaults_of_rules_are_the_papers():
+    scores = [np.random.default_rng(2).random(40)]
+    assert parse_selection("static")(scores) == (select_above(scores[0], 0.5, 3),)
+    adaptive = parse_selection("adaptive:rho=0.1").controller()
+    assert adaptive == AdaptiveThreshold(0.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("statik", "unknown selection 'statik'; did you mean 'static'?"),
+        ("static:tau=high", "expected tau=NUMBER"),
+        ("static:gap=0", "gap = 0"),
+        ("density", "found no rate in 'density'; expected boundaries a candidate"),
+        ("density:rate=0.5", "rate = 0.5 with gap = 3 in 'density:rate=0.5'; expected boundaries"),
+        ("adaptive", "found no rho"),
+        ("adaptive:rho=0.4", "at most 1/3"),
+        ("adaptive:rho=0.1,step=0", "a step above 0"),
+        ("adaptive:rho=0.1,lifetime=0", "lifetime = 0"),
+    ],
+)
+def test_rules_that_are_none(text, said):
+    with pytest.raises(ReffreeError) as error:
+        parse_selection(text)
+    assert said in str(error.value)
+
+
+def talk(*speakers):
+    units = [f"unit {i}" for i in range(len(speakers))]
+    return Document.build("talk", units, speakers=speakers)
+
+
+def test_speakers_say_which_gaps_are_candidates():
+    corpus = Corpus((talk("user", "bot", "user", "user", ""),))
+    (mask,) = speaker_candidates(corpus, "user")
+    assert mask.tolist() == [False, True, True, False]
+    (both,) = speaker_candidates(corpus, ["user", "bot"])
+    assert both.tolist() == [True, True, True, False]
+    assert speaker_candidates(corpus, ()) is None
+
+
+def test_speakers_that_are_not_there():
+    corpus = Corpus((talk("user", "bot"),))
+    said = refusal(speaker_candidates, corpus, "usr")
+    assert said == (
+        "found no unit of the speaker 'usr'; expected one of the corpus's, 'user', 'bot'; "
+        "did you mean 'user'?"
+    )
+    without = Corpus((Document.build("plain", ["a", "b"]),))
+    assert "document 'plain': found units without speakers" in refusal(
+        speaker_candidates, without, ["user"]
+    )
+
+
+def test_candidates_of_another_length():
+    assert "candidates of shape (2,) for 3 scores" in refusal(
+        select_above, [1.0, 0.0, 1.0], candidates=[True, False]
+    )

@@ -27,14 +27,12 @@ METRICS = (
 """One table of 100 columns: the score to judge by, some of the published ones, and gold's word."""
 
 SCALE = (
-    "expected_pk is the Pk to expect from an annotator, read off the text without gold labels: "
-    "lower is better, but annotators differ, so that nothing reaches 0. The other columns with a p "
-    "ask whether units differ more across boundaries than within segments. The last three compare "
-    "with gold."
+    "expected_pk is the Pk to expect from an annotator, read off the text alone. The last "
+    "three columns compare with gold."
 )
 GOLD_FIRST = (
-    "No column with a p saw the gold boundaries, yet gold is best in each; expected_pk puts its "
-    "copies with near misses and with boundaries left out before even, random and too many cuts."
+    "No column with a p saw gold's boundaries, yet gold is best in each, then (by expected_pk) its "
+    "copies under and near_miss."
 )
 GOLD_UNSEEN = (
     "No column with a p saw the gold boundaries; where gold is not best, or expected_pk does not "
@@ -43,7 +41,7 @@ GOLD_UNSEEN = (
 )
 ADVICE = (
     "On your own text keep a random or an even segmentation in the table: a metric on which they "
-    "do as well as your system says nothing there."
+    "do as well as yours says nothing."
 )
 
 
@@ -72,6 +70,8 @@ def command(
         progress=progress,
         **encoding,
     )
+    if out.format not in ("json", "csv"):
+        table = table.sorted_by(METRICS[0])
     out.show(_render_with_advice, table, table.notes)
 
 
@@ -85,7 +85,7 @@ def _render_with_advice(
     if format != "table":
         return rendered
     sentences = [SCALE, GOLD_FIRST if _shows_the_damage(table) else GOLD_UNSEEN, ADVICE]
-    return f"{rendered}\n" + "".join(f"{textwrap.fill(each, width or 100)}\n" for each in sentences)
+    return f"{rendered}\n{textwrap.fill(' '.join(sentences), width or 100)}\n"
 
 
 def _shows_the_damage(table: ScoreTable) -> bool:

@@ -7,7 +7,7 @@ import os
 import sys
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, NoReturn, Unpack
 
 import click
 
@@ -55,7 +55,7 @@ def command(
     cuda:0,cuda:1, or say --device all; or start it with torchrun or accelerate launch on one host.
     On many hosts --engine ray has actors encode; only this process writes the cache.
     """
-    check_engine(engine, ray_address, ray_actors)
+    check_engine(engine, ray_address, ray_actors, given.get("encoder"))
     if not given["cache"]:
         raise click.UsageError("reffree embed fills the cache: leave --no-cache out.")
     check_encoding(given)
@@ -79,38 +79,47 @@ def command(
         _report(fill_by_processes(job, SingleProcess(), progress), as_json=as_json)
 
 
-def embed_as_rank(job: CacheJob, as_json: bool) -> None:
-    """Do the share of this process, which a launcher or the command has started.
+def embed_as_rank(job: CacheJob, as_json: bool) -> NoReturn:
+    """Do the share of this process, which a launcher or the command has started, and end it.
 
     The first rank reports, and tells of errors, for all.
     """
+    from reffree.encoders.launcher import end_rank
+
+    with log_to_terminal():
+        code = _embed_share(job, as_json)
+    end_rank(code)
+
+
+def _embed_share(job: CacheJob, as_json: bool) -> int:
     from reffree.encoders.fill_cache import fill_by_processes
     from reffree.encoders.launcher import RankError, Ranks
 
-    with log_to_terminal():
-        try:
-            ranks = Ranks()
-        except EncoderError as error:
-            if os.environ.get("RANK", "0") == "0":
-                tell(f"reffree: error: {error}", err=True)
-            sys.exit(1)
-        if ranks.rank > 0:
-            logging.getLogger("reffree").setLevel(logging.ERROR)
-        try:
-            report = fill_by_processes(job, ranks, progress)
-            if ranks.rank == 0:
-                _report(report, as_json=as_json)
+    try:
+        ranks = Ranks()
+    except EncoderError as error:
+        if os.environ.get("RANK", "0") == "0":
+            tell(f"reffree: error: {error}", err=True)
+        return 1
+    if ranks.rank > 0:
+        logging.getLogger("reffree").setLevel(logging.ERROR)
+    try:
+        report = fill_by_processes(job, ranks, progress)
+        if ranks.rank == 0:
+            _report(report, as_json=as_json)
+        report.encoder.cache.close()  # moves what other files hold of it into the one
+        ranks.leave()
+    except RankError as error:
+        if ranks.rank == 0:
+            tell(f"reffree: error: {error}", err=True)
+        with suppress(RankError):
             ranks.leave()
-        except RankError as error:
-            if ranks.rank == 0:
-                tell(f"reffree: error: {error}", err=True)
-            with suppress(RankError):
-                ranks.leave()
-            sys.exit(1)
-        except KeyboardInterrupt:
-            if ranks.rank == 0:
-                raise
-            sys.exit(INTERRUPTED)
+        return 1
+    except KeyboardInterrupt:
+        if ranks.rank == 0:
+            raise
+        return INTERRUPTED
+    return 0
 
 
 def _report(report: CacheReport, *, as_json: bool) -> None:

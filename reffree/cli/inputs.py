@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 import click
 
+from reffree.encoders.address import refuse_endpoint
 from reffree.encoders.options import Encoding
 
 if TYPE_CHECKING:
@@ -32,10 +33,12 @@ class FileOptions(TypedDict, total=False):
     coders_as: CodersAs
     convention: Convention | None
     systems: tuple[str, ...]
+    score_files: tuple[str, ...]
     embeddings: Path | None
     table: str | None
     output_format: str | None
     output: Path | None
+    sort: str | None
 
 
 class CompareKeywords(Encoding, total=False):
@@ -89,8 +92,12 @@ def check_encoding(
         os.environ["HF_HUB_OFFLINE"] = "1"
 
 
-def check_engine(engine: str, ray_address: str | None, ray_actors: int | None) -> None:
-    """Refuse Ray's options without Ray."""
+def check_engine(
+    engine: str, ray_address: str | None, ray_actors: int | None, encoder: str | None
+) -> None:
+    """Refuse Ray's options without Ray, and Ray before an endpoint."""
+    if engine == "ray":
+        refuse_endpoint(encoder, "Ray's actors")
     if engine != "ray" and (ray_address is not None or ray_actors is not None):
         raise click.UsageError("--ray-address and --ray-actors need --engine ray.")
 
@@ -103,9 +110,21 @@ def split_named_file(text: str, flag: str = "--system") -> tuple[str, str]:
     return name, file
 
 
+def score_files(given: FileOptions) -> dict[str, str]:
+    """Files of --scores NAME=FILE by name."""
+    found: dict[str, str] = {}
+    for text in given.get("score_files", ()):
+        name, file = split_named_file(text, "--scores")
+        if name in found:
+            raise click.UsageError(f"--scores {name}=… twice: give one of them another name.")
+        found[name] = file
+    return found
+
+
 def input_files(given: FileOptions) -> list[str]:
     """Every file the user named to read from."""
     systems = [file for _, file in map(split_named_file, given.get("systems", ()))]
+    systems += score_files(given).values()
     others = (given.get("text"), given.get("embeddings"))
     return [*given["corpora"], *systems, *(str(file) for file in others if file)]
 

@@ -14,7 +14,10 @@ HEADER = (
     *("alias", "model", "loader", "licence", "offline"),
     *("dimension", "parameters", "size", "units/s"),
 )
-ANY = "Any hub id or model folder is an encoder, too; --offline never connects."
+ANY = (
+    "Any hub id, model folder or OpenAI-compatible endpoint (http://host:port/v1#model) is an "
+    "encoder, too; --offline never connects."
+)
 
 
 class WithSettings(click.Command):

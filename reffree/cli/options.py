@@ -250,7 +250,7 @@ _how_to_encode = option_group(
         type=whole(Positive),
         help="Tokens per encoder batch, padding included; by default chosen for the device.",
     ),
-    click.option("--offline", is_flag=True, help="Never connect to a model hub."),
+    click.option("--offline", is_flag=True, help="Never connect to a model hub or an endpoint."),
     click.option(
         "--no-cache",
         "cache",
@@ -265,8 +265,8 @@ encoding_options = option_group(
     click.option(
         "--encoder",
         metavar="NAME",
-        help="Alias, folder or hub id; reffree models lists aliases, its --help the settings of "
-        "models.  [default: minilm]",
+        help="Alias, folder, hub id or http://host/v1#model; reffree models lists aliases, its "
+        "--help the settings of models.  [default: minilm]",
     ),
     _how_to_encode,
 )
@@ -277,8 +277,8 @@ several_encoders = option_group(
         "encoders",
         multiple=True,
         metavar="NAME",
-        help="Alias, folder or hub id; reffree models lists aliases. May be repeated.  [default: "
-        "minilm]",
+        help="Alias, folder, hub id or http://host/v1#model; reffree models lists aliases. May be "
+        "repeated.  [default: minilm]",
     ),
     _how_to_encode,
 )
@@ -301,6 +301,25 @@ def _system_option(what: str) -> Decorator:
         help=f"{what}, from a file of segmentations; may be repeated.",
     )
 
+
+def scores_option(what: str) -> Decorator:
+    """``--scores``: gap scores of a scorer that is not one of the methods."""
+    return click.option(
+        "--scores",
+        "score_files",
+        multiple=True,
+        metavar="NAME=FILE",
+        help=f'{what}: JSONL of {{"id": "a", "scores": [0.1, 0.9]}}, one number for every gap '
+        "between units, higher = more of a boundary; may be repeated.",
+    )
+
+
+candidates_option = click.option(
+    "--candidates-speaker",
+    multiple=True,
+    metavar="NAME",
+    help="Only this speaker's turns may start a segment; may be repeated.",
+)
 
 more_systems = _system_option("One more system")
 system_of_one_corpus = _system_option("One more system of the one CORPUS")
@@ -362,6 +381,12 @@ result_options = option_group(
     ),
     click.option("--per-document", is_flag=True, help="Also show every document's scores."),
     click.option("--per-segment", is_flag=True, help="Also show every segment's scores."),
+    click.option(
+        "--sort",
+        metavar="METRIC",
+        help="Order of the systems, best first; corpus is that of the corpus.  [default: by "
+        "expected_pk or else the first metric; in JSON and CSV corpus]",
+    ),
 )
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from reffree.corpus import Corpus
     from reffree.encoders.ray_actors import Actors
     from reffree.evaluate.shard_writer import DocumentShards, ShardFormat
+    from reffree.evaluate.table import ScoreTable
     from reffree.formats.shards import Shards
 
 
@@ -67,7 +68,7 @@ def command(
     standard input. With --engine ray or --shards, corpus JSONL and Parquet are read a block at a
     time and may be larger than memory; every host must see the files under the same path.
     """
-    check_engine(engine, ray_address, ray_actors)
+    check_engine(engine, ray_address, ray_actors, given.get("encoder"))
     is_streamed = engine == "ray" or shards is not None
     if is_streamed and given["embeddings"] is not None:
         raise click.UsageError("--embeddings are for a corpus in memory: leave them out.")
@@ -96,6 +97,7 @@ def command(
             progress=progress,
             **keywords,
         )
+    table = _sorted(table, given["sort"], None if out is None else out.format)
     if parts is not None:
         parts.finish(table)
         tell_notes(table.notes)
@@ -103,6 +105,15 @@ def command(
         from reffree.report.score import render
 
         out.show(render, table, table.notes)
+
+
+def _sorted(table: ScoreTable, metric: str | None, format: str | None) -> ScoreTable:
+    """Put the systems in the order asked for; for people, best first."""
+    from reffree.evaluate.verdict import judged_by
+
+    if metric is None:
+        metric = "corpus" if format in (None, "json", "csv") else judged_by(table.metrics)
+    return table if metric == "corpus" else table.sorted_by(metric)
 
 
 def _opened_shards(format: ShardFormat, given: CommandOptions) -> DocumentShards:

@@ -1,4 +1,4 @@
-"""``reffree correlate``, ``encoders``, ``density``, ``granularity``, ``diagnose``.
+"""``reffree correlate``, ``encoders``, ``density``, ``granularity`` and the other studies.
 
 An option of a study is called as the keyword of its function that it sets.
 """
@@ -18,18 +18,22 @@ from reffree.cli.inputs import (
     is_given,
     read_corpus,
     read_vectors,
+    score_files,
 )
 from reffree.cli.messages import progress
 from reffree.cli.options import (
     Decorator,
     average_option,
+    candidates_option,
     corpus_options,
     embeddings_option,
     metric_option,
     option_group,
     output_options,
+    reading_options,
     run_options,
     scored_corpus_options,
+    scores_option,
     several_encoders,
     system_of_one_corpus,
     table_option,
@@ -53,6 +57,8 @@ def run_study(name: str, given: Any) -> None:  # noqa: ANN401  (values of option
     if n_corpora > 1 and (given.get("systems") or embeddings):
         option = "--system" if given.get("systems") else "--embeddings"
         raise click.UsageError(f"{option} with {n_corpora} corpora: name one CORPUS.")
+    if n_corpora > 1 and given.get("score_files"):
+        raise click.UsageError(f"--scores with {n_corpora} corpora: name one CORPUS.")
     keywords: dict[str, Any] = {
         key: value
         for key, value in given.items()
@@ -65,6 +71,8 @@ def run_study(name: str, given: Any) -> None:  # noqa: ANN401  (values of option
     corpora = {}
     for corpus, path in corpus_names(given["corpora"]).items():
         corpora[corpus] = read_corpus(given | {"corpora": (path,)})
+    if given.get("score_files"):
+        keywords["scores"] = {corpus: score_files(given) for corpus in corpora}
     if embeddings is not None:
         keywords["embeddings"] = {c: read_vectors(corpora[c], embeddings) for c in corpora}
 
@@ -82,6 +90,18 @@ def study_command(name: str, help: str, *options: Decorator) -> click.Command:
 
     decorate = option_group(*options, output_options)
     return click.command(name=name, help=help)(decorate(run))
+
+
+def _numbers(ctx: click.Context, param: click.Parameter, text: str | None) -> list[float] | None:
+    """Read numbers with commas between them."""
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise click.UsageError(
+            f"--{param.name} {text!r}: expected numbers with commas between them, such as 0.2,0.5."
+        ) from None
 
 
 _correlation_options = option_group(
@@ -156,6 +176,26 @@ encoders = study_command(
     _correlation_options,
 )
 
+_scored_methods = option_group(
+    click.option(
+        "--method",
+        "methods",
+        multiple=True,
+        metavar="METHOD",
+        help="With a score per gap: depth, texttiling, posterior, scorer:path=FOLDER or random; "
+        "may be repeated.  [default: depth, texttiling, random]",
+    ),
+    scores_option("Beside them, any scorer's gap scores as NAME, of the one CORPUS"),
+)
+_gap_option = click.option(
+    "--gap",
+    "min_gap",
+    type=whole(Positive),
+    default=3,
+    show_default=True,
+    help="Units between two boundaries.",
+)
+
 density = study_command(
     "density",
     """How far quality depends on how many boundaries there are.
@@ -165,22 +205,16 @@ density = study_command(
     compares methods and the corpus's systems in pairs, as they are and at equal density. Each
     CORPUS is a corpus of its own and needs gold. With -f csv the curves are written.
     """,
+    _scored_methods,
     click.option(
-        "--method",
-        "methods",
-        multiple=True,
-        metavar="METHOD",
-        help="With a score per gap: depth, texttiling, scorer:path=FOLDER or random; may be "
-        "repeated.  [default: depth, texttiling, random]",
+        "--thresholds",
+        callback=_numbers,
+        metavar="T,T,…",
+        help="Of the sweep, on probabilities, else on ranks from 0 to 1.  [default: 0.05 to 0.95 "
+        "in steps of 0.05]",
     ),
-    click.option(
-        "--gap",
-        "min_gap",
-        type=whole(Positive),
-        default=3,
-        show_default=True,
-        help="Units between two boundaries of a sweep.",
-    ),
+    candidates_option,
+    _gap_option,
     click.option(
         "--matching",
         "matchings",
@@ -194,6 +228,49 @@ density = study_command(
     ),
     system_of_one_corpus,
     unsegmented_option(),
+    scored_corpus_options,
+)
+
+selection = study_command(
+    "selection",
+    """Whether an adaptive threshold keeps the number of boundaries, whatever the candidates.
+
+    Thins out the gaps that each scorer scores, by a fine and by a coarse candidate threshold.
+    Selects from both statically and by the adaptive threshold that is steered to a rate, and says
+    how far rates and places of boundaries differ. No gold is needed. Each CORPUS is a corpus of its
+    own.
+    """,
+    _scored_methods,
+    click.option(
+        "--rate",
+        type=float,
+        default=0.167,
+        show_default=True,
+        help="Boundaries a gap that the adaptive threshold is steered to.",
+    ),
+    click.option(
+        "--shares",
+        callback=_numbers,
+        metavar="S,S,…",
+        help="Of gaps that are candidates, from fine to coarse.  [default: 0.735,0.577]",
+    ),
+    _gap_option,
+    click.option(
+        "--step",
+        "step_size",
+        type=float,
+        default=0.2,
+        show_default=True,
+        help="How far the threshold can move at a time, on the scores' own scale.",
+    ),
+    click.option(
+        "--threshold",
+        type=float,
+        default=0.5,
+        show_default=True,
+        help="The first threshold.",
+    ),
+    candidates_option,
     scored_corpus_options,
 )
 
@@ -261,4 +338,70 @@ diagnose = study_command(
         help="Draws of every damage.",
     ),
     scored_corpus_options,
+)
+
+baselines = study_command(
+    "baselines",
+    """How metrics judge systems that read no text, beside systems that do.
+
+    Scores every --method and the corpus's systems against gold: no boundaries, boundaries
+    everywhere, random ones and lexical segmenters by default. Says how much more boundaries
+    everywhere cost than none at all, and which systems are no better than those that read no text.
+    Each CORPUS is a corpus of its own and needs gold.
+    """,
+    click.option(
+        "--method",
+        "methods",
+        multiple=True,
+        metavar="METHOD",
+        help="As in reffree segment; may be repeated.  [default: none, all, random_known, "
+        "random_unknown, texttiling, c99, textseg]",
+    ),
+    metric_option(
+        "As in reffree score; may be repeated.  [default: pk, pk_prime, windowdiff, pr_error]"
+    ),
+    system_of_one_corpus,
+    scored_corpus_options,
+)
+
+
+def _lengths(
+    ctx: click.Context, param: click.Parameter, text: str | None
+) -> tuple[int, ...] | None:
+    """Read whole numbers between commas, or the first and last of several."""
+    if text is None:
+        return None
+    try:
+        first, dash, last = text.partition("-")
+        if dash:
+            return tuple(range(int(first), int(last) + 1))
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise click.UsageError(
+            f"--units {text}: expected lengths, such as 5-12 or 12,15."
+        ) from None
+
+
+moves = study_command(
+    "moves",
+    """How often a metric cannot tell a small error from a large one.
+
+    Moves every boundary of every reference, one at a time, and counts the references for which a
+    metric ties a small move with one that crosses a boundary, with one between short segments, or
+    with a farther one; or even prefers the larger. References are the gold of every CORPUS, and all
+    that there are of the --units given; one of the two is needed. With -f csv the figures by number
+    of segments are written.
+    """,
+    click.argument("corpora", nargs=-1, metavar="[CORPUS...]"),
+    click.option(
+        "--units",
+        callback=_lengths,
+        metavar="LENGTHS",
+        help="Go through all references of so many units, such as 5-12 or 12,15; at most 20.",
+    ),
+    metric_option(
+        "Gold-based, as in reffree score; may be repeated.  [default: boundary_similarity, "
+        "windowdiff with exact padding and as it is, alignment]"
+    ),
+    reading_options,
 )

@@ -86,7 +86,7 @@ def command(folder: Path, **given: Unpack[CommandOptions]) -> None:
     corpus = read_corpus(given)
 
     # Torch is imported only once the input is known to be good.
-    from reffree.segmenters.scorer.scorer import check_target
+    from reffree.segmenters.network_folder import check_target
 
     check_target(folder)
     checkpoint = _train(corpus, settings, EncoderOptions(**keywords_of(given, Encoding)))

@@ -34,11 +34,14 @@ class EncoderSpec:
     code: str = "none"  # "trusted" where the model's own may run
     context: int = 0  # of a corpus's vectors: an encoder sees texts that have it already
     dropped: str = "none"  # likewise: kinds of units that were left out
+    dimension: int | None = None  # of an endpoint's vectors, of which nothing else is known
 
     @property
     def fingerprint(self) -> str:
         """32 hex digits over all fields; names the cache file."""
         fields = {"version": SPEC_VERSION, **asdict(self)}
+        if self.dimension is None:
+            del fields["dimension"]
         text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PATTERN = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 BUDGETS = "budgets"
+ENDPOINTS = "endpoints"
 LARGEST_BUDGET = 2**31
 
 

@@ -139,6 +139,19 @@ def corpus_vectors(
     return given
 
 
+def coming_spec(
+    embeddings: Vectors | None, options: EncoderOptions, encoder: Encoder | None = None
+) -> EncoderSpec | None:
+    """Say what will have made a corpus's vectors; the encoder is found, and nothing encoded.
+
+    None of arrays that are given without a word of what made them.
+    """
+    if embeddings is None:
+        spec = (encoder or open_encoder(options)).spec
+        return replace(spec, context=options.context, dropped=options.dropped)
+    return embeddings.spec if isinstance(embeddings, Embeddings) else None
+
+
 def units_taking_part(
     corpus: Corpus, embeddings: Vectors | None, options: EncoderOptions
 ) -> tuple[FilteredCorpus, Vectors | None]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reffree.corpus import Corpus
+from reffree.encoders.address import is_endpoint, refuse_endpoint
 from reffree.encoders.cache import CachedEncoder
 from reffree.encoders.launcher import SingleProcess
 from reffree.encoders.options import EncoderOptions
@@ -144,11 +145,15 @@ def fill_by_processes(
     from reffree.encoders.embed import distinct_texts
 
     def opened() -> tuple[Corpus, list[str], CachedEncoder]:
+        if ranks.size > 1:
+            refuse_endpoint(job.options.encoder, "several processes")
         corpus = job.corpus()
         devices = job.device_names(ranks.size)
         return corpus, devices, job.encoder(devices[ranks.rank])
 
     corpus, devices, encoder = ranks.run(opened)
+    if is_endpoint(job.options.encoder):
+        devices = [encoder.spec.revision]
     texts = distinct_texts(corpus, job.options.context)
     start = time.perf_counter()
     filled = fill(encoder, texts, ranks, progress if ranks.rank == 0 else no_progress)
@@ -162,6 +167,7 @@ def fill_by_actors(
     from reffree.encoders.embed import distinct_texts
     from reffree.encoders.ray_actors import TextWork, for_actors, ray_actors
 
+    refuse_endpoint(job.options.encoder, "Ray's actors")
     # The driver only writes: whatever device the actors have, it needs none.
     corpus, encoder = job.corpus(), job.encoder("cpu")
     texts = distinct_texts(corpus, job.options.context)

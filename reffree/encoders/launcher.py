@@ -15,10 +15,11 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from reffree.errors import EncoderError, ReffreeError, first_line, shorten
 
@@ -95,10 +96,27 @@ def _rank(rank: int, size: int, port: int, work: Callable[..., None], *arguments
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
     }
+    code: Any = 0
     try:
         work(*arguments)
     except KeyboardInterrupt:
-        sys.exit(130)
+        code = 130
+    except SystemExit as left:
+        code = left.code or 0
+    end_rank(code)
+
+
+def end_rank(code: int) -> NoReturn:
+    """End this process with an exit code, without the interpreter's own way down.
+
+    Modules that are imported after the ranks have met keep their group as a default argument, so
+    gloo's threads outlive the group's end; one that then lets go of a tensor while the interpreter
+    ends aborts the process, now and then (https://github.com/pytorch/pytorch/pull/179291).
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # closed, or nobody reads it any more
+            stream.flush()
+    os._exit(code)
 
 
 def _wait_for_first_failure(processes: Sequence[SpawnProcess]) -> int | None:

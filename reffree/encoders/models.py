@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from reffree.atomic import user_path
+from reffree.encoders.address import refuse_endpoint
 from reffree.encoders.aliases import (
     ALIASES,
     DEFAULT_ENCODER,
@@ -78,6 +79,7 @@ def find_model(
     name: str, *, offline: bool = False, settings: ModelSettings = DEFAULTS
 ) -> ModelFolder:
     """Resolve an alias, a folder or a hub id; says where it looked when there is nothing."""
+    refuse_endpoint(name, "what needs a model's own files")
     if name in PACKAGED:
         path = packaged_folder(name)
         model, revision = ALIASES[name].model, PACKAGED[name].revision

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, TypedDict, get_args
 
 from reffree.bounds import Count, Positive
+from reffree.encoders.address import is_endpoint, parse_address
 from reffree.errors import OptionError
 
 Pooling = Literal["mean", "cls", "lasttoken"]
@@ -95,7 +96,9 @@ class EncoderOptions(ModelSettings):
     """How texts become vectors: which model, and what to do with it.
 
     Attributes:
-        encoder: alias, folder or hub id of a model; the packaged MiniLM by default.
+        encoder: alias, folder or hub id of a model, or ``http://host:port/v1#model``, behind an
+            OpenAI-compatible endpoint, whose key is in the environment; the packaged MiniLM by
+            default.
         context: units before and after each that are encoded with it, as one text.
         drop_backchannels: leave out units such as "yeah" or "mm-hmm", as if they had no text.
         drop_repeats: leave out every unit whose text stood before in its document.
@@ -105,7 +108,7 @@ class EncoderOptions(ModelSettings):
             ``openvino``, refused where they are more than 1e-5 from torch; ``auto``, the fastest of
             torch and these two, timed once; ``onnx-int8``, whose signature says how far off it is.
         batch_tokens: tokens per encoder batch; chosen by device if not given.
-        offline: never connect to a model hub.
+        offline: never connect to a model hub or an endpoint.
         cache: keep vectors on disk.
         cache_dir: where, if not in the user's cache folder.
     """
@@ -121,6 +124,12 @@ class EncoderOptions(ModelSettings):
     offline: bool = False
     cache: bool = True
     cache_dir: Path | str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse values that do not exist, and an address that may hold a secret."""
+        ModelSettings.__post_init__(self)
+        if is_endpoint(self.encoder):
+            parse_address(str(self.encoder))
 
     @property
     def dropped(self) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from reffree.atomic import cache_folder
+from reffree.encoders.address import is_endpoint
 from reffree.encoders.backends.backend import Matrix, ModelBackend, check_backend, chosen_backend
 from reffree.encoders.base import EncodedTexts, Encoder, EncoderSpec
 from reffree.encoders.batching import (
@@ -29,7 +30,9 @@ from reffree.encoders.batching import (
     split,
 )
 from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path
+from reffree.encoders.cache.encoder import ROWS_PER_COMMIT
 from reffree.encoders.device import budget_path, choose_device, recalled_budget, remember
+from reffree.encoders.endpoint import EndpointEncoder, open_endpoint
 from reffree.encoders.loaders import LOADING_ERRORS, DeviceMap, load
 from reffree.encoders.models import DEFAULT_ENCODER, ModelFolder, find_model
 from reffree.encoders.options import EncoderOptions
@@ -178,20 +181,24 @@ class SentenceTransformerEncoder:
 
 
 def open_encoder(options: EncoderOptions) -> Encoder:
-    """Find the model (alias, folder or hub id) and put the cache around it."""
-    name = DEFAULT_ENCODER if options.encoder is None else options.encoder
-    folder = find_model(name, offline=options.offline, settings=options)
-    device = choose_device(options.device)
+    """Find the model (alias, folder, hub id or endpoint) and put the cache around it."""
     where = cache_folder() if options.cache_dir is None else Path(options.cache_dir)
-    encoder = SentenceTransformerEncoder(
-        folder,
-        device,
-        options.batch_tokens,
-        options.device_map,
-        options.backend,
-        where if options.cache else None,
-    )
+    kept = where if options.cache else None
+    encoder: SentenceTransformerEncoder | EndpointEncoder
+    if is_endpoint(options.encoder):
+        encoder, rows_per_commit = open_endpoint(options, kept), 1
+    else:
+        name = DEFAULT_ENCODER if options.encoder is None else options.encoder
+        encoder = SentenceTransformerEncoder(
+            find_model(name, offline=options.offline, settings=options),
+            choose_device(options.device),
+            options.batch_tokens,
+            options.device_map,
+            options.backend,
+            kept,
+        )
+        rows_per_commit = ROWS_PER_COMMIT
     if not options.cache:
         return encoder
-    path = cache_path(where, encoder.spec)
-    return CachedEncoder(encoder, EmbeddingCache(path, encoder.spec))
+    cache = EmbeddingCache(cache_path(where, encoder.spec), encoder.spec)
+    return CachedEncoder(encoder, cache, rows_per_commit=rows_per_commit)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from reffree.encoders.address import refuse_endpoint
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.cache import CachedEncoder
 from reffree.encoders.cache.rows import Row
@@ -37,6 +38,7 @@ class RemoteScoring:
         self, actors: Actors, metrics: Sequence[str] | None, settings: ScoreSettings
     ) -> None:
         """Open the encoder, if any metric needs one."""
+        refuse_endpoint(settings.options.encoder, "Ray's actors")
         self._actors = actors
         self._settings = replace(settings, options=for_actors(settings.options))
         options = settings.options

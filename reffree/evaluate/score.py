@@ -26,6 +26,7 @@ from reffree.evaluate.null import corpus_tests
 from reffree.evaluate.scores import Average, Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.evaluate.table import DocumentScores, ScoreTable
+from reffree.evaluate.verdict import verdict
 from reffree.formats import load
 from reffree.formats.shards import Shards
 from reffree.formats.values import is_value
@@ -138,8 +139,7 @@ def scores_of(
     The corpus is of the units that take part (`units_taking_part`); it is encoded where a metric
     needs vectors and none are given.
     """
-    n_compared = sum(bool(document.references) for document in corpus)
-    _check_gold(metrics, n_compared=n_compared, place=corpus[0].place)
+    check_gold(corpus, metrics)
     blocks = [Corpus.of_checked(each) for each in cut(corpus, lambda each: len(each.units))]
     vectors = None
     if embeddings is not None and metrics.reference_free:
@@ -147,6 +147,12 @@ def scores_of(
     scorer = BlockScorer.of(tuple(corpus.hypotheses), metrics, settings, vectors)
     scored = scorer.score_all(blocks, corpus.n_units, progress)
     return Scores.concatenate(scores for scores, _ in scored)
+
+
+def check_gold(corpus: Corpus, metrics: MetricSet) -> None:
+    """Refuse gold-based metrics of a corpus without any gold, before anything is encoded."""
+    n_compared = sum(bool(document.references) for document in corpus)
+    _check_gold(metrics, n_compared=n_compared, place=corpus[0].place)
 
 
 def _without_rows(blocks: Iterable[ScoredBlock], take: Callable[[Rows], None]) -> Iterator[Scores]:
@@ -182,6 +188,7 @@ def _table(
         documents=rows,
         notes=(*plan.notes, *score_notes(scores, counts, systems, incomparable)),
         incomparable=incomparable,
+        verdict=verdict(scores, systems, incomparable),
     )
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
 from hashlib import blake2b
 from importlib.metadata import version
+from urllib.parse import urlsplit
 
 from reffree.corpus import Corpus
 from reffree.encoders.base import EncoderSpec
@@ -110,7 +111,10 @@ class Signature:
         short = dict(self.fields)
         if "encoder" in short:
             name, _, revision = short["encoder"].rpartition("@")
-            short["encoder"] = f"{name.rsplit('/', 1)[-1]}@{revision.rsplit(':', 1)[-1][:8]}"
+            where = urlsplit(revision).netloc  # of an endpoint
+            short["encoder"] = (
+                f"{name.rsplit('/', 1)[-1]}@{where or revision.rsplit(':', 1)[-1][:8]}"
+            )
         if "aggregation" in short:
             short["aggregation"] = short["aggregation"].replace(OF_SEGMENTS, "mean")
         if "deviation" not in short.get("backend", ""):
@@ -136,7 +140,7 @@ def _max_length(spec: EncoderSpec) -> str:
 
 def _unusual(spec: EncoderSpec) -> dict[str, str]:
     """Settings of a model that are shown where they are not what goes without saying."""
-    names = ("layer", "attention", "prompt", "quantisation", "weights", "code")
+    names = ("layer", "attention", "prompt", "quantisation", "weights", "code", "dimension")
     usual = {f.name: f.default for f in dataclass_fields(spec)}
     shown = {name: getattr(spec, name) for name in names if getattr(spec, name) != usual[name]}
     # A prompt may hold what divides the signature's fields.

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from reffree.atomic import write_file, write_folder
+from reffree.atomic import check_writable, write_file, write_folder
 from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, Place, counted
 from reffree.formats import choi, dialseg, jsonl, nltk, segeval
@@ -64,6 +64,14 @@ def save(corpus: Corpus, path: str | Path, *, format: str | None = None) -> list
             f"{counted(corpus.n_dropped, 'unit')} without text {_left_out(corpus.n_dropped)}"
         )
     return lost
+
+
+def check_target(path: str | Path) -> None:
+    """Refuse what `save` could not write, before there is anything to save."""
+    target = Path(path)
+    _format_of(unpacked_name(target))
+    if str(target) != "-" and not target.is_dir():
+        check_writable(target)
 
 
 def _write(target: Path, text: Iterable[str]) -> None:

@@ -159,12 +159,7 @@ def score_documents(
     takes at least some 200 bytes per unit, and ``sag`` 64 MiB per thread beside that. On CPUs less
     memory takes more time and changes no score.
     """
-    if unsegmented not in get_args(Unsegmented):
-        raise OptionError(
-            f"the policy {unsegmented!r} for documents without a boundary",
-            expected=" or ".join(get_args(Unsegmented)),
-            remedy="leave it out for neutral",
-        )
+    check_unsegmented(unsegmented)
     labels = names or [str(i) for i in range(len(embeddings))]
     documents = [check_matrix(x, name) for x, name in zip(embeddings, labels, strict=True)]
     named = {spelling(metric): metric for metric in metrics}
@@ -179,6 +174,16 @@ def score_documents(
     if others:
         task.run_pairs(others, progress)
     return {name: [found[i] for i in range(len(documents))] for name, found in results.items()}
+
+
+def check_unsegmented(unsegmented: str) -> None:
+    """Refuse a policy for documents without a boundary that does not exist."""
+    if unsegmented not in get_args(Unsegmented):
+        raise OptionError(
+            f"the policy {unsegmented!r} for documents without a boundary",
+            expected=" or ".join(get_args(Unsegmented)),
+            remedy="leave it out for neutral",
+        )
 
 
 @dataclass(frozen=True)

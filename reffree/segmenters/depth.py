@@ -22,21 +22,21 @@ from reffree.bounds import check_number, check_whole
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import (
+    GapScorer,
     Inputs,
-    Segmenter,
     check_wanted,
     directions,
     peaks_before,
     to_scale,
 )
-from reffree.selection import MIN_GAP, select_above, select_share, select_top
+from reffree.selection import MIN_GAP, Candidates, select_above, select_share, select_top
 
 ROUNDING = 1e-9
 """Depths up to this are rounding: identical units have no valleys."""
 
 
 @dataclass(frozen=True, slots=True)
-class Depth(Segmenter):
+class Depth(GapScorer):
     """Valleys deeper than mean + ``threshold`` standard deviations of the document's depths.
 
     Hearst's cut-offs are -0.5 (conservative) and -1 (liberal). They suit term counts: with MiniLM
@@ -72,21 +72,24 @@ class Depth(Segmenter):
         """Segment every document on its own."""
         wanted = inputs.n_boundaries(self.k, self.name)
         scores = self.boundary_scores(inputs)
-        return tuple(self._select(depths, k) for depths, k in zip(scores, wanted, strict=True))
+        return tuple(
+            self._select(depths, k, inputs.candidates_of(d))
+            for d, (depths, k) in enumerate(zip(scores, wanted, strict=True))
+        )
 
     def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
         """Depth at every gap of every document, (n - 1,)."""
         return tuple(depths_of(x, self.window) for x in inputs.vectors(self.name))
 
-    def _select(self, depths: Floats, k: int | None) -> Segmentation:
+    def _select(self, depths: Floats, k: int | None, candidates: Candidates | None) -> Segmentation:
         if k is not None:
-            return select_top(depths, k, self.min_gap)
+            return select_top(depths, k, self.min_gap, candidates)
         if self.density is not None:
-            return select_share(depths, self.density, self.min_gap)
+            return select_share(depths, self.density, self.min_gap, candidates)
         if not len(depths):
             return Segmentation((1,))
         cutoff = float(depths.mean() + self.threshold * depths.std())
-        return select_above(depths, max(cutoff, ROUNDING), self.min_gap)
+        return select_above(depths, max(cutoff, ROUNDING), self.min_gap, candidates)
 
 
 def depths_of(embeddings: ArrayLike, window: int) -> Floats:

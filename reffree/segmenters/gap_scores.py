@@ -1,28 +1,28 @@
-"""Methods that give every gap between units a score, so that their density can be chosen."""
+"""Scores per gap between units, of methods or from elsewhere, so that density can be chosen."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Unpack
 
 import numpy as np
 
+from reffree.arrays import Floats
+from reffree.corpus import Corpus
+from reffree.encoders.embed import Vectors, corpus_vectors
+from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import OptionError
 from reffree.naming import spelling_of
+from reffree.progress import Progress, no_progress
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs
-from reffree.segmenters.depth import Depth
-from reffree.segmenters.scorer.scorer import Scorer
-from reffree.segmenters.segment import parse_segmenter
-from reffree.segmenters.texttiling import TextTiling
-from reffree.selection import select_above
+from reffree.segmenters.base import GapScorer, Inputs
+from reffree.segmenters.given import are_probabilities, refuse_dropped
+from reffree.segmenters.segment import SEGMENTERS, parse_segmenter
+from reffree.selection import Candidates, StaticSelection, select_above
 
 CHANCE = "random"
 """Uniform scores: where a curve must lie that knows nothing of the text."""
-
-Scored = Depth | TextTiling | Scorer
-"""Methods with a score per gap."""
 
 Taken = tuple[tuple[int, float], ...]
 """Boundaries of a document with their scores, in order."""
@@ -36,6 +36,7 @@ class GapScores:
     n_units: tuple[int, ...]
     boundaries: tuple[Taken, ...]
     own: tuple[Segmentation, ...] | None  # as the method segments by itself; chance does not
+    is_ranked: bool = False  # scores are ranks over the corpus, not the method's own
 
     def above(self, threshold: float) -> tuple[Segmentation, ...]:
         """Select as `reffree.selection.select_above` does, in every document.
@@ -58,46 +59,99 @@ class GapScores:
         return float(thresholds[np.argmin(np.abs(found - n_boundaries))])
 
 
-def parse_scored_method(text: str) -> Scored | None:
+def parse_scored_method(text: str) -> GapScorer | None:
     """Read a method's name and options; None stands for chance."""
     if text == CHANCE:
         return None
     method = parse_segmenter(text)
-    if not isinstance(method, Scored):
+    if not isinstance(method, GapScorer):
+        known = [name for name, kind in SEGMENTERS.items() if issubclass(kind, GapScorer)]
         raise OptionError(
             f"the method {text!r}, which gives no score per gap",
-            expected=f"{', '.join(kind.name for kind in get_args(Scored))} or {CHANCE}",
+            expected=f"{', '.join(known)} or {CHANCE}",
             remedy="segment the corpus with it first: it then appears as a point",
         )
     return method
 
 
-def gap_scores(method: Scored | None, inputs: Inputs, min_gap: int) -> GapScores:
+def boundary_scores(
+    corpus: Corpus,
+    method: str,
+    *,
+    seed: int = 0,
+    embeddings: Vectors | None = None,
+    progress: Progress = no_progress,
+    **encoding: Unpack[Encoding],
+) -> dict[str, list[float]]:
+    """Return a method's score of every gap, by document id; ``random`` gives uniform scores.
+
+    What `reffree.formats.write_scores` writes and `reffree.segment` takes as ``scores``.
+    """
+    parsed = parse_scored_method(method)
+    options = EncoderOptions(**encoding)
+    refuse_dropped(options)
+    inputs = Inputs(corpus, seed, device=options.device)
+    if parsed is not None and parsed.needs_embeddings:
+        embedded = corpus_vectors(corpus, embeddings, options, progress)
+        inputs = Inputs(corpus, seed, embedded.vectors, embedded.spec, options.device)
+    found = raw_scores(parsed, inputs)
+    return {d.id: scores.tolist() for d, scores in zip(corpus, found, strict=True)}
+
+
+def raw_scores(method: GapScorer | None, inputs: Inputs) -> tuple[Floats, ...]:
+    """Score every gap on the method's own scale; None stands for chance."""
+    if method is not None:
+        return method.boundary_scores(inputs)
+    return tuple(
+        inputs.rng(document.id, "uniform scores").random(len(document.units) - 1)
+        for document in inputs.corpus
+    )
+
+
+def gap_scores(method: GapScorer | None, inputs: Inputs, min_gap: int) -> GapScores:
     r"""Score every gap of every document, and keep what non-maximum suppression leaves.
 
-    The scores of ``scorer`` are probabilities and stay as they are. Depths and random numbers have
+    Probabilities, such as those of ``scorer``, stay as they are. Depths and random numbers have
     no such scale, so they are replaced by ranks: the share of all boundaries that spacing leaves
     room for, over the corpus, with a lower score. A threshold of .6 then takes the highest 40 % of
     them, and the lowest depth, which is no valley, is never taken. Ranks change neither the order
     of boundaries nor the curve over densities, only where on it the thresholds lie.
     """
-    if method is None:
-        scores = tuple(
-            inputs.rng(document.id, "uniform scores").random(len(document.units) - 1)
-            for document in inputs.corpus
-        )
-    else:
-        scores = method.boundary_scores(inputs)
-    taken = [
-        tuple((b, float(each[b - 1])) for b in select_above(each, -np.inf, min_gap).boundaries)
-        for each in scores
-    ]
-    return GapScores(
-        CHANCE if method is None else spelling_of(method),
-        tuple(len(document.units) for document in inputs.corpus),
-        tuple(taken if isinstance(method, Scorer) else _ranks(taken)),
-        None if method is None else method(inputs),
-    )
+    name = CHANCE if method is None else spelling_of(method)
+    is_ranked = method is None or not method.gives_probabilities
+    # A rule that does not keep to the candidates has no operating point among them.
+    heeds = inputs.candidates is None or (method is not None and method.heeds_candidates)
+    own = None if method is None or not heeds else method(inputs)
+    return _spaced(name, raw_scores(method, inputs), inputs.candidates, min_gap, own, is_ranked)
+
+
+def gap_scores_of(
+    name: str, scores: Sequence[Floats], candidates: Sequence[Candidates] | None, min_gap: int
+) -> GapScores:
+    """Do the same with scores that are given: ranks, unless all lie between 0 and 1.
+
+    Those that do have the paper's operating point, .5; ranks have none.
+    """
+    is_ranked = not are_probabilities(scores)
+    own = None if is_ranked else StaticSelection(gap=min_gap)(scores, candidates)
+    return _spaced(name, scores, candidates, min_gap, own, is_ranked)
+
+
+def _spaced(
+    name: str,
+    scores: Sequence[Floats],
+    candidates: Sequence[Candidates] | None,
+    min_gap: int,
+    own: tuple[Segmentation, ...] | None,
+    is_ranked: bool,
+) -> GapScores:
+    masks = [None] * len(scores) if candidates is None else candidates
+    taken = []
+    for each, mask in zip(scores, masks, strict=True):
+        boundaries = select_above(each, -np.inf, min_gap, mask).boundaries
+        taken.append(tuple((b, float(each[b - 1])) for b in boundaries))
+    n_units = tuple(len(each) + 1 for each in scores)
+    return GapScores(name, n_units, tuple(_ranks(taken) if is_ranked else taken), own, is_ranked)
 
 
 def _ranks(taken: Sequence[Taken]) -> list[Taken]:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Unpack
 
+import numpy as np
+
+from reffree.arrays import Floats
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.embed import Vectors, coming_spec, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import InputError
+from reffree.errors import InputError, OptionError, Place, listed
 from reffree.naming import parse_named, spelling_of
 from reffree.progress import Progress, no_progress
-from reffree.segmenters.base import Inputs, Segmenter
+from reffree.segmentation import Segmentation
+from reffree.segmenters.base import GapScorer, Inputs, Segmenter
+from reffree.segmenters.given import Given, are_probabilities, given_scores
 from reffree.segmenters.naive import arp_random_baselines
+from reffree.selection import Selection, StaticSelection, parse_selection, speaker_candidates
 
 ARP_BASELINES = "arp_baselines"
 """Stands for the nine random systems of Ghinassi et al. (2024)."""
@@ -66,8 +73,11 @@ def parse_segmenter(text: str) -> Segmenter:
 
 def segment(
     corpus: Corpus,
-    methods: str | Sequence[str] | Mapping[str, str],
+    methods: str | Sequence[str] | Mapping[str, str] = (),
     *,
+    scores: Mapping[str, Given] | None = None,
+    select: str | Sequence[str] = (),
+    candidates_speaker: str | Sequence[str] = (),
     seed: int = 0,
     embeddings: Vectors | None = None,
     progress: Progress = no_progress,
@@ -82,36 +92,123 @@ def segment(
         methods: such as ``texttiling`` or ``random:p=0.1``; a system is called as its method is
             spelt, or, in a mapping, by its key. ``arp_baselines`` stands for the nine random
             systems of the ARP paper, ``random_mean`` and ``random_2`` to ``random_9``.
+        scores: any scorer's gap scores by the name of the system they are to become: a list per
+            document, by id or in corpus order, one number for every gap between its units
+            (`reffree.formats.read_scores` reads them from a file).
+        select: rules to select boundaries from scores by, such as ``static:tau=0.5,gap=3``,
+            ``density:rate=0.1`` or ``adaptive:rho=0.1``; of several, a system's name has the rule.
+            Left out, methods select as they do, and scores from 0 to 1 by ``static``.
+        candidates_speaker: only these speakers' turns may start a segment.
         seed: of methods that draw at random.
         embeddings: one array per document, in corpus order or by id, instead of an encoder.
         progress: called as stages start.
         **encoding: which encoder, and how, as in `EncoderOptions`.
     """
     options = EncoderOptions(**encoding)
+    rules = [parse_selection(each) for each in ([select] if isinstance(select, str) else select)]
     part, embeddings = units_taking_part(corpus, embeddings, options)
     corpus = part.corpus
-    given = [methods] if isinstance(methods, str) else methods
-    texts = given.items() if isinstance(given, Mapping) else [(None, text) for text in given]
-    parsed: list[tuple[str | None, Segmenter]] = []
-    for name, text in texts:
-        if text == ARP_BASELINES:
-            parsed += arp_random_baselines(corpus)
-        else:
-            parsed.append((name, parse_segmenter(text)))
-    if not parsed:
+    given = {name: given_scores(part, name, each) for name, each in (scores or {}).items()}
+    if not rules:
+        _check_threshold(given)
+    candidates = speaker_candidates(corpus, candidates_speaker)
+    parsed = _parsed(methods, corpus)
+    if not parsed and not given:
         raise InputError(
             "no method", expected="at least one", remedy="name one, such as texttiling"
         )
-    if any(method.needs_embeddings for _, method in parsed):
+    needs_vectors = any(method.needs_embeddings for _, method in parsed)
+    spec = coming_spec(embeddings, options) if needs_vectors else None
+    for _, method in parsed:
+        _check_selects(method, rules, has_candidates=candidates is not None)
+        method.check(corpus, spec)
+    sources: list[tuple[str, Segmenter | tuple[Floats, ...]]] = [*parsed, *given.items()]
+    names: list[str] = []
+    for name, source in sources:
+        names += _names(name, source, rules)
+    for i, name in enumerate(names):
+        corpus.check_new_system(name, names[:i])
+    inputs = Inputs(corpus, seed, device=options.device, candidates=candidates)
+    if needs_vectors:
         embedded = corpus_vectors(corpus, embeddings, options, progress)
-        inputs = Inputs(corpus, seed, embedded.vectors, embedded.spec, options.device)
-    else:
-        inputs = Inputs(corpus, seed, device=options.device)
+        inputs = replace(inputs, embeddings=embedded.vectors, encoder=embedded.spec)
     ids = [document.id for document in corpus.documents]
-    with progress("Segmenting", len(parsed)) as advance:
-        for name, method in parsed:
-            made = method(inputs)
-            system = spelling_of(method) if name is None else name
-            corpus = corpus.with_system(system, dict(zip(ids, made, strict=True)))
+    with progress("Segmenting", len(parsed) + len(given)) as advance:
+        for name, source in sources:
+            for system, made in _systems(name, source, rules, inputs).items():
+                corpus = corpus.with_system(system, dict(zip(ids, made, strict=True)))
             advance(1)
     return part.restored(corpus)
+
+
+def _parsed(
+    methods: str | Sequence[str] | Mapping[str, str], corpus: Corpus
+) -> list[tuple[str, Segmenter]]:
+    """Read methods, by the names of the systems they make."""
+    given = [methods] if isinstance(methods, str) else methods
+    texts = given.items() if isinstance(given, Mapping) else [(None, text) for text in given]
+    made: list[tuple[str, Segmenter]] = []
+    for name, text in texts:
+        if text == ARP_BASELINES:
+            made += arp_random_baselines(corpus)
+        else:
+            method = parse_segmenter(text)
+            made.append((spelling_of(method) if name is None else name, method))
+    return made
+
+
+def _systems(
+    name: str,
+    source: Segmenter | tuple[Floats, ...],
+    rules: Sequence[Selection],
+    inputs: Inputs,
+) -> dict[str, tuple[Segmentation, ...]]:
+    """Segment by a method or by scores that are given; of several rules each makes a system."""
+    names = _names(name, source, rules)
+    if isinstance(source, GapScorer) and rules:
+        source = source.boundary_scores(inputs)
+    if isinstance(source, Segmenter):
+        return {name: source(inputs)}
+    made = [rule(source, inputs.candidates) for rule in rules or [StaticSelection()]]
+    return dict(zip(names, made, strict=True))
+
+
+def _names(
+    name: str, source: Segmenter | tuple[Floats, ...], rules: Sequence[Selection]
+) -> list[str]:
+    """Names of the systems that a method or scores make by one rule, or by each of several."""
+    selects = isinstance(source, GapScorer) or not isinstance(source, Segmenter)
+    if not selects or len(rules) < 2:
+        return [name]
+    return [f"{name} {spelling_of(rule)}" for rule in rules]
+
+
+def _check_selects(method: Segmenter, rules: Sequence[Selection], *, has_candidates: bool) -> None:
+    """Refuse rules and candidates for methods that do not select from scores."""
+    if isinstance(method, GapScorer) and (rules or not has_candidates or method.heeds_candidates):
+        return
+    if rules or has_candidates:
+        option = "--select" if rules else "--candidates-speaker"
+        known = [
+            name
+            for name, kind in SEGMENTERS.items()
+            if issubclass(kind, GapScorer) and (rules or kind.heeds_candidates)
+        ]
+        raise OptionError(
+            f"{option} for {spelling_of(method)!r}, which does not select from scores of gaps",
+            expected=f"one of {listed(known)}",
+            remedy="segment with this method in a run of its own",
+        )
+
+
+def _check_threshold(given: Mapping[str, tuple[Floats, ...]]) -> None:
+    """Refuse scores that the default rule is not meant for."""
+    for name, scores in given.items():
+        if not are_probabilities(scores):
+            values = np.concatenate(scores)
+            raise InputError(
+                f"scores from {values.min():g} to {values.max():g} and no rule to select by",
+                expected="scores from 0 to 1, for which a threshold of 0.5 is meant",
+                remedy="name a rule, such as --select density:rate=0.1 or --select static:tau=2",
+                place=Place(system=name),
+            )

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reffree.arrays import Floats, Integers
 from reffree.bounds import check_choice, check_whole
 from reffree.compiling import njit
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs, Segmenter, check_language, check_wanted, peaks_before
-from reffree.selection import MIN_GAP, select_above, select_top
+from reffree.segmenters.base import GapScorer, Inputs, check_language, check_wanted, peaks_before
+from reffree.selection import MIN_GAP, Candidates, select_above, select_top
 from reffree.words import Language, Terms
 
 Measure = Literal["units", "words"]
@@ -29,13 +30,16 @@ MOST_ROUNDS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class TextTiling(Segmenter):
+class TextTiling(GapScorer):
     r"""Valleys of the lexical similarity between neighbouring blocks (Hearst 1997, §5).
 
     1. Score of a gap: cosine of the term counts of the ``block`` units, or words, before and after
        it; near the document's ends blocks are as long as they can be.
     2. Smoothing: ``rounds`` times the mean with ``smoothing`` gaps on either side.
     3. Depth: from the gap's score up to the nearest peak on the left, plus the same on the right.
+       Of neighbouring gaps with equal scores the middle one has it (of two, the left one), and the
+       others 0: one sharp valley, smoothed, is as wide as the smoothing, and its middle is where it
+       was.
     4. A boundary in each valley whose depth is at least :math:`\bar{s} - \sigma / 2`
        (``conservative``) or :math:`\bar{s} - \sigma` (``liberal``), deepest first and ``min_gap``
        units or more apart. With ``k`` boundaries, the deepest gaps instead, as far as ``min_gap``
@@ -45,6 +49,12 @@ class TextTiling(Segmenter):
     paragraph break afterwards; ``measure=words,block=200`` gives blocks of 10 token-sequences. Stop
     words count for a block's length, not for its score.
 
+    The paper smooths because its gaps lie 20 words apart wherever they fall, and because a boundary
+    that is one of them off still moves to the right paragraph. Here a gap off is an error, and a
+    mean with the neighbours makes many: F1 of exact boundaries is .690 without and .230 with
+    ``smoothing=1`` on Choi's documents, .190 and .118 on TIAGE's (train; in-sample for the
+    default). It is for units as short as token-sequences, such as lines of subtitles.
+
     Settled where the paper leaves a choice, after its author's release: a valley lies below a peak
     on *both* sides, and mean and deviation are those of the valleys. "At least" instead of "more
     than" makes a boundary of a valley that is the only one.
@@ -53,7 +63,7 @@ class TextTiling(Segmenter):
     k: Literal["auto", "gold"] | int = "auto"
     block: int = 10
     measure: Measure = "units"
-    smoothing: int = 1
+    smoothing: int = 0
     rounds: int = 1
     cutoff: Cutoff = "conservative"
     min_gap: int = MIN_GAP
@@ -75,7 +85,10 @@ class TextTiling(Segmenter):
         """Segment every document."""
         wanted = inputs.n_boundaries(self.k, self.name)
         every = self._drops(inputs)
-        return tuple(self._select(*sides, k) for sides, k in zip(every, wanted, strict=True))
+        return tuple(
+            self._select(*sides, k, inputs.candidates_of(d))
+            for d, (sides, k) in enumerate(zip(every, wanted, strict=True))
+        )
 
     def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
         """Depth of every gap of every document, (n − 1,); from 0 to 2, valley or not."""
@@ -99,17 +112,19 @@ class TextTiling(Segmenter):
         )
         return scores
 
-    def _select(self, left: Floats, right: Floats, k: int | None) -> Segmentation:
+    def _select(
+        self, left: Floats, right: Floats, k: int | None, candidates: Candidates | None
+    ) -> Segmentation:
         depths = left + right
         if k is not None:
-            return select_top(depths, k, self.min_gap)
+            return select_top(depths, k, self.min_gap, candidates)
         is_valley = (left > 0) & (right > 0)
         if not is_valley.any():
             return Segmentation((len(depths) + 1,))
         found = depths[is_valley]
         cutoff = float(found.mean() - DEVIATIONS[self.cutoff] * found.std())
         valleys = np.where(is_valley, depths, 0.0)
-        return select_above(valleys, max(cutoff - ROUNDING, ROUNDING), self.min_gap)
+        return select_above(valleys, max(cutoff - ROUNDING, ROUNDING), self.min_gap, candidates)
 
 
 def smoothed(scores: Floats, reach: int, rounds: int) -> Floats:
@@ -124,11 +139,29 @@ def smoothed(scores: Floats, reach: int, rounds: int) -> Floats:
 
 
 def drops(scores: Floats) -> tuple[Floats, Floats]:
-    """How far each score lies below the nearest peak on its left and on its right."""
+    """How far each score lies below the nearest peak on its left and on its right.
+
+    Of equal neighbours only the middle one does; the others have 0.
+    """
     level = np.round(scores, DECIMALS)
+    is_middle = middles(level)
     left = np.round(peaks_before(level) - level, DECIMALS)
     right = np.round(peaks_before(level[::-1])[::-1] - level, DECIMALS)
-    return left, right
+    return np.where(is_middle, left, 0.0), np.where(is_middle, right, 0.0)
+
+
+def middles(level: Floats) -> NDArray[np.bool_]:
+    """Whether each is the middle of a run of equal values; of two middles the left one.
+
+    >>> middles(np.array([3.0, 1.0, 1.0, 1.0, 2.0, 2.0])).tolist()
+    [True, False, True, False, True, False]
+    """
+    changes = np.flatnonzero(np.diff(level)) + 1
+    starts = np.concatenate([[0], changes])
+    ends = np.concatenate([changes, [len(level)]])
+    is_middle = np.zeros(len(level), dtype=bool)
+    is_middle[((starts + ends - 1) // 2)[starts < ends]] = True
+    return is_middle
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -16,6 +16,7 @@ from reffree.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from reffree.studies.annotators import agreement
+    from reffree.studies.blind_systems import baselines
     from reffree.studies.boundary_posterior import boundaries
     from reffree.studies.comparison import compare
     from reffree.studies.correlation.correlate import correlate
@@ -24,10 +25,13 @@ if TYPE_CHECKING:
     from reffree.studies.encoders import compare_encoders
     from reffree.studies.granularity_curves.granularity import granularity
     from reffree.studies.result import StudyResult
+    from reffree.studies.selection_rates import selection
+    from reffree.studies.single_moves import moves
     from reffree.studies.strength_curves.perturb import perturb
 
 __all__ = [
     "agreement",
+    "baselines",
     "boundaries",
     "compare",
     "compare_encoders",
@@ -35,7 +39,9 @@ __all__ = [
     "density",
     "diagnose",
     "granularity",
+    "moves",
     "perturb",
+    "selection",
 ]
 
 _HOMES = {
@@ -45,13 +51,19 @@ _HOMES = {
     "density": "density_curves.density",
     "granularity": "granularity_curves.granularity",
     "diagnose": "diagnosis.diagnose",
+    "selection": "selection_rates",
+    "baselines": "blind_systems",
+    "moves": "single_moves",
     "agreement": "annotators",
     "boundaries": "boundary_posterior",
     "compare": "comparison",
 }
 """Module of every function."""
 
-STUDIES = ("correlate", "perturb", "encoders", "density", "granularity", "diagnose")
+STUDIES = (
+    *("correlate", "perturb", "encoders", "density", "selection", "granularity", "diagnose"),
+    *("baselines", "moves"),
+)
 """Studies of several corpora, which a file of `reffree run` may have, by their commands."""
 
 _CORRELATION = (

@@ -19,12 +19,13 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from reffree.bounds import Seed
-from reffree.encoders.options import Encoding
+from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError, Place, ReffreeError, located, shorten
 from reffree.evaluate.metric_set import check_metrics
 from reffree.formats import corpus_names
 from reffree.formats.source import Source
 from reffree.segmenters.gap_scores import parse_scored_method
+from reffree.segmenters.segment import parse_segmenter
 from reffree.studies import STUDIES, find_study
 from reffree.studies.strength_curves.perturbation_grid import parse_strengths
 from reffree.studies.study import StudyKeywords, StudySettings
@@ -40,10 +41,11 @@ MOST_BITS = 4_096  # of a whole number: no field takes one as large
 
 NAMES: dict[str, Callable[[str], object]] = {
     "metrics": lambda name: check_metrics([name]),
-    "methods": parse_scored_method,
+    "density.methods": parse_scored_method,
+    "baselines.methods": parse_segmenter,
     "kinds": lambda name: parse_strengths([name], None),
 }
-"""Fields that hold names with options, and what reads one of them."""
+"""Fields that hold names with options, of all studies or of one, and what reads one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,12 @@ def _step(where: str, data: Mapping[str, Any], shared: Mapping[str, Any]) -> Ste
     name = own.pop("name", study)
     _check_file_name(f"{where}.name", name)
     checked = _validated(settings_model(study), {**shared, **own}, where)
-    for field, check in NAMES.items():
+    for name_of_encoder in (checked.encoder, *(getattr(checked, "encoders", None) or ())):
+        EncoderOptions(encoder=name_of_encoder)  # an address with a secret goes into no file
+    for key, check in NAMES.items():
+        of_study, _, field = key.rpartition(".")
+        if of_study not in ("", study):
+            continue
         for i, each in enumerate(getattr(checked, field, None) or ()):
             try:
                 check(each)

@@ -21,6 +21,7 @@ import torch
 from reffree.arrays import Floats
 from reffree.bounds import Count, Resamples, within_bounds
 from reffree.corpus import GOLD, Corpus
+from reffree.encoders.address import is_endpoint
 from reffree.encoders.device import choose_device
 from reffree.encoders.embed import distinct_texts
 from reffree.encoders.options import EncoderOptions
@@ -36,6 +37,7 @@ from reffree.studies.correlation.cases import (
     CaseSettings,
     SystemSubset,
     both_kinds,
+    check_cases,
     make_case,
     score_case,
 )
@@ -43,7 +45,7 @@ from reffree.studies.correlation.correlate import correlation_result
 from reffree.studies.correlation.pool import Choice
 from reffree.studies.diagnosis.embedding_space import VectorShape, directions
 from reffree.studies.result import Field, StudyResult, Table, columns, estimate
-from reffree.studies.study import StudyKeywords, check_study
+from reffree.studies.study import StudyKeywords
 
 SAMPLE = 256
 """Distinct texts that are encoded to measure speed, drawn at random."""
@@ -69,9 +71,10 @@ def compare_encoders(
 ) -> StudyResult:
     """Run the correlation study under several encoders and compare them.
 
-    ``encoders`` are two or more aliases, folders or hub ids; cohesion-seeking systems are made with
-    each of them. With ``measure``, speed and memory are measured here, so that results differ
-    between runs. All other keywords are those of `correlate`.
+    ``encoders`` are two or more aliases, folders, hub ids or endpoints; cohesion-seeking systems
+    are made with each of them. With ``measure``, speed and memory of all but endpoints, whose
+    requests may cost, are measured here, so that results differ between runs. All
+    other keywords are those of `correlate`.
     """
     settings = CaseSettings(
         metrics=both_kinds(metrics),
@@ -82,7 +85,6 @@ def compare_encoders(
         resamples=resamples,
         **keywords,
     )
-    check_study(corpora, None)
     chosen = list(dict.fromkeys(encoders))
     if len(chosen) < 2:
         raise InputError(
@@ -91,11 +93,9 @@ def compare_encoders(
             remedy="repeat --encoder, such as --encoder minilm --encoder wordllama",
         )
     cases = {
-        (encoder, name): replace(
-            make_case(name, corpus, None, replace(settings, encoder=encoder)), encoder=encoder
-        )
-        for encoder in chosen
-        for name, corpus in corpora.items()
+        (encoder, part.name): replace(make_case(part, own), encoder=encoder)
+        for part, own in check_cases(corpora, None, chosen, settings)
+        if (encoder := own.encoder)
     }
     base = correlation_result(list(cases.values()), settings, texts)
     speeds = {}
@@ -103,8 +103,10 @@ def compare_encoders(
         sample = distinct_texts(next(iter(corpora.values())))
         with settings.progress("Measuring", len(chosen)) as advance:
             for encoder in chosen:
-                options = replace(settings, encoder=encoder)
-                speeds[encoder] = measure_speed(options, sample, settings.seed)
+                if not is_endpoint(encoder):  # whose requests may cost, and are its network's
+                    speeds[encoder] = measure_speed(
+                        replace(settings, encoder=encoder), sample, settings.seed
+                    )
                 advance(1)
     agreement = _agreement_table(cases, settings)
     cross = _cross_table(cases, settings)

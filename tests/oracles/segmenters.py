@@ -71,6 +71,18 @@ def climb(scores: list[float], gap: int, step: int) -> float:
     return scores[top] - scores[gap]
 
 
+def is_middle(scores: list[float], gap: int) -> bool:
+    """Whether as many equal scores follow without a break as precede, or one more."""
+
+    def equals(step: int) -> int:
+        at = gap
+        while 0 <= at + step < len(scores) and round(scores[at + step] - scores[at], 11) == 0:
+            at += step
+        return abs(at - gap)
+
+    return equals(1) - equals(-1) in (0, 1)
+
+
 def texttiling(
     units: Units,
     *,
@@ -83,8 +95,9 @@ def texttiling(
 ) -> tuple[list[float], list[int]]:
     """Depths of the gaps, and the boundaries."""
     scores = smooth(block_scores(units, block, measure), smoothing, rounds)
-    left = [climb(scores, gap, -1) for gap in range(len(scores))]
-    right = [climb(scores, gap, 1) for gap in range(len(scores))]
+    gaps = range(len(scores))
+    left = [climb(scores, gap, -1) if is_middle(scores, gap) else 0.0 for gap in gaps]
+    right = [climb(scores, gap, 1) if is_middle(scores, gap) else 0.0 for gap in gaps]
     depths = [round(a + b, 11) for a, b in zip(left, right, strict=True)]
     valleys = [g for g in range(len(scores)) if round(left[g], 11) > 0 and round(right[g], 11) > 0]
     if not valleys:

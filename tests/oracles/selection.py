@@ -21,9 +21,13 @@ def suppressed(scores: Sequence[float], candidates: set[int], k: int, g: int) ->
     return sorted(accepted)
 
 
-def static(scores: Sequence[float], tau: float, g: int) -> list[int]:
-    """§5.1, static boundary selection rule."""
+def static(
+    scores: Sequence[float], tau: float, g: int, allowed: Sequence[bool] | None = None
+) -> list[int]:
+    """§5.1, static boundary selection rule; ``allowed`` says which gaps are candidates at all."""
     candidates = {b for b in range(1, len(scores) + 1) if scores[b - 1] >= tau}
+    if allowed is not None:
+        candidates = {b for b in candidates if allowed[b - 1]}
     return suppressed(scores, candidates, len(scores), g)
 
 
@@ -35,25 +39,31 @@ def adaptive(
     eta: float,
     tau: float,
     lifetime: int,
+    least: float = float("-inf"),
+    allowed: Sequence[Sequence[bool]] | None = None,
 ) -> tuple[list[list[int]], list[float]]:
     """Appendix F, Algorithm 1, over documents one after the other: boundaries and thresholds.
 
     A position counts once among the processed candidates, at the step it becomes available, and is
-    active at ``lifetime`` steps.
+    active at ``lifetime`` steps. One that scores below ``least`` is processed, but is never a
+    boundary; one that is not ``allowed`` is not processed at all.
     """
     found, thresholds = [], [tau]
     committed: list[int] = []  # S(t) - S(t - 1) at every step t so far
-    for scores in documents:
+    for d, scores in enumerate(documents):
+        places = [b for b in range(1, len(scores) + 1) if allowed is None or allowed[d][b - 1]]
         boundaries: set[int] = set()
         evidence: dict[int, float] = {}
-        for t in range(1, len(scores) + 1):
+        for t in range(1, len(places) + 1):
             evidence[t] = 0.0
             new = 0
             for i in range(max(1, t - lifetime + 1), t + 1):
-                evidence[i] += scores[i - 1]
-                is_apart = all(abs(i - b) >= g for b in boundaries)
-                if evidence[i] >= tau and is_apart:
-                    boundaries.add(i)
+                place = places[i - 1]
+                evidence[i] += scores[place - 1]
+                is_apart = all(abs(place - b) >= g for b in boundaries)
+                is_high = scores[place - 1] >= least
+                if evidence[i] >= tau and is_apart and is_high:
+                    boundaries.add(place)
                     new += 1
             committed.append(new)
             recent = committed[-window:]

@@ -112,3 +112,53 @@ MEASURES = {
     ("coverage", "many_to_one"): reference_based.coverage,
     ("purity", "one_to_one"): reference_based.purity,
 }
+
+
+def moved_boundaries(reference: Masses):
+    """Every hypothesis that moves one boundary: which, how far, and soft, hard or across another.
+
+    Ocampo Diaz and Ouyang (2022), Section 5. Between its neighbours a move is soft if both segments
+    keep a Jaccard index above 1/2, hard if both fall below; or it crosses the next boundary only.
+    """
+    own = sorted(reference_based.boundaries(reference))
+    n = sum(reference)
+    edges = [0, *own, n]
+    for i, old in enumerate(own, 1):
+        for new in range(1, n):
+            if new in own:
+                continue
+            hypothesis = np.diff([0, *sorted({*own} - {old} | {new}), n]).tolist()
+            crossed = [b for b in own if b != old and min(old, new) < b < max(old, new)]
+            if len(crossed) > 1:
+                continue
+            kept = [
+                reference_based.jaccard(frozenset(range(a, b)), frozenset(range(c, d)))
+                for (a, b), (c, d) in (
+                    ((edges[i - 1], old), (edges[i - 1], new)),
+                    ((old, edges[i + 1]), (new, edges[i + 1])),
+                )
+            ]
+            kind = "crosses" if crossed else "between"
+            if not crossed and min(kept) * 2 > 1:
+                kind = "soft"
+            elif not crossed and max(kept) * 2 < 1:
+                kind = "hard"
+            yield hypothesis, old, abs(new - old), kind
+
+
+def misjudged(reference: Masses, similarity: Callable[[Masses, Masses], float]):
+    """Kinds of error for which the reference has a tie, and those for which one is reversed."""
+    tied, ahead = set(), set()
+    for h1, old1, x, kind1 in moved_boundaries(reference):
+        for h2, old2, y, kind2 in moved_boundaries(reference):
+            errors = {
+                "cross-boundary": kind2 == "crosses" and y == x,
+                "constant cost": kind2 == "hard" and y == x,
+                "vanishing": kind2 != "crosses" and old2 == old1 and y > x,
+            }
+            for error, is_one in errors.items():
+                if kind1 == "soft" and is_one:
+                    small, large = similarity(h1, reference), similarity(h2, reference)
+                    tied |= {error} if small == large else set()
+                    ahead |= {error} if small < large else set()
+    return tied, ahead

@@ -19,6 +19,7 @@ EXPECTED = {
     "correlate": ["correlations", "scatter", "documents"],
     "perturb": ["perturbation-scaled", "perturbation-values"],
     "density": ["density"],
+    "selection": ["selection"],
     "granularity": ["granularity"],
     "encoders": ["correlations", "agreement", "cross"],
     "diagnose": ["noticed"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import replace
 from fractions import Fraction
 from typing import get_args
 
@@ -15,6 +16,7 @@ from numpy.testing import assert_allclose
 from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, OptionError
 from reffree.naming import parse_named, spelling_of
+from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.c99 import C99
 from reffree.segmenters.textseg import TextSeg
@@ -149,6 +151,24 @@ def test_texttiling_equals_the_definition(
 def test_a_single_valley_is_a_boundary():
     units = ["apple boat"] * 5 + ["cloud drum"] * 5
     assert segment(TextTiling(block=3), units).boundaries == (5,)
+
+
+@given(st.integers(0, 3), st.lists(st.integers(0, 6), min_size=1, max_size=5))
+@examples(60)
+def test_a_sharp_valley_stays_where_it_was_however_much_is_smoothed(smoothing, spare):
+    masses = tuple(2 * smoothing + 2 + more for more in spare)  # room for plateaus and peaks
+    units = [TERMS[i % 2] for i, mass in enumerate(masses) for _ in range(mass)]
+    method = TextTiling(block=1, smoothing=smoothing, min_gap=1)
+    assert segment(method, units).masses == masses
+    assert segment(replace(method, k="gold"), units, gold=masses).masses == masses
+    depths = method.boundary_scores(inputs(document(units)))[0]
+    assert np.flatnonzero(depths).tolist() == [b - 1 for b in Segmentation(masses).boundaries]
+
+
+def test_a_plateau_of_the_text_itself_has_its_boundary_in_the_middle():
+    # Units without terms make five gaps without similarity, 5 to 9.
+    units = ["apple"] * 5 + ["the"] * 4 + ["apple"] * 5
+    assert segment(TextTiling(block=1), units).boundaries == (7,)
 
 
 def test_liberal_finds_no_fewer_boundaries():

@@ -50,7 +50,8 @@ def test_the_smoke_study_has_every_study_that_needs_one_encoder():
 @pytest.mark.parametrize("study", STUDIES)
 def test_fields_are_the_keywords_of_the_function(study):
     read = settings_model(study).model_fields
-    assert {"seed", "metrics", "encoder", "device", "cache_dir"} <= read.keys()
+    assert {"seed", "encoder", "device", "cache_dir"} <= read.keys()
+    assert {"metrics", "methods"} & read.keys()
     assert not {"progress", "embeddings", "memory"} & read.keys()
     function = find_study(study)
     assert function.__name__ == {"encoders": "compare_encoders"}.get(study, study)

@@ -361,6 +361,40 @@ def test_grid_holds_what_perturb_makes(golds, kind, n_seeds, source):
         assert systems[grid.at[kind][seed, 0]] == corpus.hypotheses[source]
 
 
+def test_transposition_by_number_of_boundaries():
+    """A boundary moved by one spoils two of the 48 - 6 windows wherever it goes; by two, four."""
+    corpus, vectors = topical_corpus([[12, 12, 12, 12]] * 5)
+    kinds = ["transposition:k", "transposition:distance=2,k"]
+    result = perturb(
+        {"a": corpus},
+        kinds=kinds,
+        strengths=[1, 2, 3],
+        seeds=2,
+        metrics=["pk"],
+        embeddings={"a": vectors},
+    )
+    for kind, spoilt in zip(kinds, (2, 4), strict=True):
+        values = [row["value"] for row in result.table("curves").records(kind=kind, metric="pk")]
+        assert values == pytest.approx([k * spoilt / 42 for k in range(4)])
+        done = [row["done"] for row in result.table("edits").records(kind=kind)]
+        assert done == [k * 5 * 2 for k in (1, 2, 3)]
+    assert "transposition:k(1,2,3)+transposition:distance=2,k(1,2,3)" in result.signature
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("transposition:", "found the kind 'transposition:'; expected .* write transposition:k"),
+        ("transposition:kk", "found the option 'kk=0.1' of transposition"),
+        ("transposition:k=2", "found the kind 'transposition:k=2'"),
+        ("moves:k", "unknown perturbation 'moves'"),
+    ],
+)
+def test_a_kind_with_a_wrong_option_is_refused(kind, message):
+    with pytest.raises((InputError, OptionError, UnknownNameError), match=message):
+        parse_strengths([kind], None)
+
+
 UNITS = ["bees fly", "honey flows", "bees dance", "routers fail", "cables break", "light blinks"]
 
 

@@ -22,14 +22,22 @@ LOGGER = logging.getLogger(__name__)
 class CachedEncoder:
     """The cache around an encoder is itself an encoder."""
 
-    def __init__(self, inner: Encoder, cache: EmbeddingCache, limit: int | None = None) -> None:
+    def __init__(
+        self,
+        inner: Encoder,
+        cache: EmbeddingCache,
+        limit: int | None = None,
+        rows_per_commit: int = ROWS_PER_COMMIT,
+    ) -> None:
         """Wrap ``inner``; the cache must have been opened for its spec.
 
         ``limit`` is what all cache files of the folder may hold together, in bytes; by default
-        what ``REFFREE_CACHE_LIMIT`` says.
+        what ``REFFREE_CACHE_LIMIT`` says. With ``rows_per_commit`` of 1 whatever comes is saved
+        before more is asked for.
         """
         self.inner = inner
         self.cache = cache
+        self.rows_per_commit = rows_per_commit
         self.limit = environment_limit() if limit is None else limit
         self.n_encoded = 0
         self.n_evicted = 0
@@ -77,7 +85,7 @@ class CachedEncoder:
         try:
             for encoded in self.inner.stream(texts):
                 pending.append(encoded)
-                if sum(len(e.positions) for e in pending) >= ROWS_PER_COMMIT:
+                if sum(len(e.positions) for e in pending) >= self.rows_per_commit:
                     self._save(texts, pending)
                 at = [positions[i] for i in encoded.positions]
                 yield EncodedTexts(at, encoded.vectors, encoded.tokens)

@@ -36,6 +36,7 @@ LABELS = {
     "coefficient": "Coefficient",
     "metric": "Metric",
     "matching": "Matching",
+    "method": "Method",
     "strength": "Strength",
 }
 
@@ -43,11 +44,11 @@ LABELS = {
 TEXTS = {
     *("corpus", "encoder", "pool", "coefficient", "metric", "metric_kind", "matching", "system"),
     *("document", "free", "gold", "level", "is_sentinel", "encoder_a", "encoder_b", "made_with"),
-    *("scored_with", "kind", "method", "measure", "point"),
+    *("scored_with", "kind", "method", "measure", "point", "reads", "rule", "thinned"),
 }
 NUMBERS = {
     *("value", "loss", "low", "high", "scaled", "scaled_low", "scaled_high", "kendall", "share"),
-    *("turned", "bor", "density", "threshold", "n_systems", "segments", "real"),
+    *("turned", "bor", "density", "threshold", "n_systems", "segments", "real", "unit"),
 }
 DRAWN = TEXTS | NUMBERS | {"ci"}
 """Columns of a result's tables that charts draw."""

@@ -122,6 +122,29 @@ def density(result: StudyResult) -> list[Chart]:
     )
 
 
+def selection(result: StudyResult) -> list[Chart]:
+    """Where boundaries lie that are selected from few candidates and from many, a panel a rule."""
+    needed = ("corpus", "method", "rule", "thinned", "unit", "value")
+    found = records_of(result, "places", needed)
+    if not found:
+        return []
+    choices = choices_of(found, "corpus", "method")
+    columns = {"facet": "rule", "line": "thinned", "x": "unit", "y": "value"}
+    rows: list[Row] = [
+        row | {"low": None, "high": None} for row in rows_of(found, choices, **columns)
+    ]
+    reading = (
+        "Each line is the distribution of selected boundaries over the units before them, from "
+        "candidates that were thinned out finely or coarsely; a panel for each rule. Lines that "
+        "lie on one another mean that the rule's boundaries do not depend on the candidates."
+    )
+    return _lines(
+        *("selection", "Where boundaries are selected", reading, rows, choices),
+        titles=("candidates", "units before the boundary", "share of boundaries"),
+        shared=("y",),
+    )
+
+
 def _own_points(result: StudyResult, curves: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Methods with the number of boundaries they choose themselves, for every measure drawn."""
     needed = ("corpus", "method", "point", "threshold", "bor", "density")
@@ -135,6 +158,27 @@ def _own_points(result: StudyResult, curves: list[dict[str, Any]]) -> list[dict[
                 cells = {"matching": matching, "measure": measure, "value": row[column]}
                 found.append({**row, **cells, "low": None, "high": None})
     return found
+
+
+def moves(result: StudyResult) -> list[Chart]:
+    """References on which metrics cannot tell errors apart, a panel per kind of error."""
+    found = records_of(result, "by_segments", ("corpus", "kind", "segments", "metric", "share"))
+    choices = choices_of(found, "corpus")
+    columns = {"line": "metric", "x": "segments", "y": "share", "low": "low", "high": "high"}
+    rows, notes = thinned(
+        rows_of(found, choices, facet="kind", **columns),
+        [*(c.field for c in choices), "facet", "line"],
+    )
+    reading = (
+        "Each line is the share of references, by their number of segments, for which a metric "
+        "gives the same value to a small and to a large error; a metric worth having stays at 0."
+    )
+    return _lines(
+        *("moves", "Small and large errors that a metric ties", reading, rows, choices),
+        titles=("metric", "segments", "share of references"),
+        shared=("y",),
+        notes=notes,
+    )
 
 
 def _lines(

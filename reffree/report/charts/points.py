@@ -180,6 +180,36 @@ def noticed(result: StudyResult) -> list[Chart]:
     return [Chart("noticed", title, reading, body, rows, choices, panel=(260, 420))]
 
 
+def baselines(result: StudyResult) -> list[Chart]:
+    """Systems that read no text beside others, a panel per metric."""
+    needed = ("corpus", "system", "reads", "metric", "value", "low", "high")
+    found = [row for row in records_of(result, "values", needed) if row["value"] is not None]
+    if not found:
+        return []
+    choices = choices_of(found, "corpus")
+    columns = {"system": "system", "reads": "reads", "x": "value", "low": "low", "high": "high"}
+    rows = ordered(rows_of(found, choices, facet="metric", **columns), "system", "facet")
+    base = alt.Chart(alt.NamedData("rows")).encode(
+        x=alt.X("x:Q", title="value"),
+        y=alt.Y("system:N", title=None, sort=by_order("system")),
+        tooltip=[alt.Tooltip("system:N"), alt.Tooltip("x:Q", title="value", format=".3f")],
+    )
+    layers = [
+        base.mark_bar(height=14).encode(color=colours("reads", ["text", "no text"], "reads")),
+        base.mark_rule(strokeWidth=2, opacity=1, color="#808080")
+        .transform_filter("isValid(datum.low)")
+        .encode(x=alt.X("low:Q", title="value"), x2="high:Q"),
+    ]
+    body = panels(layers, rows, 260, alt.Step(22), "x")
+    reading = (
+        "Each bar is a system's value under a metric, the line its interval over resampled "
+        "documents; a system that reads text and does no better than one that reads none has "
+        "nothing to show for it."
+    )
+    title = "Systems that read no text, and others"
+    return [Chart("baselines", title, reading, body, rows, choices, panel=(240, 420))]
+
+
 def _strip(row: Row) -> tuple[str, ...]:
     return tuple(str(row[name]) for name in ("corpus", "encoder", "metric", "system"))
 

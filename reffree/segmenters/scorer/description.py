@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -11,11 +10,12 @@ from typing import Any, Literal
 
 from reffree.bounds import check_whole
 from reffree.encoders.base import EncoderSpec
-from reffree.errors import InputError, Place
+from reffree.errors import InputError
+from reffree.segmenters.network_folder import Kind, check_encoder, read_values
 from reffree.selection import MIN_GAP
 
 FORMAT = 1
-DESCRIPTION = "scorer.json"
+KIND: Kind = "scorer"
 
 Stage = Literal["splices", "gold"]
 
@@ -129,38 +129,28 @@ class Description:
     is_interrupted: bool
     weights: str  # sha256
 
-    def to_json(self) -> str:
-        """Write it, with the encoder's fingerprint for people who compare files."""
-        values = {"format": FORMAT, **asdict(self), "fingerprint": self.encoder.fingerprint}
-        return json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    def check_encoder(self, spec: EncoderSpec | None) -> None:
+        """Refuse vectors of another encoder than the one the scorer was trained on."""
+        if not self.settings.finetune:
+            check_encoder(KIND, spec, self.encoder)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is written, with the encoder's fingerprint for people who compare files."""
+        return {"format": FORMAT, **asdict(self), "fingerprint": self.encoder.fingerprint}
 
 
 def read_description(folder: Path) -> Description:
     """Read a checkpoint's description; says what is wrong with one that is none."""
-    path = folder / DESCRIPTION
-    try:
-        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if values.pop("format") != FORMAT:
-            raise _refusal(path, "a scorer of another version of reffree")
-        del values["fingerprint"]
-        return Description(
-            **values
-            | {
-                "settings": Training(**values["settings"]),
-                "encoder": EncoderSpec(**values["encoder"]),
-                "history": tuple(Epoch(**epoch) for epoch in values["history"]),
-            }
-        )
-    except OSError as error:
-        raise _refusal(path, f"no scorer ({error.strerror})") from None
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise _refusal(path, "a damaged description") from None
+    return read_values(folder, KIND, FORMAT, _described)
 
 
-def _refusal(path: Path, found: str) -> InputError:
-    return InputError(
-        found,
-        expected="a folder that reffree train-scorer wrote",
-        remedy="check the path, or train the scorer again",
-        place=Place(file=str(path)),
+def _described(values: dict[str, Any]) -> Description:
+    del values["fingerprint"]
+    return Description(
+        **values
+        | {
+            "settings": Training(**values["settings"]),
+            "encoder": EncoderSpec(**values["encoder"]),
+            "history": tuple(Epoch(**epoch) for epoch in values["history"]),
+        }
     )

@@ -5,26 +5,29 @@ Its weights are safetensors, everything else is JSON.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.torch import load, save
 
 from reffree.arrays import Floats
-from reffree.atomic import replacing
 from reffree.bounds import check_whole
+from reffree.corpus import Corpus
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.device import choose_device
-from reffree.errors import EncoderError, InputError, Place
+from reffree.errors import InputError
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs, Segmenter, check_wanted
+from reffree.segmenters.base import GapScorer, Inputs, Segmenter, check_wanted
+from reffree.segmenters.network_folder import (
+    check_vectors,
+    put_weights,
+    read_weights,
+    write_network,
+)
 from reffree.segmenters.scorer.data import windows_of
-from reffree.segmenters.scorer.description import DESCRIPTION, Description, read_description
+from reffree.segmenters.scorer.description import KIND, Description, read_description
 from reffree.segmenters.scorer.model import (
     GapModel,
     Head,
@@ -39,18 +42,18 @@ from reffree.segmenters.scorer.model import (
 from reffree.selection import (
     MIN_GAP,
     AdaptiveThreshold,
+    Candidates,
     select_above,
     select_adaptive,
     select_share,
     select_top,
 )
 
-WEIGHTS = "scorer.safetensors"
 LAYOUT = "transformer"
 
 
 @dataclass(frozen=True, slots=True)
-class Scorer(Segmenter):
+class Scorer(GapScorer):
     """Boundaries where a trained scorer is sure enough of them.
 
     ``path`` is a folder that ``reffree train-scorer`` wrote. Scores are calibrated probabilities;
@@ -67,6 +70,7 @@ class Scorer(Segmenter):
     density: float | None = None
     rate: float | None = None
     name: ClassVar[str] = "scorer"
+    gives_probabilities: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse no path, and two targets at a time."""
@@ -105,6 +109,11 @@ class Scorer(Segmenter):
         """Whether vectors must be there: not for a scorer whose encoder was fine-tuned."""
         return not read_description(Path(self.path)).settings.finetune
 
+    def check(self, corpus: Corpus, encoder: EncoderSpec | None) -> None:
+        """Refuse a damaged folder, and another encoder than the one it was trained on."""
+        Segmenter.check(self, corpus, encoder)
+        load_checkpoint(Path(self.path)).description.check_encoder(encoder)
+
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Score every gap, then select."""
         wanted = inputs.n_boundaries(self.k, self.name)
@@ -112,24 +121,30 @@ class Scorer(Segmenter):
         scores = checkpoint.boundary_scores(inputs)
         if self.rate is not None:
             controller = AdaptiveThreshold(self.rate, self.min_gap)
-            return tuple(select_adaptive(part, controller) for part in scores)
+            return tuple(
+                select_adaptive(part, controller, inputs.candidates_of(d))
+                for d, part in enumerate(scores)
+            )
         threshold = (
             checkpoint.description.threshold if self.threshold == "held_out" else self.threshold
         )
         return tuple(
-            self._select(part, threshold, k) for part, k in zip(scores, wanted, strict=True)
+            self._select(part, threshold, k, inputs.candidates_of(d))
+            for d, (part, k) in enumerate(zip(scores, wanted, strict=True))
         )
 
     def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
         """Probability of a boundary at each of the ``n - 1`` gaps of every document."""
         return load_checkpoint(Path(self.path)).boundary_scores(inputs)
 
-    def _select(self, scores: Floats, threshold: float, k: int | None) -> Segmentation:
+    def _select(
+        self, scores: Floats, threshold: float, k: int | None, candidates: Candidates | None
+    ) -> Segmentation:
         if k is not None:
-            return select_top(scores, k, self.min_gap)
+            return select_top(scores, k, self.min_gap, candidates)
         if self.density is not None:
-            return select_share(scores, self.density, self.min_gap)
-        return select_above(scores, threshold, self.min_gap)
+            return select_share(scores, self.density, self.min_gap, candidates)
+        return select_above(scores, threshold, self.min_gap, candidates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,86 +176,31 @@ class Checkpoint:
             for document in inputs.corpus:
                 yield PairOnTexts(network, self.tokenizer, document.units, length, device)
             return
-        if inputs.encoder is not None:
-            self._check_encoder(inputs.encoder)
         for x in inputs.vectors("scorer"):
-            if x.shape[1] != description.dimension:
-                raise EncoderError(
-                    f"scorer: found vectors of {x.shape[1]} dimensions; expected "
-                    f"{description.dimension}, those of {description.encoder.name!r}, "
-                    "which it was trained on; use that encoder, or train a scorer for this one"
-                )
+            trained, dimension = description.encoder, description.dimension
+            check_vectors(KIND, inputs.encoder, trained, x.shape[1], dimension)
             yield HeadOnVectors(network, [x])
-
-    def _check_encoder(self, spec: EncoderSpec) -> None:
-        """Refuse vectors of another encoder than the one the scorer was trained on."""
-        trained = self.description.encoder
-        if spec.fingerprint != trained.fingerprint:
-            changed = [
-                f"{field} {getattr(spec, field)} instead of {getattr(trained, field)}"
-                for field in EncoderSpec.__dataclass_fields__
-                if getattr(spec, field) != getattr(trained, field)
-            ]
-            raise EncoderError(
-                f"scorer: found vectors of another encoder ({', '.join(changed)}); expected those "
-                f"it was trained on, of {trained.name!r}; use --encoder {trained.name}, or train "
-                "a scorer for this one"
-            )
 
     def save(self, folder: Path) -> None:
         """Write a new folder, whole or not at all."""
-        check_target(folder)
-        state = {k: v.detach().cpu().contiguous() for k, v in self.network.state_dict().items()}
-        weights = save(state)
-        description = replace(self.description, weights=hashlib.sha256(weights).hexdigest())
-        try:
-            with replacing(folder) as temporary:
-                temporary.mkdir()
-                (temporary / WEIGHTS).write_bytes(weights)
-                (temporary / DESCRIPTION).write_text(description.to_json(), encoding="utf-8")
-                if isinstance(self.network, PairClassifier):
-                    write_layout(self.network, self.tokenizer, temporary / LAYOUT)
-                if folder.is_dir():
-                    folder.rmdir()
-        except OSError as error:
-            raise InputError(
-                f"a folder that cannot be written ({error.strerror or error})",
-                expected="a place with room for the scorer",
-                remedy="choose another, or create the folder it is to be in",
-                place=Place(file=str(folder)),
-            ) from None
-
-
-def check_target(folder: Path) -> None:
-    """Refuse to write over anything, and where nothing can be written."""
-    place = Place(file=str(folder))
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise InputError(
-            "a folder that is not empty" if folder.is_dir() else "a file",
-            expected="a new or an empty folder",
-            remedy="choose another, or remove it first",
-            place=place,
+        write_network(
+            folder,
+            KIND,
+            self.network,
+            lambda weights: replace(self.description, weights=weights).to_dict(),
+            self._write_layout,
         )
-    if not folder.absolute().parent.is_dir():
-        raise InputError(
-            f"no folder {str(folder.parent)!r}",
-            expected="a folder that exists",
-            remedy="create it first",
-            place=place,
-        )
+
+    def _write_layout(self, folder: Path) -> None:
+        if isinstance(self.network, PairClassifier):
+            write_layout(self.network, self.tokenizer, folder / LAYOUT)
 
 
 def load_checkpoint(folder: Path) -> Checkpoint:
     """Read a scorer back; nothing in the folder is run."""
     description = read_description(folder)
     settings = description.settings
-    path = folder / WEIGHTS
-    try:
-        weights = path.read_bytes()
-    except OSError as error:
-        raise _damaged(path, f"no weights ({error.strerror})") from None
-    if hashlib.sha256(weights).hexdigest() != description.weights:
-        raise _damaged(path, "weights that do not belong to the description beside them")
+    weights = read_weights(folder, KIND, description.weights)
     tokenizer = None
     network: Head | PairClassifier
     if settings.finetune:
@@ -248,17 +208,5 @@ def load_checkpoint(folder: Path) -> Checkpoint:
         network = PairClassifier(transformer, reads_first=tokenizer.cls_token is not None)
     else:
         network = Head(description.dimension, settings.window, settings.hidden, settings.dropout)
-    try:
-        network.load_state_dict(load(weights))
-    except (SafetensorError, RuntimeError):
-        raise _damaged(path, "weights of another shape than described") from None
+    put_weights(network, weights, folder, KIND)
     return Checkpoint(network.eval(), description, tokenizer)
-
-
-def _damaged(path: Path, found: str) -> InputError:
-    return InputError(
-        found,
-        expected="the weights of a scorer that reffree train-scorer wrote",
-        remedy="copy the whole folder again, or train the scorer again",
-        place=Place(file=str(path)),
-    )

@@ -14,7 +14,7 @@ import numpy as np
 
 from reffree.bounds import Positive, within_bounds
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
 from reffree.errors import InputError, OptionError
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.score import scores_of
@@ -23,9 +23,15 @@ from reffree.evaluate.signature import Signature
 from reffree.naming import spelling_of
 from reffree.scoring.engine import Unsegmented
 from reffree.seeds import rng_for
-from reffree.segmenters.base import Inputs
-from reffree.segmenters.gap_scores import CHANCE, Scored, gap_scores, parse_scored_method
-from reffree.selection import MIN_GAP
+from reffree.segmenters.base import GapScorer, Inputs
+from reffree.segmenters.gap_scores import (
+    CHANCE,
+    gap_scores,
+    gap_scores_of,
+    parse_scored_method,
+)
+from reffree.segmenters.given import given_scores
+from reffree.selection import MIN_GAP, speaker_candidates
 from reffree.statistics.resampling import resampled_documents
 from reffree.studies.density_curves.points import (
     LIMITS,
@@ -42,7 +48,21 @@ from reffree.studies.density_curves.tables import (
     density_tables,
 )
 from reffree.studies.result import StudyResult
-from reffree.studies.study import StudyKeywords, StudySettings, check_study, study_result
+from reffree.studies.score_files import (
+    ScoreFile,
+    candidates_field,
+    read_score_files,
+    score_names,
+    score_prints,
+    speaker_names,
+)
+from reffree.studies.study import (
+    CorpusPart,
+    StudyKeywords,
+    StudySettings,
+    corpus_parts,
+    study_result,
+)
 
 METHODS = ("depth", "texttiling", CHANCE)
 THRESHOLDS = tuple(round(0.05 * i, 2) for i in range(1, 20))
@@ -60,6 +80,8 @@ def density(
     min_gap: Positive = MIN_GAP,
     matchings: Sequence[Matching] = MATCHINGS,
     metrics: Sequence[str] = METRICS,
+    scores: Mapping[str, Mapping[str, ScoreFile]] | None = None,
+    candidates_speaker: str | Sequence[str] = (),
     embeddings: Mapping[str, Vectors] | None = None,
     unsegmented: Unsegmented = "neutral",
     **keywords: Unpack[StudyKeywords],
@@ -69,52 +91,71 @@ def density(
     Args:
         corpora: from `reffree.load`, by name, with gold in every document.
         methods: those with a score per gap: ``depth``, ``texttiling``, ``scorer:path=FOLDER``,
-            and ``random``, uniform scores.
+            ``posterior``, and ``random``, uniform scores.
         thresholds: of the static rule of §5.1, on scores from 0 to 1: probabilities of a trained
             scorer, otherwise ranks over the corpus (see `gap_scores`).
         min_gap: units between two boundaries of a sweep; the paper's g.
         matchings: of W-F1: ``many_to_one`` (appendix A), ``one_to_one`` (appendix G).
         metrics: further metrics on the same sweep.
+        scores: any scorer's gap scores, by corpus and then by name: a file that
+            `reffree.formats.read_scores` reads, or lists as for `reffree.segment`. Where not all
+            lie between 0 and 1 they are replaced by ranks, as depths are.
+        candidates_speaker: only these speakers' turns may start a segment of a sweep.
         embeddings: arrays of every document by corpus, as for `reffree.score`, instead of an
             encoder.
         unsegmented: what a document without a boundary scores, as in `reffree.score`.
         **keywords: how to encode and run: see `StudySettings`.
     """
     settings = StudySettings(**keywords)
-    check_study(corpora, embeddings)
     levels = _checked_thresholds(thresholds)
     wanted = _checked_matchings(matchings)
     parsed = _checked_methods(methods)
+    how = ScoreSettings(
+        settings, unsegmented=unsegmented, seed=settings.seed, memory=settings.memory
+    )
+    parts = corpus_parts(corpora, embeddings, settings)
+    chosen = choose_metrics(
+        [*MEASURES, *metrics], parts[0].corpus, seed=settings.seed, offline=settings.offline
+    )
+    read = read_score_files(corpora, scores, parsed)
+    ranked: list[str] = []
+    scored = [method for method in parsed.values() if method]
+    needs_vectors = bool(chosen.reference_free) or any(m.needs_embeddings for m in scored)
+    for part in parts:
+        _check_gold(part.corpus)
+        speaker_candidates(part.corpus, candidates_speaker)  # which refuses what it must
+        part.check(chosen.reference_free.values(), scored, settings, needs_vectors=needs_vectors)
 
-    def sweep(name: str, whole: Corpus) -> DensityResult:
+    def sweep(part: CorpusPart) -> DensityResult:
         """Score all gaps of a corpus, lay out all points, and score these."""
-        part, given = units_taking_part(whole, (embeddings or {}).get(name), settings)
         corpus = part.corpus
-        _check_gold(corpus)
-        chosen = choose_metrics(
-            [*MEASURES, *metrics], corpus, seed=settings.seed, offline=settings.offline
-        )
         embedded: Embeddings | None = None
-        needed = [method for method in parsed.values() if method and method.needs_embeddings]
-        if chosen.reference_free or needed:
-            embedded = corpus_vectors(corpus, given, settings, settings.progress)
+        if needs_vectors:
+            embedded = corpus_vectors(corpus, part.vectors, settings, settings.progress)
         vectors, spec = (embedded.vectors, embedded.spec) if embedded else (None, None)
-        inputs = Inputs(corpus, settings.seed, vectors, spec, settings.device)
-        scored_gaps = []
+        candidates = speaker_candidates(corpus, candidates_speaker)
+        inputs = Inputs(corpus, settings.seed, vectors, spec, settings.device, candidates)
+        scored_gaps = [
+            gap_scores_of(each, given_scores(part.filtered, each, values), candidates, min_gap)
+            for each, values in read.get(part.name, {}).items()
+        ]
+        ranked.extend(
+            f"{part.name}: the scores of {each.name} do not lie between 0 and 1, so thresholds are "
+            "ranks among them."
+            for each in scored_gaps
+            if each.is_ranked
+        )
         with settings.progress("Segmenting", len(parsed)) as advance:
             for method in parsed.values():
                 scored_gaps.append(gap_scores(method, inputs, min_gap))
                 advance(1)
         layout = lay_out_points(corpus, scored_gaps, levels)
-        how = ScoreSettings(
-            settings, unsegmented=unsegmented, seed=settings.seed, memory=settings.memory
-        )
         scores = scores_of(layout.corpus, chosen, how, embedded, settings.progress)
         signature = Signature.of(
             chosen, corpus, embedded, unsegmented=unsegmented, seed=settings.seed
         )
         return DensityResult(
-            name,
+            part.name,
             corpus,
             embedded,
             signature,
@@ -124,7 +165,7 @@ def density(
             tuple(chosen.reference_free),
         )
 
-    results = [sweep(name, corpus) for name, corpus in corpora.items()]
+    results = [sweep(part) for part in parts]
     return study_result(
         "density",
         results,
@@ -132,13 +173,16 @@ def density(
         answer=density_answer(results, wanted),
         tables=density_tables(results, wanted),
         signature={
-            "methods": "+".join(parsed),
+            "methods": "+".join([*parsed, *score_prints(read)]),
             "thresholds": ",".join(f"{each:g}" for each in levels),
             "gap": f"{min_gap}",
+            **candidates_field(candidates_speaker),
         },
         short_signature=settings.short_signature,
         settings={
             "methods": list(parsed),
+            "scores": score_names(read),
+            "candidates_speaker": speaker_names(candidates_speaker),
             "thresholds": list(levels),
             "min_gap": min_gap,
             "matchings": list(wanted),
@@ -148,12 +192,12 @@ def density(
             "sparse_bor": LIMITS.sparse_bor,
             "dense_bor": LIMITS.dense_bor,
         },
-        notes=[note for each in results for note in density_notes(each, unsegmented)],
+        notes=[*ranked, *(n for each in results for n in density_notes(each, unsegmented))],
         reading=density_reading(min_gap, metrics),
     )
 
 
-def _checked_methods(methods: Sequence[str]) -> dict[str, Scored | None]:
+def _checked_methods(methods: Sequence[str]) -> dict[str, GapScorer | None]:
     """Every method once, by its shortest spelling."""
     parsed = [parse_scored_method(text) for text in methods]
     if not parsed:

@@ -138,7 +138,8 @@ def lay_out_points(
     for method in methods:
         for threshold in thresholds:
             add(method.name, "sweep", method.above(threshold), threshold)
-        # Chance is a baseline at gold's density (Coen's Table 3), whatever that is.
+        # Chance is a baseline at gold's density (Coen's Table 3), whatever that is; so are scores
+        # on a scale of their own.
         own = method.above(method.nearest(n_gold)) if method.own is None else method.own
         add(method.name, "own", own)
         for target in targets:

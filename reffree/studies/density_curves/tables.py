@@ -286,12 +286,12 @@ def density_reading(min_gap: int, metrics: Sequence[str]) -> dict[str, str]:
         "conservative": f"Thresholds with BOR below {LIMITS.sparse_bor:g}: too few boundaries.",
         "balanced": f"Thresholds with BOR from {LIMITS.sparse_bor:g} to {LIMITS.dense_bor:g}.",
         "aggressive": f"Thresholds with BOR above {LIMITS.dense_bor:g}: too many boundaries.",
-        "threshold": "On scores from 0 to 1: a trained scorer's probabilities, otherwise the "
+        "threshold": "On scores from 0 to 1: probabilities, as of a trained scorer, otherwise the "
         f"share of lower scores among all boundaries that can be {min_gap} units apart.",
         "best": "The highest W-F1 of the sweep: chosen on the same gold, so it flatters.",
         "span": "Highest minus lowest W-F1 over the sweep: what density alone can do.",
-        "own": "A method as reffree segment runs it, a system as given; random is given as "
-        "many boundaries as gold has.",
+        "own": "A method as reffree segment runs it, a system as given, scores of --scores at a "
+        "threshold of 0.5; random, and scores not from 0 to 1, have as many boundaries as gold.",
         "at": "own: each at its own density; gold's, or a system's: thresholds with that many "
         "boundaries, so that only their places differ.",
         "w_f1": "F of boundaries at most 1 unit from one of the other side; with many_to_one one "

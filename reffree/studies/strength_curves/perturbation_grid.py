@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from reffree.corpus import GOLD, Corpus
 from reffree.errors import InputError, OptionError, UnknownNameError
-from reffree.perturbation import PERTURBATIONS, parse_perturbation, perturb
+from reffree.perturbation import PERTURBATIONS, Perturbation, parse_perturbation, perturb
 from reffree.progress import Progress, no_progress
 from reffree.segmentation import Segmentation
 from reffree.studies.strength_curves.strength_curve import Strength
@@ -48,16 +49,27 @@ def parse_strengths(
     """Check kinds and strengths; return the strengths of each kind in order, without 0.
 
     Whole numbers count boundaries (units for transposition), numbers with a point are shares. One
-    curve has one or the other.
+    curve has one or the other. A kind may name the option that its strengths are of.
+
+    >>> parse_strengths(["transposition:distance=2,k"], [1, 3])
+    {'transposition:distance=2,k': (1, 3)}
     """
     made: dict[str, tuple[Strength, ...]] = {}
     for kind in kinds:
-        if kind not in PERTURBATIONS:
-            raise UnknownNameError("perturbation", kind, PERTURBATIONS)
-        default = STRENGTHS if PERTURBATIONS[kind].whole != "share" else SHARES
+        name, colon, options = kind.partition(":")
+        if name not in PERTURBATIONS:
+            raise UnknownNameError("perturbation", name, PERTURBATIONS)
+        option = options.rpartition(",")[2] if colon else PERTURBATIONS[name].whole
+        if not option or "=" in option:
+            raise OptionError(
+                f"the kind {kind!r}",
+                expected="after the colon, at last the option that strengths are of, without value",
+                remedy="write transposition:k or transposition:distance=2,k",
+            )
+        default = STRENGTHS if option in ("k", "distance") else SHARES
         wanted = sorted({s for s in (default if strengths is None else strengths) if s != 0})
         for strength in wanted:
-            parse_perturbation(f"{kind}:{strength}")
+            _with_strength(kind, strength)
         if len({isinstance(strength, float) for strength in wanted}) != 1:
             found = "whole numbers and shares" if wanted else "no strength above 0"
             raise OptionError(
@@ -73,6 +85,27 @@ def parse_strengths(
     return made
 
 
+def _with_strength(kind: str, strength: Strength) -> Perturbation:
+    """Make a perturbation of a kind, which may end in the option that strengths are of."""
+    return parse_perturbation(f"{kind}={strength}" if ":" in kind else f"{kind}:{strength}")
+
+
+def check_source(corpus: Corpus, source: str) -> None:
+    """Refuse to perturb a system that is not there, and gold that is not complete."""
+    if source != GOLD:
+        if source not in corpus.hypotheses:
+            raise UnknownNameError("system", source, corpus.hypotheses)
+        return
+    for document in corpus:
+        if document.gold is None and not document.golds:
+            raise InputError(
+                "no gold to perturb",
+                expected="gold in every document",
+                remedy="add gold or perturb a system instead",
+                place=document.place,
+            )
+
+
 def build_grid(
     corpus: Corpus,
     strengths: Mapping[str, Sequence[Strength]],
@@ -82,26 +115,32 @@ def build_grid(
 ) -> PerturbationGrid:
     """Perturb gold, or the system ``source``, with every kind, strength and seed.
 
-    Seeds and names are those of `perturb`: any step can be made again on its own.
+    Seeds and names are those of `perturb`: any step can be made again on its own. Where gold is
+    several annotators', draw i perturbs that of annotator i, of as many as a document has.
     """
     systems: dict[str, tuple[Segmentation, ...]] = {}
     offset = int(corpus.has_gold)  # gold is the first system wherever it is complete
+    corpora = [corpus] * len(seeds)  # by draw
+    places_of_source = np.zeros(len(seeds), dtype=np.intp)
+    check_source(corpus, source)
     if source != GOLD:
-        if source not in corpus.hypotheses:
-            raise UnknownNameError("system", source, corpus.hypotheses)
         systems[source] = corpus.hypotheses[source]
-    place = offset if source != GOLD else 0
+        places_of_source += offset
+    elif not corpus.has_gold:
+        corpora, n_sources = _annotators_in_turn(corpus, len(seeds))
+        systems |= {f"gold of draw {i}": corpora[i].hypotheses[GOLD] for i in range(n_sources)}
+        places_of_source += np.arange(len(seeds)) % n_sources
     at: dict[str, NDArray[np.intp]] = {}
     steps: dict[str, tuple[PerturbationStep, ...]] = {}
     total = len(seeds) * sum(map(len, strengths.values()))
     with progress("Perturbing", total) as advance:
         for kind, wanted in strengths.items():
-            places = np.full((len(seeds), len(wanted) + 1), place, dtype=np.intp)
+            places = np.repeat(places_of_source[:, None], len(wanted) + 1, axis=1)
             found = []
             for j, strength in enumerate(wanted):
                 done = not_done = bare = 0
                 for i, seed in enumerate(seeds):
-                    made = perturb(corpus, parse_perturbation(f"{kind}:{strength}"), seed, source)
+                    made = perturb(corpora[i], _with_strength(kind, strength), seed, source)
                     places[i, j + 1] = offset + len(systems)
                     systems[f"{made.name} seed {seed}"] = made.segmentations
                     done += sum(astuple(made.done))
@@ -116,3 +155,16 @@ def build_grid(
     )
     from_0 = {kind: (0, *wanted) for kind, wanted in strengths.items()}
     return PerturbationGrid(Corpus.of_checked(documents, corpus.notes), from_0, at, steps)
+
+
+def _annotators_in_turn(corpus: Corpus, n_draws: int) -> tuple[list[Corpus], int]:
+    """Return the corpus of every draw, with the next annotator's gold; and how many differ."""
+    period = math.lcm(*{len(document.references) for document in corpus})
+    corpora = [
+        Corpus.of_checked(
+            replace(document, gold=document.references[i % len(document.references)])
+            for document in corpus
+        )
+        for i in range(min(period, n_draws))
+    ]
+    return [corpora[i % len(corpora)] for i in range(n_draws)], len(corpora)

@@ -1,0 +1,140 @@
+"""Addresses of models behind an endpoint: ``http://host:port/v1#model``.
+
+An address goes into signatures, caches and messages, so it must hold no secret: whatever may be one
+is refused, and not repeated. A key comes from the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import SplitResult, urlsplit
+
+from reffree.errors import EncoderError, OptionError, shorten
+
+KEY_VARIABLE = "REFFREE_API_KEY"
+OPENAI_VARIABLE = "OPENAI_API_KEY"
+OPENAI_HOST = "api.openai.com"
+LOOPBACK_NAMES = ("localhost", "localhost.")
+SHORTEST_SECRET = 8
+"""Signs; a shorter word, such as "token", may stand in an address by chance."""
+
+_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
+_MODEL = re.compile(r"[^\s?&=|\x00-\x1f\x7f]+")
+_UNPRINTED = re.compile(r"[\s\x00-\x1f\x7f|\\]")
+_HEADER = re.compile(r"[\x21-\x7e]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An endpoint and a model there."""
+
+    url: str  # to which /embeddings is added
+    model: str
+
+    @property
+    def host(self) -> str:
+        """Name or number of the host, without its port."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether it is this machine."""
+        if self.host in LOOPBACK_NAMES:
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def __str__(self) -> str:
+        return f"{self.url}#{self.model}"
+
+
+def is_endpoint(name: str | None) -> bool:
+    """Whether an encoder's name is the address of an endpoint."""
+    return name is not None and _ADDRESS.match(name) is not None
+
+
+def parse_address(name: str) -> Address:
+    """Read the address of a model behind an endpoint.
+
+    >>> parse_address("http://localhost:8080/v1/#BAAI/bge-m3")
+    Address(url='http://localhost:8080/v1', model='BAAI/bge-m3')
+    """
+    try:
+        parts = urlsplit(name)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise _refusal("", "a host or a port that is none") from None
+    if parts.username is not None or parts.password is not None:
+        raise _refusal(host, "a user or a password in it")
+    if "?" in name:
+        raise _refusal(host, "a question mark, and what may be a key behind it")
+    if not host or _UNPRINTED.search(name):
+        raise _refusal(host, "no host, or with spaces")
+    if any(key in name for key in _keys() if len(key) >= SHORTEST_SECRET):
+        raise _refusal(host, "the environment's key in it")
+    if not _MODEL.fullmatch(parts.fragment):
+        model = "signs that no model's name has" if parts.fragment else "no model"
+        raise _refusal(host, f"{model} behind #")
+    return Address(_url(parts, host, port), parts.fragment)
+
+
+def api_key(address: Address) -> str | None:
+    """Return the key for an endpoint, if the environment has one.
+
+    ``REFFREE_API_KEY`` is for every endpoint; ``OPENAI_API_KEY`` goes to OpenAI's own host alone.
+    """
+    names = [KEY_VARIABLE, *([OPENAI_VARIABLE] if address.host == OPENAI_HOST else [])]
+    for name in names:
+        key = os.environ.get(name, "").strip()
+        if key and not _HEADER.fullmatch(key):
+            raise EncoderError(
+                f"{name}: found spaces or other signs that no key has; expected one word of "
+                "letters, digits and punctuation; set it again, without quotation marks"
+            )
+        if key:
+            return key
+    return None
+
+
+def without_key(text: str) -> str:
+    """Blot the environment's keys out of what others have said."""
+    for key in _keys():
+        text = text.replace(key, "[key]")
+    return text
+
+
+def refuse_endpoint(name: str | None, what: str) -> None:
+    """Refuse an endpoint where a model's own files are needed, or many would ask at once."""
+    if is_endpoint(name):
+        assert name is not None
+        address = parse_address(name)
+        raise EncoderError(
+            f"encoder {shorten(str(address), 200)!r}: found an endpoint for {what}; expected a "
+            "model that is loaded here; choose an alias, a folder or a hub id"
+        )
+
+
+def _url(parts: SplitResult, host: str, port: int | None) -> str:
+    """Put an address together in one way, whatever its capitals and slashes."""
+    name = f"[{host}]" if ":" in host else host
+    path = parts.path.rstrip("/").removesuffix("/embeddings")
+    return f"{parts.scheme.lower()}://{name}{'' if port is None else f':{port}'}{path}"
+
+
+def _keys() -> list[str]:
+    values = (os.environ.get(name, "").strip() for name in (KEY_VARIABLE, OPENAI_VARIABLE))
+    return [key for key in values if key]
+
+
+def _refusal(host: str, found: str) -> OptionError:
+    where = f"{shorten(host)!r} with " if host else ""
+    return OptionError(
+        f"an endpoint's address{' at ' if host else ', with '}{where}{found}",
+        expected="http://host:port/v1#model or https://…, with the model as the server calls it",
+        remedy=f"put a key into the environment as {KEY_VARIABLE}, never into the address",
+    )

@@ -1,0 +1,442 @@
+"""Models behind an OpenAI-compatible endpoint: texts are posted, batch by batch, and come back.
+
+One request at a time, each answered before the next is sent, so that what was paid for is cached.
+A server that throttles, stumbles or is away for a moment is asked again, a little later each time;
+one that refuses a batch for its size gets smaller ones. The key is read from the environment for
+every request and kept nowhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import logging
+import random
+import socket
+import ssl
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from email.message import Message
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reffree.bounds import LIMITS
+from reffree.encoders.address import (
+    KEY_VARIABLE,
+    OPENAI_HOST,
+    OPENAI_VARIABLE,
+    Address,
+    api_key,
+    parse_address,
+    without_key,
+)
+from reffree.encoders.base import EncodedTexts, EncoderSpec
+from reffree.encoders.device import ENDPOINTS, recall, remember
+from reffree.encoders.options import EncoderOptions
+from reffree.errors import EncoderError, OptionError, first_line, shorten, visible
+
+LOGGER = logging.getLogger(__name__)
+
+BACKEND = "endpoint"
+TEXTS_PER_REQUEST = 128
+TOKENS_PER_REQUEST = 32_768
+BYTES_PER_TOKEN = 4
+"""A guess, which the size of requests alone depends on."""
+
+ATTEMPTS = 7
+FIRST_WAIT = 0.5
+LONGEST_WAIT = 300.0
+"""Seconds; a server that asks for more patience is left for another time."""
+
+TOLD_WAIT = 5.0
+TIMEOUT = 120.0
+LARGEST_ANSWER = 2**28
+PROBE = "dimension"
+"""Encoded once for every endpoint, to know how many numbers its vectors have."""
+
+FOR_A_WHILE = {408, 409, 425, 429, 500, 502, 503, 504, 529}
+TOO_LARGE = {400, 413, 422}
+"""What servers say of a batch that is too large, or of a text they cannot take."""
+
+MEANINGLESS: dict[str, object] = {
+    **dict.fromkeys(("pooling", "layer", "dtype", "attention", "max_length", "quantisation")),
+    **dict.fromkeys(("trust_remote_code", "allow_pickle"), False),
+    "device_map": None,
+    "backend": "torch",
+}
+
+
+class _Again(Exception):
+    """The request may succeed a little later."""
+
+    def __init__(self, found: str, after: float | None = None, *, is_absent: bool = False) -> None:
+        super().__init__(found)
+        self.found = found
+        self.after = after  # seconds, as the server says
+        self.is_absent = is_absent  # nothing listens there
+
+
+class _Refused(Exception):
+    """The server takes other texts, or fewer at once."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(found)
+        self.found = found
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A key must not follow to another host."""
+
+    def redirect_request(self, *_: Any) -> None:  # noqa: ANN401
+        """Leave the answer as it is."""
+
+
+class EndpointEncoder:
+    """Asks a server for vectors."""
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        prompt: str = "",
+        batch_tokens: int | None = None,
+        kept: Path | None = None,
+        offline: bool = False,
+    ) -> None:
+        """Remember whom to ask; ``kept`` is the cache's folder, None without a cache."""
+        self.address = address
+        self.prompt = prompt
+        self.offline = offline
+        self.batch_tokens = batch_tokens or TOKENS_PER_REQUEST
+        self.batch_texts = TEXTS_PER_REQUEST
+        self.timeout = TIMEOUT
+        self._is_cached = kept is not None
+        digest = hashlib.blake2b(f"{address}\n{prompt}".encode(), digest_size=12).hexdigest()
+        self._facts = None if kept is None else kept / ENDPOINTS / f"{digest}.json"
+        self._has_answered = False
+        self._has_warned = False
+
+    @cached_property
+    def spec(self) -> EncoderSpec:
+        """What fixes the vectors, as far as one can know; the first time, the server is asked."""
+        return EncoderSpec(
+            name=self.address.model,
+            revision=self.address.url,
+            pooling="given",
+            normalisation="given",
+            dtype="float32",
+            max_length=None,
+            backend=BACKEND,
+            prompt=self.prompt,
+            dimension=self._dimension,
+        )
+
+    def stream(self, texts: Sequence[str]) -> Iterator[EncodedTexts]:
+        """Ask for the texts in their order, in batches; tokens are the server's to know."""
+        dimension = self.spec.dimension
+        todo = self._batches(texts)[::-1]
+        while todo:
+            positions = todo.pop()
+            try:
+                vectors = self._vectors([texts[i] for i in positions])
+            except _Refused as refused:
+                half = len(positions) // 2
+                if not half:
+                    text = shorten(texts[positions[0]])
+                    self._fail(
+                        f"{refused.found} for the text {text!r}",
+                        "one that the model takes",
+                        "shorten or remove it, or choose another model",
+                    )
+                todo += [positions[half:], positions[:half]]
+                continue
+            if vectors.shape[1] != dimension:
+                self._remember(vectors.shape[1])
+                self._fail(
+                    f"vectors of {vectors.shape[1]:,} numbers",
+                    f"{dimension:,}, as it gave before",
+                    "another model has taken the name: run it again, and all texts are encoded "
+                    "anew, apart from the old vectors",
+                )
+            yield EncodedTexts(positions, vectors, [0] * len(positions))
+
+    def _batches(self, texts: Sequence[str]) -> list[list[int]]:
+        """Group consecutive texts by their number and bytes; one that is too long goes alone."""
+        batches: list[list[int]] = []
+        held = 0
+        for i, text in enumerate(texts):
+            size = len(self.prompt) + len(text.encode(errors="replace"))
+            is_full = held + size > self.batch_tokens * BYTES_PER_TOKEN
+            if not batches or is_full or len(batches[-1]) >= self.batch_texts:
+                batches.append([])
+                held = 0
+            batches[-1].append(i)
+            held += size
+        return batches
+
+    @property
+    def _dimension(self) -> int:
+        found = recall(self._facts).get("dimension") if self._facts else None
+        if isinstance(found, int) and not isinstance(found, bool) and found > 0:
+            return found
+        try:
+            dimension = int(self._vectors([PROBE]).shape[1])
+        except _Refused as refused:
+            self._fail(refused.found, "a vector", "check that the model is one for embeddings")
+        self._remember(dimension)
+        return dimension
+
+    def _remember(self, dimension: int) -> None:
+        if self._facts:
+            remember(self._facts, {"endpoint": str(self.address), "dimension": dimension})
+
+    def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Ask until there is an answer, and check it."""
+        sent = [self.prompt + text for text in texts]
+        for attempt in range(ATTEMPTS):
+            try:
+                answer = self._ask(sent)
+            except _Again as again:
+                is_vain = again.is_absent and not self._has_answered
+                after = again.after or 0.0
+                if is_vain or attempt + 1 == ATTEMPTS or after > LONGEST_WAIT:
+                    self._give_up(again)
+                self._wait(again, attempt)
+            else:
+                return self._checked(answer, texts)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _wait(self, again: _Again, attempt: int) -> None:
+        """Wait as long as the server says, or twice as long as before, and not in step with others.
+
+        That random part changes no number, so it has no seed.
+        """
+        if again.after is None:
+            seconds = FIRST_WAIT * 2**attempt * random.uniform(0.5, 1.5)
+        else:
+            seconds = again.after * random.uniform(1.0, 1.1)
+        if seconds >= TOLD_WAIT:
+            LOGGER.warning(
+                "reffree: note: encoder %s: %s; asked again in %.0f s",
+                *(self.address.model, again.found, seconds),
+            )
+        sleep(seconds)
+
+    def _ask(self, texts: Sequence[str]) -> Any:  # noqa: ANN401  (JSON is any)
+        """Send one request; returns what its answer says."""
+        if self.offline:
+            self._fail(
+                "texts that are not cached", "none when offline", "leave out --offline to ask it"
+            )
+        body = {"model": self.address.model, "input": list(texts), "encoding_format": "float"}
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if key := api_key(self.address):
+            headers["Authorization"] = f"Bearer {key}"
+            self._warn_of_plain_key()
+        request = urllib.request.Request(
+            f"{self.address.url}/embeddings",
+            data=json.dumps(body).encode(),
+            headers=headers,
+            method="POST",
+        )
+        try:
+            with self._opener.open(request, timeout=self.timeout) as response:
+                self._has_answered = True
+                content = response.read(LARGEST_ANSWER + 1)
+                is_cut_off = bool(response.length)
+        except urllib.error.HTTPError as error:
+            self._has_answered = True
+            with error:
+                self._refuse(error)
+        except (OSError, http.client.HTTPException) as error:
+            self._lost(error)
+        if len(content) > LARGEST_ANSWER:
+            self._fail("an answer without an end", "vectors", "check the address")
+        if is_cut_off:
+            raise _Again("an answer that breaks off")
+        try:
+            return json.loads(content)
+        except (ValueError, RecursionError):
+            self._fail("an answer that is no JSON", "vectors", "check the address")
+
+    @cached_property
+    def _opener(self) -> urllib.request.OpenerDirector:
+        """Take the environment's proxies, but none to this machine."""
+        proxies = [urllib.request.ProxyHandler({})] if self.address.is_loopback else []
+        return urllib.request.build_opener(_NoRedirect, *proxies)
+
+    def _refuse(self, error: urllib.error.HTTPError) -> NoReturn:
+        """Say what an answer with another status than 200 means."""
+        status, said = error.code, _said(error)
+        if status in (401, 403):
+            variables = KEY_VARIABLE
+            if self.address.host == OPENAI_HOST:
+                variables += f" or {OPENAI_VARIABLE}"
+            given = "the key it was given" if api_key(self.address) else "no key"
+            self._fail(
+                f"status {status} with {given}",
+                "a key that the server takes",
+                f"set {variables} in the environment",
+            )
+        found = f"status {status}{f' ({said})' if said else ''}"
+        if status == 429 and "insufficient_quota" in said:
+            self._fail(found, "an account with credit left", self._later)
+        if status in FOR_A_WHILE:
+            raise _Again(found, _retry_after(error.headers))
+        if status in TOO_LARGE:
+            raise _Refused(found)
+        if 300 <= status < 400:
+            remedy = "give the address that it leads to, with https if that is it"
+            self._fail(found, "vectors, not another address", remedy)
+        remedy = "check the path, which mostly ends in /v1, and the model's name behind #"
+        self._fail(found, "vectors", remedy)
+
+    def _lost(self, error: OSError | http.client.HTTPException) -> NoReturn:
+        """Say what an answer that did not come means."""
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        if isinstance(reason, ssl.SSLError):
+            self._fail(
+                f"no trustworthy connection ({visible(first_line(reason))})",
+                "a certificate that this machine trusts",
+                "check the address, or set SSL_CERT_FILE",
+            )
+        if isinstance(reason, TimeoutError):
+            raise _Again(f"no answer within {self.timeout:g} s")
+        if isinstance(reason, ConnectionRefusedError | socket.gaierror):
+            raise _Again("nobody who listens there", is_absent=True)
+        raise _Again("a connection that broke off")
+
+    def _give_up(self, again: _Again) -> NoReturn:
+        if again.after is not None and again.after > LONGEST_WAIT:
+            found = f"{again.found}, to be asked again in {again.after:,.0f} s"
+            self._fail(found, f"a wait of at most {LONGEST_WAIT:g} s", self._later)
+        if again.is_absent and not self._has_answered:
+            remedy = "start the server, or check the address"
+            self._fail(again.found, "a server", remedy)
+        self._fail(f"{again.found}, {ATTEMPTS} times", "an answer", self._later)
+
+    @property
+    def _later(self) -> str:
+        whole = " to go on from what the cache holds" if self._is_cached else ""
+        return f"run it again later{whole}"
+
+    def _warn_of_plain_key(self) -> None:
+        is_plain = self.address.url.startswith("http:") and not self.address.is_loopback
+        if is_plain and not self._has_warned:
+            self._has_warned = True
+            LOGGER.warning(
+                "reffree: note: encoder %s: the key goes to %s without encryption; use https if "
+                "others share the network",
+                *(self.address.model, self.address.host),
+            )
+
+    def _checked(self, answer: Any, texts: Sequence[str]) -> NDArray[np.float32]:  # noqa: ANN401
+        """Return the vectors in the order of the texts; refuse what are none."""
+        data = answer.get("data") if isinstance(answer, dict) else None
+        if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):
+            self._fail("no list of vectors in the answer", "data with a vector a text", WRONG)
+        n = len(texts)
+        if len(data) != n:
+            self._fail(f"{len(data):,} vectors", f"{n:,}, one for every text", WRONG)
+        indices = [each.get("index") for each in data]
+        if any(type(i) is not int for i in indices) or sorted(indices) != list(range(n)):
+            found = f"vectors whose index is {shorten(indices)}"
+            self._fail(found, f"every number from 0 to {n - 1} once", WRONG)
+        vectors = [each.get("embedding") for each in sorted(data, key=lambda each: each["index"])]
+        for vector, text in zip(vectors, texts, strict=True):
+            if not isinstance(vector, list):
+                what = "text (base64?)" if isinstance(vector, str) else type(vector).__name__
+                self._fail(f"{what} for a vector", "a list of numbers", WRONG)
+            if not all(type(x) in (float, int) for x in vector):
+                self._fail("a vector with something else than numbers", "numbers", WRONG)
+            if len(vector) != len(vectors[0]) or not 0 < len(vector) <= LIMITS["dimension"]:
+                found = f"vectors of {len(vectors[0]):,} and of {len(vector):,} numbers"
+                expected = f"the same number for all, from 1 to {LIMITS['dimension']:,}"
+                self._fail(found, expected, WRONG)
+            if not _is_finite(vector):
+                found = f"NaN, infinity or a number too large in the vector of {shorten(text)!r}"
+                self._fail(found, "finite numbers", WRONG)
+        return np.array(vectors, dtype=np.float32)
+
+    def _fail(self, found: str, expected: str, remedy: str) -> NoReturn:
+        address = shorten(str(self.address), 200)
+        sentence = f"encoder {address!r}: found {found}; expected {expected}; {remedy}"
+        raise EncoderError(without_key(sentence)) from None
+
+
+WRONG = "check that the model is one for embeddings, or use another server"
+
+
+def open_endpoint(options: EncoderOptions, kept: Path | None) -> EndpointEncoder:
+    """Make the encoder of an address; refuse settings that are the server's to choose."""
+    assert options.encoder is not None
+    address = parse_address(options.encoder)
+    for name, usual in MEANINGLESS.items():
+        if getattr(options, name) != usual:
+            raise OptionError(
+                f"{name} = {getattr(options, name)} for the endpoint {shorten(str(address), 200)}",
+                expected="none: how a model makes its vectors is set where it runs",
+                remedy="leave it out, or set it there",
+            )
+    return EndpointEncoder(
+        address,
+        prompt=options.prompt or "",
+        batch_tokens=options.batch_tokens,
+        kept=kept,
+        offline=options.offline,
+    )
+
+
+def sleep(seconds: float) -> None:
+    """Wait before a request is sent again."""
+    time.sleep(seconds)
+
+
+def _is_finite(vector: list[float]) -> bool:
+    try:
+        with np.errstate(over="ignore"):
+            return bool(np.isfinite(np.array(vector, dtype=np.float32)).all())
+    except OverflowError:  # a whole number of hundreds of digits
+        return False
+
+
+def _said(error: urllib.error.HTTPError) -> str:
+    """Return what the server says of a refusal, on one line, without the key."""
+    try:
+        found = json.loads(error.read(LARGEST_ANSWER))
+    except (OSError, http.client.HTTPException, ValueError, RecursionError):
+        return ""
+    if isinstance(found, dict) and isinstance(found.get("error"), dict):
+        inner = found["error"]
+        parts = [inner.get("code") or inner.get("type"), inner.get("message")]
+    elif isinstance(found, dict):
+        parts = [found.get("error"), found.get("message"), found.get("detail")]
+    else:
+        parts = []
+    said = ", ".join(without_key(part.strip()) for part in parts if isinstance(part, str))
+    return shorten(visible(said), 200)
+
+
+def _retry_after(headers: Message) -> float | None:
+    """Read how long to wait, in seconds or until a date; None where nothing readable says so."""
+    text = headers.get("Retry-After", "").strip()
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            until = parsedate_to_datetime(text)
+        except ValueError:
+            return None
+        if until.tzinfo is None:
+            until = until.replace(tzinfo=UTC)
+        seconds = (until - datetime.now(UTC)).total_seconds()
+    return max(0.0, seconds) if np.isfinite(seconds) else None

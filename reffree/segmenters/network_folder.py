@@ -1,0 +1,169 @@
+"""Trained networks kept in folders: weights as safetensors, a description as JSON beside them.
+
+What a folder holds is its ``kind``: ``scorer`` or ``segmenter``, the files ``KIND.safetensors`` and
+``KIND.json``, written by ``reffree train-KIND``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import nn
+
+from reffree.atomic import replacing
+from reffree.encoders.base import EncoderSpec
+from reffree.errors import EncoderError, InputError, Place
+
+Kind = Literal["scorer", "segmenter"]
+DescriptionT = TypeVar("DescriptionT")
+
+
+def check_target(folder: Path) -> None:
+    """Refuse to write over anything, and where nothing can be written."""
+    place = Place(file=str(folder))
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise InputError(
+            "a folder that is not empty" if folder.is_dir() else "a file",
+            expected="a new or an empty folder",
+            remedy="choose another, or remove it first",
+            place=place,
+        )
+    if not folder.absolute().parent.is_dir():
+        raise InputError(
+            f"no folder {str(folder.parent)!r}",
+            expected="a folder that exists",
+            remedy="create it first",
+            place=place,
+        )
+
+
+def write_network(
+    folder: Path,
+    kind: Kind,
+    network: nn.Module,
+    describe: Callable[[str], dict[str, Any]],
+    write_more: Callable[[Path], None] = lambda folder: None,
+) -> None:
+    """Write a new folder, whole or not at all.
+
+    ``describe`` makes the description, given the hash of the weights; ``write_more`` adds files.
+    """
+    check_target(folder)
+    weights = save({k: v.detach().cpu().contiguous() for k, v in network.state_dict().items()})
+    description = describe(hashlib.sha256(weights).hexdigest())
+    text = json.dumps(description, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    try:
+        with replacing(folder) as temporary:
+            temporary.mkdir()
+            _weights_in(temporary, kind).write_bytes(weights)
+            _description_in(temporary, kind).write_text(text, encoding="utf-8")
+            write_more(temporary)
+            if folder.is_dir():
+                folder.rmdir()
+    except OSError as error:
+        raise InputError(
+            f"a folder that cannot be written ({error.strerror or error})",
+            expected=f"a place with room for the {kind}",
+            remedy="choose another, or create the folder it is to be in",
+            place=Place(file=str(folder)),
+        ) from None
+
+
+def read_values(
+    folder: Path, kind: Kind, format: int, make: Callable[[dict[str, Any]], DescriptionT]
+) -> DescriptionT:
+    """Make a description of what `write_network` wrote; says what is wrong with one that is none.
+
+    ``make`` may raise what comes of values that are none of its fields.
+    """
+    path = _description_in(folder, kind)
+    try:
+        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if values.pop("format") != format:
+            raise _refusal(path, kind, f"a {kind} of another version of reffree")
+        return make(values)
+    except OSError as error:
+        raise _refusal(path, kind, f"no {kind} ({error.strerror})") from None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise _refusal(path, kind, "a damaged description") from None
+
+
+def read_weights(folder: Path, kind: Kind, sha256: str) -> bytes:
+    """Read the weights that a description beside them is of."""
+    path = _weights_in(folder, kind)
+    try:
+        weights = path.read_bytes()
+    except OSError as error:
+        raise _damaged(path, kind, f"no weights ({error.strerror})") from None
+    if hashlib.sha256(weights).hexdigest() != sha256:
+        raise _damaged(path, kind, "weights that do not belong to the description beside them")
+    return weights
+
+
+def put_weights(network: nn.Module, weights: bytes, folder: Path, kind: Kind) -> None:
+    """Give weights to a network of their shape; nothing in them is run."""
+    try:
+        network.load_state_dict(load(weights))
+    except (SafetensorError, RuntimeError):
+        found = "weights of another shape than described"
+        raise _damaged(_weights_in(folder, kind), kind, found) from None
+
+
+def check_encoder(kind: Kind, spec: EncoderSpec | None, trained: EncoderSpec) -> None:
+    """Refuse another encoder than the network was trained on; None where it is not known."""
+    if spec is not None and spec.fingerprint != trained.fingerprint:
+        changed = [
+            f"{field} {getattr(spec, field)} instead of {getattr(trained, field)}"
+            for field in EncoderSpec.__dataclass_fields__
+            if getattr(spec, field) != getattr(trained, field)
+        ]
+        raise EncoderError(
+            f"{kind}: found vectors of another encoder ({', '.join(changed)}); expected those "
+            f"it was trained on, of {trained.name!r}; use --encoder {trained.name}, or train "
+            f"a {kind} for this one"
+        )
+
+
+def check_vectors(
+    kind: Kind, spec: EncoderSpec | None, trained: EncoderSpec, found: int, dimension: int
+) -> None:
+    """Refuse vectors of another encoder than the network was trained on, or of another size."""
+    check_encoder(kind, spec, trained)
+    if found != dimension:
+        raise EncoderError(
+            f"{kind}: found vectors of {found} dimensions; expected {dimension}, those of "
+            f"{trained.name!r}, which it was trained on; use that encoder, or train a {kind} for "
+            "this one"
+        )
+
+
+def _weights_in(folder: Path, kind: Kind) -> Path:
+    return folder / f"{kind}.safetensors"
+
+
+def _description_in(folder: Path, kind: Kind) -> Path:
+    return folder / f"{kind}.json"
+
+
+def _refusal(path: Path, kind: Kind, found: str) -> InputError:
+    return InputError(
+        found,
+        expected=f"a folder that reffree train-{kind} wrote",
+        remedy=f"check the path, or train the {kind} again",
+        place=Place(file=str(path)),
+    )
+
+
+def _damaged(path: Path, kind: Kind, found: str) -> InputError:
+    return InputError(
+        found,
+        expected=f"the weights of a {kind} that reffree train-{kind} wrote",
+        remedy=f"copy the whole folder again, or train the {kind} again",
+        place=Place(file=str(path)),
+    )

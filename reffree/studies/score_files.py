@@ -1,0 +1,75 @@
+"""Gap scores that studies take beside methods, and the speakers that may start a segment."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reffree.corpus import Corpus
+from reffree.errors import InputError, OptionError, UnknownNameError
+from reffree.formats import read_scores
+from reffree.segmenters.given import Given, checked_scores
+
+ScoreFile = str | Any  # a file, or `Given`: lists by document id or in corpus order
+
+
+def read_score_files(
+    corpora: Mapping[str, Corpus],
+    scores: Mapping[str, Mapping[str, ScoreFile]] | None,
+    methods: Collection[str],
+) -> dict[str, dict[str, Given]]:
+    """Read scores that are named by a file, check all, and refuse names that are taken."""
+    found: dict[str, dict[str, Given]] = {}
+    for corpus, by_name in (scores or {}).items():
+        if corpus not in corpora:
+            raise UnknownNameError("corpus", corpus, corpora)
+        if not isinstance(by_name, Mapping):
+            raise InputError(
+                f"scores of {corpus!r} as {type(by_name).__name__}",
+                expected="files or lists by a name for the scorer",
+                remedy=f'write scores={{"{corpus}": {{"mine": "scores.jsonl"}}}}',
+            )
+        found[corpus] = {}
+        for name, given in by_name.items():
+            if name in methods:
+                raise OptionError(
+                    f"scores called {name!r}, as a method of this study is",
+                    expected="a name of their own",
+                    remedy="choose another",
+                )
+            is_file = isinstance(given, str | Path)
+            lists = read_scores(given, corpora[corpus], name) if is_file else given
+            found[corpus][name] = checked_scores(corpora[corpus], name, lists)
+    return found
+
+
+def score_names(scores: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """Every scorer once."""
+    return list(dict.fromkeys(name for by_name in scores.values() for name in by_name))
+
+
+def score_prints(scores: Mapping[str, Mapping[str, Given]]) -> list[str]:
+    """Every scorer with a hash of its scores, for signatures."""
+    found = []
+    for name in score_names(scores):
+        digest = blake2b(digest_size=4)
+        for by_name in scores.values():
+            for each in by_name.get(name, ()):
+                digest.update(np.array(each, dtype=np.float64).tobytes())
+        found.append(f"{name}@{digest.hexdigest()}")
+    return found
+
+
+def speaker_names(speakers: str | Sequence[str]) -> list[str]:
+    """Return speakers as a list, one alone too."""
+    return [speakers] if isinstance(speakers, str) else list(speakers)
+
+
+def candidates_field(speakers: str | Sequence[str]) -> dict[str, str]:
+    """Return a signature's field for candidates, where they are restricted."""
+    names = speaker_names(speakers)
+    return {"candidates": "+".join(names)} if names else {}

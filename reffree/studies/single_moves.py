@@ -1,0 +1,361 @@
+"""How often a metric cannot tell a small error from a large one: every move of one boundary.
+
+Ocampo Diaz and Ouyang (2022), Section 5 (Figures 13 to 15), take every reference of n units and
+hypotheses that move one of its boundaries, and count the references for which a metric gives the
+same value to two that it should tell apart:
+
+* ``cross-boundary``: a soft move, and one as far that crosses a boundary;
+* ``constant cost``: a soft move, and a hard one as far;
+* ``vanishing``: a soft move, and one of the same boundary farther.
+
+A move that stays within the two segments at its boundary is soft if both keep a Jaccard index above
+1/2 with what they were, hard if both fall below. Here the references are those, or the gold of
+corpora; and references for which a metric even prefers the larger error are counted too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from importlib.metadata import version
+from itertools import combinations
+from typing import Any, Unpack
+
+import numpy as np
+
+from reffree.arrays import Booleans, Integers
+from reffree.bounds import check_whole, within_bounds
+from reffree.corpus import Corpus
+from reffree.encoders.embed import units_taking_part
+from reffree.errors import InputError, OptionError, counted, listed
+from reffree.evaluate.metric_set import MetricSet, parse_any
+from reffree.evaluate.signature import Signature
+from reffree.naming import spelling_of
+from reffree.progress import Progress
+from reffree.reference.metric import GoldMetric, count_pairs
+from reffree.reference.pairs import Pairs
+from reffree.statistics.losses import as_loss
+from reffree.studies.result import Field, StudyResult, Table, columns
+from reffree.studies.study import StudiedCorpus, StudyKeywords, StudySettings, check_study
+
+KINDS = ("cross-boundary", "constant cost", "vanishing")
+METRICS = ("boundary_similarity", "windowdiff:padding=exact", "windowdiff", "alignment")
+"""Those of the paper, whose WindowDiff is the one with exact padding; and it as it mostly is."""
+
+EVERY = "all of "
+"""Begins the name of a set of all references of a length."""
+
+LONGEST = 20
+"""Units of references that are all gone through, as in the paper: half a million."""
+
+SAME = 1e-12
+"""Values of documents of up to 20 units lie farther apart if they differ, and nearer if not."""
+
+
+@within_bounds
+def moves(
+    corpora: Mapping[str, Corpus],
+    *,
+    units: Sequence[int] = (),
+    metrics: Sequence[str] = METRICS,
+    **keywords: Unpack[StudyKeywords],
+) -> StudyResult:
+    """Count references for which a metric cannot tell a small error from a large one.
+
+    Args:
+        corpora: from `reffree.load`, by name, with gold, that of several annotators too; may be
+            empty where there are ``units``.
+        units: lengths of which every possible reference is gone through.
+        metrics: gold-based ones that read no text. With ``padding=exact`` and without a size of its
+            own, a window is half a mean segment, at least 1 unit, as in the paper; elsewhere 2.
+        **keywords: see `StudySettings`; nothing is encoded.
+    """
+    settings = StudySettings(**keywords)
+    if not corpora and not units:
+        raise OptionError(
+            "neither corpora nor units",
+            expected="references to move boundaries of",
+            remedy="name a corpus with gold, or lengths with --units 5-12",
+        )
+    if corpora:
+        check_study(corpora, None)
+    units = list(dict.fromkeys(units))
+    for n in units:
+        check_whole("units", n, 3, most=LONGEST, remedy="write 5 to 16")
+    chosen = _chosen(metrics)
+    found: list[Misjudgements] = []
+    studied = []
+    for name, whole in corpora.items():
+        part, _ = units_taking_part(whole, None, settings)
+        found += _of_gold(name, part.corpus, chosen, settings.progress)
+        signature = Signature.of(MetricSet(tuple(chosen), {}, chosen), part.corpus, None, seed=0)
+        studied.append(StudiedCorpus(name, part.corpus, None, signature))
+    with settings.progress("Moving", sum(n - 2 for n in units)) as advance:
+        for n in units:
+            for m in range(2, n):
+                inner = np.array(list(combinations(range(1, n), m - 1)))
+                found.append(misjudgements(f"{EVERY}{n} units", n, inner, chosen))
+                advance(1)
+    return StudyResult(
+        study="moves",
+        question="How often can a metric not tell a small error from a large one?",
+        answer=tuple(_answer(found)),
+        signature=f"metrics:{'+'.join(chosen)}|window:half-mean-segment"
+        f"|gold:{'+'.join(corpora) or 'none'}|units:{','.join(map(str, units)) or 'none'}"
+        f"|reffree:{version('reffree')}",
+        settings={"units": list(units), "metrics": list(chosen)},
+        corpora=tuple(each.description for each in studied),
+        tables=tuple(_tables(found)),
+        notes=tuple(note for each in studied for note in each.notes),
+        reading={
+            "possible": "References that have a small and a large error of the kind at all.",
+            "share": "References for which the metric gives the same value to a small and to a "
+            "large error; of all that have a boundary, as in the paper.",
+            "reversed": "References for which it prefers a large error to a small one; a farther "
+            "move may go the other way, into a longer segment.",
+            **{kind: text for kind, text in zip(KINDS, MEANINGS, strict=True)},
+        },
+    )
+
+
+MEANINGS = (
+    "A soft move of a boundary, and a move as far that crosses another boundary.",
+    "A soft move, and a hard one as far: between shorter segments.",
+    "A soft move, and one of the same boundary farther.",
+)
+
+
+def _chosen(metrics: Sequence[str]) -> dict[str, GoldMetric]:
+    """Read the names; refuse metrics that no two segmentations alone have."""
+    chosen = {}
+    for name in metrics:
+        metric = parse_any(name)
+        if not isinstance(metric, GoldMetric):
+            raise OptionError(
+                f"the metric {name!r}",
+                expected="a gold-based one that reads no text",
+                remedy="choose boundary_similarity, windowdiff, alignment or the like",
+            )
+        chosen[spelling_of(metric)] = metric
+    if not chosen:
+        raise OptionError("no metric", expected="at least one", remedy="leave metrics out for all")
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class SingleMoves:
+    """Hypotheses with one boundary moved, of references of n units and m segments."""
+
+    reference: Integers  # (moves,) which reference
+    boundary: Integers  # (moves,) which of its boundaries
+    distance: Integers  # (moves,)
+    crosses: Booleans  # (moves,) over the next boundary, or else stays between its neighbours
+    soft: Booleans  # (moves,)
+    hard: Booleans  # (moves,)
+    pairs: Pairs
+
+    @classmethod
+    def of(cls, n: int, inner: Integers) -> SingleMoves:
+        """Enumerate them from the references' boundaries, (references, m - 1)."""
+        m = inner.shape[1] + 1
+        # The document's ends twice, so that there is nothing to cross into beyond them.
+        ends = np.zeros((len(inner), 2), dtype=np.int64)
+        edges = np.concatenate([ends, inner, ends + n], axis=1)[:, :, None]
+        before, start, old, stop, after = (edges[:, i : i + m - 1] for i in range(5))
+        new = np.arange(1, n)
+        stays = (start < new) & (new < stop) & (new != old)
+        crosses = ((before < new) & (new < start)) | ((stop < new) & (new < after))
+        r, b, place = np.nonzero(stays | crosses)
+        crosses = crosses[r, b, place]
+        new, start, old, stop = place + 1, start[r, b, 0], old[r, b, 0], stop[r, b, 0]
+        distance = np.abs(new - old)
+        grown = np.where(new > old, old - start, stop - old)
+        shrunk = np.where(new > old, stop - old, old - start)
+        gaps = np.zeros((len(inner), n - 1), dtype=bool)
+        np.put_along_axis(gaps, inner - 1, True, axis=1)
+        moved = gaps[r]
+        moved[np.arange(len(r)), old - 1] = False
+        moved[np.arange(len(r)), new - 1] = True
+        return cls(
+            reference=r,
+            boundary=b,
+            distance=distance,
+            crosses=crosses,
+            # Jaccard indices grown / (grown + distance) and (shrunk - distance) / shrunk.
+            soft=~crosses & (grown > distance) & (shrunk > 2 * distance),
+            hard=~crosses & (grown < distance) & (shrunk < 2 * distance),
+            pairs=Pairs.of(moved, gaps[r]),
+        )
+
+    def errors(self, m: int) -> Iterator[tuple[str, Integers, Booleans, Booleans]]:
+        """Yield by kind, for every distance: groups that compare, small errors, large ones."""
+        of_boundary = self.reference * (m - 1) + self.boundary
+        for x in np.unique(self.distance[self.soft]):
+            as_far = self.distance == x
+            small = self.soft & as_far
+            yield KINDS[0], self.reference, small, self.crosses & as_far
+            yield KINDS[1], self.reference, small, self.hard & as_far
+            yield KINDS[2], of_boundary, small, ~self.crosses & (self.distance > x)
+
+
+@dataclass(frozen=True, slots=True)
+class Misjudgements:
+    """References of one corpus and number of segments, by metric and kind."""
+
+    corpus: str
+    segments: int
+    references: int
+    possible: dict[str, int] = field(default_factory=dict)  # by kind
+    tied: dict[tuple[str, str], int] = field(default_factory=dict)  # by metric and kind
+    ahead: dict[tuple[str, str], int] = field(default_factory=dict)
+
+
+def misjudgements(
+    corpus: str, n: int, inner: Integers, metrics: Mapping[str, GoldMetric]
+) -> Misjudgements:
+    """Count references with a tie and with a reversal, given their boundaries, (references, m-1).
+
+    They are of ``n`` units and m segments each, m at least 2.
+    """
+    made, m = SingleMoves.of(n, inner), inner.shape[1] + 1
+    found = Misjudgements(corpus, m, len(inner))
+    possible = {kind: np.zeros(len(inner), dtype=bool) for kind in KINDS}
+    for kind, group, small, large in made.errors(m):
+        both = np.intersect1d(group[small], group[large])
+        possible[kind][both // ((m - 1) if kind == KINDS[2] else 1)] = True
+    found.possible.update({kind: int(has.sum()) for kind, has in possible.items()})
+    for name, metric in metrics.items():
+        rank, is_defined = _ranks(_windowed(metric, n, m), made.pairs)
+        erring = {kind: np.zeros((2, len(inner)), dtype=bool) for kind in KINDS}
+        for kind, group, small, large in made.errors(m):
+            groups = _misjudged(group, rank, small & is_defined, large & is_defined)
+            for which in range(2):
+                erring[kind][which, groups[which] // ((m - 1) if kind == KINDS[2] else 1)] = True
+        for kind, (tied, ahead) in erring.items():
+            found.tied[name, kind] = int(tied.sum())
+            found.ahead[name, kind] = int(ahead.sum())
+    return found
+
+
+def _windowed(metric: GoldMetric, n: int, m: int) -> GoldMetric:
+    """Give the paper's window to a metric with its padding and without a size of its own."""
+    if getattr(metric, "padding", None) == "exact" and getattr(metric, "k", 0) is None:
+        return replace(metric, k=max(1, round(Fraction(n, 2 * m))))  # type: ignore[call-arg]
+    return metric
+
+
+def _ranks(metric: GoldMetric, pairs: Pairs) -> tuple[Integers, Booleans]:
+    """Place of each pair's value among the distinct values, the worst first; which have one."""
+    if not len(pairs):
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
+    values = -as_loss(metric.value(count_pairs(metric, pairs)), metric.direction)
+    order = np.argsort(values)
+    rank = np.empty(len(values), dtype=np.int64)
+    rank[order] = np.cumsum(np.diff(values[order], prepend=values[order[:1]]) > SAME)
+    return rank, ~np.isnan(values)
+
+
+def _misjudged(
+    group: Integers, rank: Integers, small: Booleans, large: Booleans
+) -> tuple[Integers, Integers]:
+    """Groups with a small and a large error of the same rank, and with a large one ahead."""
+    n_groups, n_ranks = int(group.max(initial=0)) + 1, int(rank.max(initial=0)) + 1
+    keys = group * n_ranks + rank
+    tied = np.intersect1d(keys[small], keys[large]) // n_ranks
+    worst_small = np.full(n_groups, n_ranks)
+    np.minimum.at(worst_small, group[small], rank[small])
+    best_large = np.full(n_groups, -1)
+    np.maximum.at(best_large, group[large], rank[large])
+    return tied, np.flatnonzero(best_large > worst_small)
+
+
+def _of_gold(
+    name: str, corpus: Corpus, metrics: Mapping[str, GoldMetric], progress: Progress
+) -> Iterator[Misjudgements]:
+    """Go through the golds of a corpus that have a boundary, together where they are alike."""
+    alike: dict[tuple[int, int], list[Sequence[int]]] = {}
+    for document in corpus:
+        for gold in document.references:
+            if len(gold) > 1:
+                alike.setdefault((gold.n_units, len(gold)), []).append(gold.boundaries)
+    if not alike:
+        raise InputError(
+            "no gold with a boundary",
+            expected="gold to move boundaries of",
+            remedy='add "gold" to the documents, or leave the corpus out and give --units 5-12',
+            place=corpus[0].place,
+        )
+    with progress("Moving", len(alike)) as advance:
+        for (n, _), golds in alike.items():
+            yield misjudgements(name, n, np.array(golds), metrics)
+            advance(1)
+
+
+def _rows(found: Sequence[Misjudgements], *keys: str) -> Iterator[dict[str, Any]]:
+    """Shares of references by corpus, or by corpus and segments; kinds and metrics in order."""
+    groups: dict[tuple[Any, ...], list[Misjudgements]] = {}
+    for each in found:
+        groups.setdefault(tuple(getattr(each, key) for key in keys), []).append(each)
+    for key, members in groups.items():
+        references = sum(each.references for each in members)
+        for metric, kind in members[0].tied:
+            yield {
+                **dict(zip(keys, key, strict=True)),
+                "kind": kind,
+                "metric": metric,
+                "references": references,
+                "possible": sum(each.possible[kind] for each in members),
+                "share": sum(each.tied[metric, kind] for each in members) / references,
+                "reversed": sum(each.ahead[metric, kind] for each in members) / references,
+            }
+
+
+def _tables(found: Sequence[Misjudgements]) -> Iterator[Table]:
+    """Kinds beside each other, to be read; then a row for each, by segments, for charts."""
+    wide: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in _rows(found, "corpus"):
+        cells = wide.setdefault((row["corpus"], row["metric"]), {**row})
+        cells |= {row["kind"]: row["share"], f"{row['kind']} reversed": row["reversed"]}
+    fields = (
+        *columns("text", "corpus", "metric"),
+        *columns("count", "references"),
+        *(
+            Field(f"{kind}{reversed}", f"{kind}{reversed}", "share")
+            for kind in KINDS
+            for reversed in ("", " reversed")
+        ),
+    )
+    title = "References for which a metric cannot tell a small error from a large one"
+    yield Table.of("errors", title, fields, list(wide.values()))
+    fields = (
+        *columns("text", "corpus"),
+        *columns("number", "segments"),
+        *columns("text", kind="error", metric="metric"),
+        *columns("count", "references", "possible"),
+        *columns("share", "share", "reversed"),
+    )
+    rows = sorted(_rows(found, "corpus", "segments"), key=lambda row: row["segments"])
+    yield Table.of("by_segments", f"{title}, by segments", fields, rows, shown=False)
+
+
+def _answer(found: Sequence[Misjudgements]) -> Iterator[str]:
+    """How often each metric is at a loss on a corpus, and on the longest of all references."""
+    rows = list(_rows(found, "corpus"))
+    names = list(dict.fromkeys(row["corpus"] for row in rows))
+    enumerated = [name for name in names if name.startswith(EVERY)]
+    for name in (name for name in names if name not in enumerated[:-1]):
+        own = [row for row in rows if row["corpus"] == name]
+        at_a_loss, never = [], []
+        for metric in dict.fromkeys(row["metric"] for row in own):
+            shares = [row["share"] for row in own if row["metric"] == metric]
+            if any(shares):
+                at_a_loss.append(f"{metric} in {' / '.join(f'{share:.1%}' for share in shares)}")
+            else:
+                never.append(metric)
+        said = [*at_a_loss, *([f"{listed(never)} in none"] if never else [])]
+        of = counted(own[0]["references"], "reference")
+        yield (
+            f"{name}: of {of}, a small and a large error ({' / '.join(KINDS)}) tie under "
+            f"{listed(said)}."
+        )
