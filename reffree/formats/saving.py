@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from reffree.atomic import check_writable, write_file, write_folder
+from reffree.atomic import check_writable, encoded, write_file, write_folder
 from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, Place, counted
 from reffree.formats import choi, dialseg, jsonl, nltk, segeval
@@ -77,14 +77,14 @@ def check_target(path: str | Path) -> None:
 def _write(target: Path, text: Iterable[str]) -> None:
     """Write a file, packed if its name says so."""
     is_packed = unpacked_name(target) != target
-    write_file(target, _packed(text) if is_packed else text)
+    write_file(target, _packed(text, target) if is_packed else text)
 
 
-def _packed(text: Iterable[str]) -> Iterator[bytes]:
+def _packed(text: Iterable[str], target: Path) -> Iterator[bytes]:
     """Pack as gzip does, without a time, so that the same text gives the same bytes."""
     packer = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
     for part in text:
-        yield packer.compress(part.encode("utf-8"))
+        yield packer.compress(encoded(part, target))
     yield packer.flush()
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from reffree.corpus import Document
 from reffree.errors import UnknownNameError
 from reffree.formats import FORMATS, load, save
 from reffree.formats import source as source_module
@@ -565,6 +566,13 @@ def test_packed_shards_are_streamed(file):
     assert [document.id for document, _ in found] == [f"m{i}" for i in range(5)]
     again = read_spans(joined([span for _, span in found][2:]))
     assert [document.id for document in again] == ["m2", "m3", "m4"]
+
+
+def test_half_a_character_is_refused_in_a_packed_file_as_well(tmp_path):
+    corpus = load([Document.build("a", ["x"], meta={"note": "\ud800"})])
+    target = tmp_path / "out.jsonl.gz"
+    assert "which UTF-8 cannot hold; expected text without lone" in refusal(save, corpus, target)
+    assert not target.exists()
 
 
 @pytest.mark.parametrize("cut", [4, 12, -4])
