@@ -36,7 +36,7 @@ ROOMS = {
     "perturbation": {"seeds", "naming", "segmentation", "masses", "corpus"},
     "corpus": {"segmentation"},
     "formats": {"atomic", "naming", "segmentation", "corpus", "sentences"},
-    "encoders": {"atomic", "segmentation", "corpus", "progress"},
+    "encoders": {"atomic", "words", "segmentation", "corpus", "progress"},
     "reference": {
         "statistics",
         "compiling",
@@ -203,6 +203,7 @@ HEAVY = (
         ["diagnose", "-h"],
         ["baselines", "-h"],
         ["moves", "-h"],
+        ["pairs", "-h"],
         ["run", "-h"],
         ["report", "-h"],
         ["models", "-h"],

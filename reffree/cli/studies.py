@@ -34,7 +34,9 @@ from reffree.cli.options import (
     run_options,
     scored_corpus_options,
     scores_option,
+    seed_option,
     several_encoders,
+    short_option,
     system_of_one_corpus,
     table_option,
     unsegmented_option,
@@ -404,4 +406,51 @@ moves = study_command(
         "windowdiff with exact padding and as it is, alignment]"
     ),
     reading_options,
+)
+
+pairs = study_command(
+    "pairs",
+    """Do metrics prefer the segmentations that people prefer?
+
+    For every gold and kind of error makes the pair of segmentations that one metric tells apart
+    most. With -f csv it writes them as a ballot: show the pairs to judges (reffree report shows
+    texts), add a column of votes for each (first, second or equal), and give the file as --votes
+    for how far judges agree, and metrics with most of them. Each CORPUS needs gold.
+    """,
+    click.option(
+        "--kind",
+        "kinds",
+        multiple=True,
+        type=click.Choice(["deletion", "insertion", "transposition"]),
+        help="Of error; may be repeated.  [default: all]",
+    ),
+    click.option(
+        "--by",
+        default="sed",
+        show_default=True,
+        metavar="METRIC",
+        help="Gold-based: under which the two of a pair differ most.",
+    ),
+    metric_option(
+        "Gold-based ones to hold against it; may be repeated.  [default: boundary_similarity, "
+        "alignment, windowdiff]"
+    ),
+    click.option(
+        "--votes",
+        metavar="FILE",
+        help="CSV or TSV: the column pair, and one for each judge.",
+    ),
+    click.option(
+        "--first-segment", is_flag=True, help="Make errors at the first segment of a document too."
+    ),
+    click.option(
+        "--texts",
+        type=whole(Count),
+        default=3,
+        show_default=True,
+        help="Documents of each corpus whose text goes into the JSON, for reffree report.",
+    ),
+    seed_option,
+    short_option,
+    corpus_options,
 )

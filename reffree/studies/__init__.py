@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from reffree.studies.diagnosis.diagnose import diagnose
     from reffree.studies.encoders import compare_encoders
     from reffree.studies.granularity_curves.granularity import granularity
+    from reffree.studies.judged_pairs.pairs import pairs
     from reffree.studies.result import StudyResult
     from reffree.studies.selection_rates import selection
     from reffree.studies.single_moves import moves
@@ -40,6 +41,7 @@ __all__ = [
     "diagnose",
     "granularity",
     "moves",
+    "pairs",
     "perturb",
     "selection",
 ]
@@ -54,6 +56,7 @@ _HOMES = {
     "selection": "selection_rates",
     "baselines": "blind_systems",
     "moves": "single_moves",
+    "pairs": "judged_pairs.pairs",
     "agreement": "annotators",
     "boundaries": "boundary_posterior",
     "compare": "comparison",
@@ -62,7 +65,7 @@ _HOMES = {
 
 STUDIES = (
     *("correlate", "perturb", "encoders", "density", "selection", "granularity", "diagnose"),
-    *("baselines", "moves"),
+    *("baselines", "moves", "pairs"),
 )
 """Studies of several corpora, which a file of `reffree run` may have, by their commands."""
 
