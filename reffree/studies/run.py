@@ -122,9 +122,11 @@ def _hash(path: Path) -> str:
 
 
 def _fingerprint(step: Step, contents: Mapping[str, str]) -> str:
-    """Everything a step's results depend on, files of scores included."""
+    """Everything a step's results depend on, files of scores and votes included."""
     scores = (step.settings.get("scores") or {}).values()
-    files = [file for by_name in scores for file in by_name.values() if Path(file).exists()]
+    named = [file for by_name in scores for file in by_name.values()]
+    named += [step.settings["votes"]] if step.settings.get("votes") else []
+    files = [file for file in named if Path(file).exists()]
     text = json.dumps(
         [
             step.study,
