@@ -85,6 +85,14 @@ def folder(labeller, tmp_path_factory):
     return path
 
 
+@pytest.fixture
+def encodes_nothing(monkeypatch):
+    def encode(*args, **options):
+        raise AssertionError("encoded all the same")
+
+    monkeypatch.setattr("reffree.encoders.embed.encode_corpus", encode)
+
+
 def mean_f1(found, golds):
     pairs = zip(found, golds, strict=True)
     return np.mean([f1_of_boundaries(each.masses, gold) for each, gold in pairs])
@@ -249,9 +257,9 @@ def test_every_annotator_is_learnt_from():
     ]
     vectors = cued([(3, 3)] * 4)
     told = train(replace(QUICK, epochs=1), Corpus(tuple(documents)), vectors).description
-    assert told.counts["training_documents"] == 3
-    assert told.counts["training_gaps"] == 3 * 3 * 5
-    assert told.counts["training_boundaries"] == 3 * 2
+    assert told.counts["training_documents"] == 2
+    assert told.counts["training_gaps"] == 2 * 3 * 5
+    assert told.counts["training_boundaries"] == 2 * 2
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -284,16 +292,21 @@ def test_held_out_documents_that_judge_nothing():
             Corpus((Document.build("a", ["x", "y"]), *CORPUS.documents)),
             "document 'a': found no gold, which a segmenter is trained on; expected gold in every",
         ),
-        (corpus_of([(2, 2), (3, 3)]), "found 2 documents to train on; expected three at least"),
-        (corpus_of([(4,), (3,), (5,)]), "a boundary in no gap, or in every gap"),
-        (corpus_of([(1, 1), (1, 1, 1), (1, 1)]), "a boundary in no gap, or in every gap"),
+        (
+            corpus_of([(2, 2), (3, 3)]),
+            "found a corpus of 2 documents to train on; expected four at least: two to train on",
+        ),
+        (corpus_of([(4,), (3,), (5,), (2,)]), "a boundary in no gap, or in every gap"),
+        (corpus_of([(1, 1), (1, 1, 1), (1, 1), (1, 1)]), "a boundary in no gap, or in every gap"),
     ],
 )
-def test_corpora_that_teach_nothing_are_refused_before_they_are_encoded(corpus, message):
+def test_corpora_that_teach_nothing_are_refused_before_they_are_encoded(
+    corpus, message, encodes_nothing
+):
     with pytest.raises(InputError, match=message):
-        train_segmenter(corpus, encoder="no such encoder")
+        train_segmenter(corpus)
     with pytest.raises(InputError, match=r"no gold, which|documents? to train on|in no gap, or"):
-        segment(corpus, "supervised", encoder="no such encoder")
+        segment(corpus, "supervised")
 
 
 def test_a_training_that_ends_in_no_numbers_is_refused():
@@ -394,10 +407,17 @@ def test_damaged_folders_are_refused(labeller, tmp_path, spoiling, message):
         Trained(str(tmp_path / "s"))(FRESH)
 
 
-def test_a_folder_of_another_kind_is_refused_before_anything_is_encoded(tmp_path):
+def test_a_folder_of_another_kind_is_refused_before_anything_is_encoded(tmp_path, encodes_nothing):
     (tmp_path / "scorer.json").write_text("{}")
     with pytest.raises(InputError, match=r"found no segmenter .*; expected a folder that reffree"):
-        segment(CORPUS, f"trained:path={tmp_path}", encoder="no such encoder")
+        segment(CORPUS, f"trained:path={tmp_path}")
+
+
+def test_another_encoder_is_refused_before_anything_is_encoded(labeller, tmp_path, encodes_nothing):
+    spec = replace(labeller.description.encoder, name="mini", backend="torch")
+    Labeller(labeller.network, replace(labeller.description, encoder=spec)).save(tmp_path / "s")
+    with pytest.raises(EncoderError, match="instead of mini"):
+        segment(CORPUS, f"trained:path={tmp_path / 's'}")
 
 
 # Methods --------------------------------------------------------------------------------------
@@ -453,13 +473,13 @@ def test_selection_is_apart_from_scoring(labeller, folder):
 
 def test_every_document_is_segmented_by_a_labeller_that_did_not_see_it():
     method = Supervised(folds=4)
-    parts = list(method._split(Inputs(CORPUS, seed=3)))
+    parts = list(method._split(CORPUS, 3))
     assert sorted(d for _, test in parts for d in test.tolist()) == list(range(len(CORPUS)))
     for train_on, test in parts:
         assert sorted([*train_on.tolist(), *test.tolist()]) == list(range(len(CORPUS)))
-    others = list(method._split(Inputs(CORPUS, seed=4)))
+    others = list(method._split(CORPUS, 4))
     assert [test.tolist() for _, test in parts] != [test.tolist() for _, test in others]
-    assert len(list(method._split(Inputs(corpus_of(GOLDS[:3]))))) == 3
+    assert len(list(method._split(corpus_of(GOLDS[:3]), 0))) == 3
 
 
 def test_supervised_learns_from_the_other_documents():

@@ -72,10 +72,10 @@ class Supervised(GapScorer):
             seed=seed,
         )
 
-    def check(self, inputs: Inputs) -> None:
+    def check(self, corpus: Corpus, encoder: EncoderSpec | None) -> None:
         """Refuse a corpus that cannot be trained on, before anything is encoded."""
-        for train, _ in self._split(inputs):
-            split_documents(_part(inputs.corpus, train), self.settings(inputs.seed))
+        for train, _ in self._split(corpus, 0):
+            split_documents(_part(corpus, train), self.settings(0))
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Train, score, and decide by the threshold of each fold."""
@@ -92,14 +92,14 @@ class Supervised(GapScorer):
 
     def _scored(self, inputs: Inputs) -> Iterator[tuple[int, Floats, float]]:
         """Yield every document's number, its scores and the threshold for them."""
-        self.check(inputs)
+        self.check(inputs.corpus, inputs.encoder)
         vectors = list(inputs.vectors(self.name))
         device = choose_device(inputs.device)
 
         def progress(stage: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
             return nullcontext(inputs.advance)
 
-        for train, test in self._split(inputs):
+        for train, test in self._split(inputs.corpus, inputs.seed):
             corpus = _part(inputs.corpus, train)
             embeddings = _embeddings(corpus, [vectors[d] for d in train], inputs.encoder)
             settings = self.settings(inputs.seed)
@@ -115,10 +115,10 @@ class Supervised(GapScorer):
             for document, scores in zip(test.tolist(), labeller.boundary_scores(own), strict=True):
                 yield document, scores, labeller.description.threshold
 
-    def _split(self, inputs: Inputs) -> Iterator[tuple[Integers, Integers]]:
+    def _split(self, corpus: Corpus, seed: int) -> Iterator[tuple[Integers, Integers]]:
         """Yield documents to train on and documents to segment, for every fold."""
-        n = len(inputs.corpus)
-        order = rng_for(inputs.seed, self.name, "folds").permutation(n)
+        n = len(corpus)
+        order = rng_for(seed, self.name, "folds").permutation(n)
         for fold in np.array_split(order, min(self.folds, n)):
             test = np.sort(fold)
             yield np.setdiff1d(np.arange(n), test), test

@@ -45,7 +45,7 @@ from reffree.segmenters.labeller.networks import (
 )
 from reffree.segmenters.labeller.threshold import find_best_threshold, mean_values
 from reffree.segmenters.labeller.trained import Labeller
-from reffree.segmenters.scorer.data import Passage, gold_passages, hold_out
+from reffree.segmenters.scorer.data import Passage, hold_out, passages_of
 from reffree.segmenters.scorer.model import probabilities
 from reffree.segmenters.scorer.train import log_loss
 
@@ -73,7 +73,7 @@ def train_segmenter(
     Interrupted, it returns the best state so far, once there is one.
 
     Args:
-        corpus: from `reffree.load`, with gold in every document, three documents at least.
+        corpus: from `reffree.load`, with gold in every document, four documents at least.
         settings: the architecture and how to train it.
         embeddings: one array per document, in corpus order or by id, instead of an encoder.
         on_epoch: called after every epoch.
@@ -96,7 +96,7 @@ def split_documents(
 ) -> tuple[list[Passage], list[Passage]]:
     """Set documents aside; refuses a corpus that teaches nothing."""
     rng = rng_for(settings.seed, "segmenter", "held out")
-    training, held_out = hold_out(gold_passages(corpus, KIND), settings.held_out, rng)
+    training, held_out = hold_out(passages_of(corpus, kind=KIND), settings.held_out, rng)
     n_gaps = sum(len(p.rows) - 1 for p in training)
     if not 0 < sum(len(p.segmentation) - 1 for p in training) < n_gaps:
         raise InputError(
@@ -122,7 +122,7 @@ def train_labeller(
     dimension = inputs[0].shape[1]
     with torch.random.fork_rng(), _on(device):
         torch.manual_seed(settings.seed)
-        run = _Run(
+        run = _LabellerRun(
             network=make_network(dimension, settings),
             training=[_Labelled.of(inputs[p.document], p.segmentation) for p in training],
             held_out=[_Labelled.of(inputs[p.document], p.segmentation) for p in held_out],
@@ -175,7 +175,7 @@ class _Labelled:
 
 
 @dataclass(slots=True)
-class _Run:
+class _LabellerRun:
     """One training, as far as it has come."""
 
     network: Network

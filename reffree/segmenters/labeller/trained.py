@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from reffree.arrays import Floats
+from reffree.corpus import Corpus
+from reffree.encoders.base import EncoderSpec
 from reffree.encoders.device import choose_device
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import GapScorer, Inputs, check_wanted
+from reffree.segmenters.base import GapScorer, Inputs, Segmenter, check_wanted
 from reffree.segmenters.labeller.description import (
     KIND,
     LabellerDescription,
@@ -18,6 +20,7 @@ from reffree.segmenters.labeller.description import (
 )
 from reffree.segmenters.labeller.networks import Network, as_input, gap_logits, make_network
 from reffree.segmenters.network_folder import (
+    check_encoder,
     check_vectors,
     put_weights,
     read_weights,
@@ -60,9 +63,13 @@ class Trained(GapScorer):
 
     @property
     def needs_embeddings(self) -> bool:
-        """Whether vectors must be there; also refuses a folder that is none, before they are."""
-        read_labeller_description(Path(self.path))
+        """Vectors are what labellers read."""
         return True
+
+    def check(self, corpus: Corpus, encoder: EncoderSpec | None) -> None:
+        """Refuse a damaged folder, and another encoder than the one it was trained on."""
+        Segmenter.check(self, corpus, encoder)
+        check_encoder(KIND, encoder, load_labeller(Path(self.path)).description.encoder)
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Score every gap, then decide."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from reffree.arrays import Floats, Integers
+from reffree.arrays import Booleans, Floats, Integers
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
 from reffree.encoders.sentence_transformer import open_encoder
+from reffree.errors import CacheError, EncoderError, UnknownNameError
 from reffree.evaluate.metric_set import MetricSet, check_metrics, choose_metrics
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import Average, ScoreSettings
@@ -24,8 +25,8 @@ from reffree.statistics.coefficients import MIN_SYSTEMS
 from reffree.statistics.losses import MeanOverDocuments, SystemLosses
 from reffree.statistics.meta_evaluation import MetaEvaluation
 from reffree.statistics.resampling import Counts
-from reffree.studies.correlation.pool import Choice, Member, complete_pool
-from reffree.studies.study import StudiedCorpus, StudySettings
+from reffree.studies.correlation.pool import Choice, Member, check_pool, complete_pool
+from reffree.studies.study import CorpusPart, StudiedCorpus, StudySettings, corpus_parts
 
 POOLS = ("independent", "blind", "cohesion", "all")
 
@@ -53,6 +54,16 @@ class CaseSettings(StudySettings):
     average: Average = "macro"
     resamples: int
 
+    def scoring(self) -> ScoreSettings:
+        """How all systems are scored."""
+        return ScoreSettings(
+            self,
+            unsegmented=self.unsegmented,
+            average=self.average,
+            seed=self.seed,
+            memory=self.memory,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Case(StudiedCorpus):
@@ -64,6 +75,7 @@ class Case(StudiedCorpus):
     chosen: MetricSet
     losses: dict[str, SystemLosses]  # sentinels included
     pools: dict[str, MetaEvaluation]  # those with enough systems
+    n_left_out: int  # documents of systems, without a boundary, that nothing is correlated of
 
     @property
     def free(self) -> list[str]:
@@ -97,30 +109,70 @@ def both_kinds(metrics: Sequence[str] | None) -> tuple[str, ...]:
     return (*free, *given, *gold)
 
 
-def with_encoders(
-    settings: CaseSettings, encoders: Iterable[str | None]
-) -> dict[str | None, CaseSettings]:
-    """Return the settings with each of the encoders; all are found before the first one is run."""
-    each = {name: replace(settings, encoder=name or settings.encoder) for name in encoders}
-    if len(each) > 1:
-        for options in each.values():
-            open_encoder(options)
-    return each
+def found_encoders(
+    encoders: Sequence[str | None], fallback: str | None, settings: CaseSettings
+) -> tuple[Sequence[str | None], list[str]]:
+    """Return the encoders that are to be had, or the fallback; and a note on each that is not.
+
+    Without a fallback all are returned, for the study to refuse what is not there.
+    """
+    if fallback is None:
+        return encoders, []
+    found, notes = [], []
+    for encoder in encoders:
+        try:
+            open_encoder(replace(settings, encoder=encoder or settings.encoder))
+        except CacheError:
+            raise
+        except EncoderError as error:
+            notes.append(f"left out: {error}")
+        else:
+            found.append(encoder)
+    if not found:
+        notes.append(f"none of the encoders is to be had: {fallback} was taken instead.")
+    return found or [fallback], notes
 
 
-def make_case(name: str, corpus: Corpus, vectors: Vectors | None, settings: CaseSettings) -> Case:
+def check_cases(
+    corpora: Mapping[str, Corpus],
+    vectors: Mapping[str, Vectors] | None,
+    encoders: Sequence[str | None],
+    settings: CaseSettings,
+) -> list[tuple[CorpusPart, CaseSettings]]:
+    """Refuse what cannot be studied before anything is encoded; a case for every encoder."""
+    parts = corpus_parts(corpora, vectors, settings, one_gold=True)
+    everything = {name for part in parts for name in part.corpus.hypotheses}
+    for name in settings.cohesion:
+        if name not in everything:
+            raise UnknownNameError("system", name, everything)
+    for part in parts:
+        check_pool(part.corpus, settings.pool)
+    chosen = choose_metrics(
+        settings.metrics, parts[0].corpus, seed=settings.seed, offline=settings.offline
+    )
+    settings.scoring()  # which refuses policies and averages that do not exist
+    cases = [
+        (part, replace(settings, encoder=encoder or settings.encoder))
+        for encoder in encoders
+        for part in parts
+    ]
+    for part, own in cases:
+        part.check(chosen.reference_free.values(), (), own)
+    return cases
+
+
+def make_case(part: CorpusPart, settings: CaseSettings) -> Case:
     """Encode, complete the pool, score all systems with all metrics."""
-    part, vectors = units_taking_part(corpus, vectors, settings)
-    embedded = corpus_vectors(part.corpus, vectors, settings, settings.progress)
+    embedded = corpus_vectors(part.corpus, part.vectors, settings, settings.progress)
     pooled, members = complete_pool(
         part.corpus,
         embedded,
         settings.pool,
-        cohesion=[each for each in settings.cohesion if each in part.corpus.hypotheses],
+        cohesion=settings.cohesion,
         seed=settings.seed,
         progress=settings.progress,
     )
-    return score_case(name, pooled, members, embedded, settings)
+    return score_case(part.name, pooled, members, embedded, settings)
 
 
 def score_case(
@@ -132,18 +184,13 @@ def score_case(
 ) -> Case:
     """Score the systems of a corpus that is complete; vectors may be another encoder's."""
     chosen = choose_metrics(settings.metrics, corpus, seed=settings.seed, offline=settings.offline)
-    how = ScoreSettings(
-        settings,
-        unsegmented=settings.unsegmented,
-        average=settings.average,
-        seed=settings.seed,
-        memory=settings.memory,
-    )
-    scores = scores_of(corpus, chosen, how, embedded, settings.progress)
+    scores = scores_of(corpus, chosen, settings.scoring(), embedded, settings.progress)
+    is_out = (scores.n_segments == 1) & (settings.unsegmented == "skip")
+    scores = scores.without(is_out)
     # Members come in the order in which they were made; losses in that of the corpus.
     place = {system: i for i, system in enumerate(corpus.hypotheses)}
     ordered = tuple(sorted(members, key=lambda member: place[member.system]))
-    sentinels = sentinel_scores(corpus, settings.seed)
+    sentinels = sentinel_scores(corpus, settings.seed, is_out)
     losses = {metric: scores.losses(metric) for metric in chosen.names} | sentinels
     pools = {}
     for pool in POOLS:
@@ -164,12 +211,20 @@ def score_case(
         average=settings.average,
     )
     encoder = embedded.spec.name
-    return Case(name, corpus, embedded, signature, encoder, ordered, chosen, losses, pools)
+    n_out = int(is_out.sum())
+    return Case(name, corpus, embedded, signature, encoder, ordered, chosen, losses, pools, n_out)
 
 
-def sentinel_scores(corpus: Corpus, seed: int) -> dict[str, SystemLosses]:
-    """All sentinels over the systems and documents of a corpus, as if lower were better."""
+def sentinel_scores(
+    corpus: Corpus, seed: int, is_out: Booleans | None = None
+) -> dict[str, SystemLosses]:
+    """All sentinels over the systems and documents of a corpus, as if lower were better.
+
+    ``is_out`` (documents, systems) says where a document is left out.
+    """
     systems = corpus.hypotheses
+    shape = (len(systems), len(corpus))
+    kept = np.where(np.zeros(shape, dtype=bool) if is_out is None else is_out.T, np.nan, 1.0)
     counts = np.array([[len(s) for s in each] for each in systems.values()], dtype=np.float64)
     n_units = np.array([len(document.units) for document in corpus.documents])
     chance = [
@@ -177,9 +232,9 @@ def sentinel_scores(corpus: Corpus, seed: int) -> dict[str, SystemLosses]:
         for name in systems
     ]
     return {
-        "n_segments": MeanOverDocuments(counts),
-        "mean_length": MeanOverDocuments(n_units / counts),
-        "random_score": MeanOverDocuments(np.array(chance)),
+        "n_segments": MeanOverDocuments(kept * counts),
+        "mean_length": MeanOverDocuments(kept * n_units / counts),
+        "random_score": MeanOverDocuments(kept * np.array(chance)),
     }
 
 

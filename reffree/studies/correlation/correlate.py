@@ -8,13 +8,14 @@ independent and cohesion-seeking systems, and beside sentinels.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Any, Unpack
 
 from reffree.bounds import Count, Resamples, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Vectors
-from reffree.errors import UnknownNameError, listed
+from reffree.errors import listed
 from reffree.evaluate.scores import Average
 from reffree.scoring.engine import Unsegmented
 from reffree.statistics.resampling import RESAMPLES
@@ -23,8 +24,9 @@ from reffree.studies.correlation.cases import (
     Case,
     CaseSettings,
     both_kinds,
+    check_cases,
+    found_encoders,
     make_case,
-    with_encoders,
 )
 from reffree.studies.correlation.measures import Correlations, sentinel_tests
 from reffree.studies.correlation.pool import Choice
@@ -41,7 +43,7 @@ from reffree.studies.correlation.tables import (
     texts_of,
 )
 from reffree.studies.result import StudyResult
-from reffree.studies.study import StudyKeywords, check_study, study_result
+from reffree.studies.study import StudyKeywords, study_result
 
 ALPHA = 0.05
 NOTABLE_CHANGE = 0.1
@@ -77,6 +79,7 @@ def correlate(
     *,
     metrics: Sequence[str] | None = None,
     encoders: Sequence[str | None] = (None,),
+    fallback: str | None = None,
     pool: Choice = "auto",
     cohesion: Sequence[str] = (),
     unsegmented: Unsegmented = "neutral",
@@ -89,14 +92,17 @@ def correlate(
     """Correlate reference-free with gold-based metrics over the systems of every corpus.
 
     Args:
-        corpora: by name, each with gold in every document.
+        corpora: by name, each with gold in every document, of one or several annotators.
         metrics: names of both kinds, as for `reffree.score`; where one kind is missing, its
             default.
         encoders: one study each, and all of them together.
+        fallback: given, encoders that are not to be had are left out, with a note; where none is
+            left, this one is taken.
         pool: ``auto`` adds a default pool of systems where the corpus has few of its own,
             ``both`` always, ``given`` never; ``default`` takes the default pool alone.
         cohesion: systems of the corpora that optimise embedding similarity.
-        unsegmented: what a document without a boundary scores.
+        unsegmented: what a document without a boundary scores; ``skip`` leaves it out of all of a
+            system's scores, gold-based ones too.
         average: of gold-based metrics over documents.
         texts: documents of each corpus whose text goes into the result, for the report.
         resamples: of documents, for intervals.
@@ -112,22 +118,10 @@ def correlate(
         resamples=resamples,
         **keywords,
     )
-    check_study(corpora, embeddings)
-    everything = {name for corpus in corpora.values() for name in corpus.hypotheses}
-    for name in cohesion:
-        if name not in everything:
-            raise UnknownNameError("system", name, everything)
-    cases = [
-        make_case(
-            name,
-            corpus,
-            (embeddings or {}).get(name),
-            chosen,
-        )
-        for chosen in with_encoders(settings, encoders).values()
-        for name, corpus in corpora.items()
-    ]
-    return correlation_result(cases, settings, texts)
+    found, notes = found_encoders(encoders, fallback, settings)
+    cases = [make_case(*each) for each in check_cases(corpora, embeddings, found, settings)]
+    result = correlation_result(cases, settings, texts)
+    return replace(result, notes=(*notes, *result.notes)) if notes else result
 
 
 def correlation_result(cases: Sequence[Case], settings: CaseSettings, texts: int) -> StudyResult:
@@ -182,6 +176,12 @@ def _pool_notes(cases: Sequence[Case]) -> list[str]:
             "cohesion-seeking systems"
             + (f"; too few {listed(missing)} ones to correlate." if missing else ".")
         )
+        if case.n_left_out:
+            of_all = f"of {len(case.members) * len(case.corpus):,} documents of systems"
+            notes.append(
+                f"{where}: {case.n_left_out:,} {of_all} have no boundary and are left out of all "
+                "scores."
+            )
     return notes
 
 
