@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any, Unpack
 
-from reffree.bounds import Count, Resamples, within_bounds
+from reffree.bounds import Count, Resamples, with_keywords, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Vectors
 from reffree.errors import listed
@@ -71,6 +71,7 @@ READING = {
 }
 
 
+@with_keywords(StudyKeywords)
 @within_bounds
 def correlate(
     corpora: Mapping[str, Corpus],
