@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from reffree.studies.granularity_curves.granularity import granularity
     from reffree.studies.result import StudyResult
     from reffree.studies.selection_rates import selection
+    from reffree.studies.settings import tune
     from reffree.studies.single_moves import moves
     from reffree.studies.strength_curves.perturb import perturb
 
@@ -42,6 +43,7 @@ __all__ = [
     "moves",
     "perturb",
     "selection",
+    "tune",
 ]
 
 _HOMES = {
@@ -55,6 +57,7 @@ _HOMES = {
     "baselines": "blind_systems",
     "moves": "single_moves",
     "agreement": "annotators",
+    "tune": "settings",
     "boundaries": "boundary_posterior",
     "compare": "comparison",
 }

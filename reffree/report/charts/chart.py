@@ -44,11 +44,11 @@ LABELS = {
 TEXTS = {
     *("corpus", "encoder", "pool", "coefficient", "metric", "metric_kind", "matching", "system"),
     *("document", "free", "gold", "level", "is_sentinel", "encoder_a", "encoder_b", "made_with"),
-    *("scored_with", "kind", "method", "measure", "point", "reads", "rule", "thinned"),
+    *("scored_with", "kind", "method", "measure", "point", "reads", "rule", "thinned", "splitter"),
 }
 NUMBERS = {
     *("value", "loss", "low", "high", "scaled", "scaled_low", "scaled_high", "kendall", "share"),
-    *("turned", "bor", "density", "threshold", "n_systems", "segments", "real", "unit"),
+    *("turned", "bor", "density", "threshold", "n_systems", "segments", "real", "unit", "size"),
 }
 DRAWN = TEXTS | NUMBERS | {"ci"}
 """Columns of a result's tables that charts draw."""
