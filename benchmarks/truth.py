@@ -40,6 +40,7 @@ from reffree.studies.correlation.cases import (
     score_case,
 )
 from reffree.studies.correlation.pool import Member
+from reffree.studies.study import corpus_parts
 
 RESULTS = Path(__file__).parent / "results" / "truth.json"
 CHART = RESULTS.with_suffix(".svg")
@@ -66,7 +67,8 @@ def cases(path: str, encoder: str, *, with_length: bool) -> tuple[Case, float]:
         metrics=(*FREE[:1], *known, *FREE[1:], *GOLD_BASED), resamples=1000, encoder=encoder
     )
     if GOLD in corpus.hypotheses:
-        return make_case(Path(path).stem, corpus, None, settings), length
+        (part,) = corpus_parts({Path(path).stem: corpus}, None, settings)
+        return make_case(part, settings), length
     members = [Member(name, "given", "independent") for name in corpus.hypotheses]
     embedded = corpus_vectors(corpus, None, settings, no_progress)
     return score_case(Path(path).stem, corpus, members, embedded, settings), length

@@ -15,6 +15,7 @@ from reffree.cli.options import encoding_options, output_options
 from reffree.cli.output import Output
 
 if TYPE_CHECKING:
+    from reffree.corpus import Corpus
     from reffree.encoders.options import Encoding
     from reffree.evaluate.table import ScoreTable
     from reffree.report.grid import OutputFormat
@@ -27,14 +28,12 @@ METRICS = (
 """One table of 100 columns: the score to judge by, some of the published ones, and gold's word."""
 
 SCALE = (
-    "expected_pk is the Pk to expect from an annotator, read off the text without gold labels: "
-    "lower is better, but annotators differ, so that nothing reaches 0. The other columns with a p "
-    "ask whether units differ more across boundaries than within segments. The last three compare "
-    "with gold."
+    "expected_pk is the Pk to expect from an annotator, read off the text alone. The last "
+    "three columns compare with gold."
 )
 GOLD_FIRST = (
-    "No column with a p saw the gold boundaries, yet gold is best in each; expected_pk puts its "
-    "copies with near misses and with boundaries left out before even, random and too many cuts."
+    "No column with a p saw gold's boundaries, yet gold is best in each, then (by expected_pk) its "
+    "copies under and near_miss."
 )
 GOLD_UNSEEN = (
     "No column with a p saw the gold boundaries; where gold is not best, or expected_pk does not "
@@ -43,36 +42,67 @@ GOLD_UNSEEN = (
 )
 ADVICE = (
     "On your own text keep a random or an even segmentation in the table: a metric on which they "
-    "do as well as your system says nothing there."
+    "do as well as yours says nothing."
 )
 
 
 @click.command(name="demo")
+@click.option(
+    "--save",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the corpus itself to this .jsonl file, or its plain text to this .txt file, and "
+    "stop: something to try the other commands on.",
+)
 @encoding_options
 @output_options
 def command(
+    save: Path | None,
     output_format: str | None,
     output: Path | None,
     **encoding: Unpack[Encoding],
 ) -> None:
     """Score the corpus that ships with reffree: 12 short documents, six segmentations of each."""
+    if save is not None:
+        _save(save)
+        return
     out = Output.of(output_format, output)
     check_encoding(encoding)
 
     from reffree.evaluate.score import score
-    from reffree.formats import load
 
-    with as_file(files("reffree") / "data" / "demo.jsonl") as path:
-        corpus = load(path)
     table = score(
-        corpus,
+        _corpus(),
         metrics=METRICS,
         null=DRAWS,
         short_signature=out.format == "table",
         progress=progress,
         **encoding,
     )
+    if out.format not in ("json", "csv"):
+        table = table.sorted_by(METRICS[0])
     out.show(_render_with_advice, table, table.notes)
+
+
+def _corpus() -> Corpus:
+    from reffree.formats import load
+
+    with as_file(files("reffree") / "data" / "demo.jsonl") as path:
+        return load(path)
+
+
+def _save(path: Path) -> None:
+    """Write the corpus, or its text with a paragraph a document."""
+    from reffree.atomic import check_writable, write_file
+    from reffree.formats import save
+
+    check_writable(path)
+    match path.suffix.lower():
+        case ".jsonl":
+            save(_corpus(), path)
+        case ".txt":
+            write_file(path, ["\n\n".join(" ".join(each.units) for each in _corpus()), "\n"])
+        case _:
+            raise click.UsageError(f"--save {path}: expected a .jsonl or a .txt file.")
 
 
 def _render_with_advice(
@@ -85,7 +115,7 @@ def _render_with_advice(
     if format != "table":
         return rendered
     sentences = [SCALE, GOLD_FIRST if _shows_the_damage(table) else GOLD_UNSEEN, ADVICE]
-    return f"{rendered}\n" + "".join(f"{textwrap.fill(each, width or 100)}\n" for each in sentences)
+    return f"{rendered}\n{textwrap.fill(' '.join(sentences), width or 100)}\n"
 
 
 def _shows_the_damage(table: ScoreTable) -> bool:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 WITHOUT_STUDY = {"perturbations"}
 EITHER_WAY = {"corpora", "is_study", "source", "seed", "output", "input_format", "text"}
-EITHER_WAY |= {"convention"}
+EITHER_WAY |= {"convention", "columns", "text_documents", "coders_as"}
 
 
 def _strengths(
@@ -139,21 +139,25 @@ def _check_use(context: click.Context, is_study: bool) -> None:
 def _perturb(perturbations: tuple[str, ...], given: Any) -> None:  # noqa: ANN401
     """Write the corpus with its perturbed systems."""
     from reffree.formats import save
+    from reffree.formats.saving import check_target
     from reffree.perturbation import parse_perturbation, perturb
+    from reffree.reference.agreement import with_central_gold
 
     parsed = [parse_perturbation(each) for each in perturbations]
+    check_target(given["output"])
     corpus = read_corpus(given)
+    source = with_central_gold(corpus)
     made = corpus
     lines = []
     for perturbation in parsed:
-        system = perturb(corpus, perturbation, given["seed"], given["source"])
+        system = perturb(source, perturbation, given["seed"], given["source"])
         ids = [document.id for document in corpus.documents]
         made = made.with_system(system.name, dict(zip(ids, system.segmentations, strict=True)))
         done = _listed(system.done, ("removed", "inserted", "moved"))
         undone = _listed(system.not_done, ("to remove", "to insert", "to move"))
         rest = f"; not possible: {undone}" if undone else ""
         lines.append(f"{system.name}: {done or 'nothing done'}{rest}")
-    tell_notes((*corpus.notes, *save(made, given["output"])))
+    tell_notes((*source.notes, *save(made, given["output"])))
     for line in lines:
         tell(line, err=True)
 

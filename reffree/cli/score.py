@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from reffree.corpus import Corpus
     from reffree.encoders.ray_actors import Actors
     from reffree.evaluate.shard_writer import DocumentShards, ShardFormat
+    from reffree.evaluate.table import ScoreTable
     from reffree.formats.shards import Shards
 
 
@@ -96,6 +97,7 @@ def command(
             progress=progress,
             **keywords,
         )
+    table = _sorted(table, given["sort"], None if out is None else out.format)
     if parts is not None:
         parts.finish(table)
         tell_notes(table.notes)
@@ -103,6 +105,15 @@ def command(
         from reffree.report.score import render
 
         out.show(render, table, table.notes)
+
+
+def _sorted(table: ScoreTable, metric: str | None, format: str | None) -> ScoreTable:
+    """Put the systems in the order asked for; for people, best first."""
+    from reffree.evaluate.verdict import judged_by
+
+    if metric is None:
+        metric = "corpus" if format in (None, "json", "csv") else judged_by(table.metrics)
+    return table if metric == "corpus" else table.sorted_by(metric)
 
 
 def _opened_shards(format: ShardFormat, given: CommandOptions) -> DocumentShards:
@@ -125,7 +136,8 @@ def _source(given: CommandOptions) -> Shards | Corpus:
 
     check_encoding(given)
     options = EncoderOptions(**keywords_of(given, Encoding))
-    if not given["systems"] and given["text"] is None and options.dropped == "none":
+    is_plain = given["convention"] is None and given["columns"] is None
+    if not given["systems"] and given["text"] is None and is_plain and options.dropped == "none":
         shards = Shards.of(given["corpora"], given["input_format"])
         if shards is not None:
             return shards

@@ -70,11 +70,14 @@ def command(
 
     CORPUS is read as in reffree score; FILE is written by its ending (.jsonl keeps everything).
     """
+    from reffree.formats import read_scores, save, write_scores
+    from reffree.formats.saving import check_target
+
+    check_target(target)
     files = score_files(given)
     _check(methods, files, save_scores, target)
     corpus, vectors = read_inputs(given)
 
-    from reffree.formats import read_scores, save, write_scores
     from reffree.segmenters.gap_scores import boundary_scores
     from reffree.segmenters.given import refuse_dropped
     from reffree.segmenters.segment import segment

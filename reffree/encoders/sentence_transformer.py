@@ -108,6 +108,10 @@ class SentenceTransformerEncoder:
             for batch, result in computed:
                 yield from self._within_memory(batch, result, texts)
 
+    def pieces(self, words: Sequence[str]) -> list[list[int | None]]:
+        """Return the tokens of each word, special ones left out; None is the unknown one."""
+        return self._tokeniser.pieces(words)
+
     def _within_memory(
         self, batch: Batch, result: Callable[[], Matrix], texts: Sequence[str]
     ) -> Iterator[EncodedTexts]:

@@ -58,6 +58,17 @@ class Tokeniser:
         lengths = [min(count, self.limit) if self.limit else count for count in counts]
         return [Read(*one) for one in zip(positions, counts, lengths, texts, strict=True)]
 
+    def pieces(self, words: Sequence[str]) -> list[list[int | None]]:
+        """Return the tokens of each word, special ones left out; None is the unknown one."""
+        if callable(self.tokenizer):
+            unknown = self.tokenizer.unk_token_id
+            ids = self.tokenizer([*words], add_special_tokens=False, verbose=False)[IDS]
+        else:
+            unknown = self.tokenizer.token_to_id("<unk>")
+            encodings = self.tokenizer.encode_batch([*words], add_special_tokens=False)
+            ids = [encoding.ids for encoding in encodings]
+        return [[None if one == unknown else one for one in each] for each in ids]
+
     def collate(self, reads: Sequence[Read]) -> Features:
         """Make what the model computes on, padded to the longest text; on the host."""
         texts = [read.content for read in reads]

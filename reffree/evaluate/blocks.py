@@ -12,7 +12,7 @@ import numpy as np
 from reffree.corpus import Corpus
 from reffree.encoders.base import Encoder
 from reffree.encoders.device import choose_device, scoring_device
-from reffree.encoders.embed import Embeddings, encode_corpus
+from reffree.encoders.embed import Embeddings, coming_spec, encode_corpus
 from reffree.encoders.sentence_transformer import open_encoder
 from reffree.evaluate.corpus_counts import Block, read_block
 from reffree.evaluate.metric_set import MetricSet
@@ -27,7 +27,7 @@ from reffree.scoring.attribution import Explanation, explain_document
 from reffree.scoring.engine import score_documents
 from reffree.scoring.result import RawScores
 from reffree.segmenters.base import Inputs
-from reffree.segmenters.posterior import readings
+from reffree.segmenters.posterior import check_scorers, readings
 
 Rows = Sequence[DocumentScores]
 ScoredBlock = tuple[Scores, Rows]
@@ -55,6 +55,9 @@ class BlockScorer:
         if not metrics.reference_free:
             return cls(systems, metrics, settings)
         encoder = open_encoder(settings.options) if vectors is None else None
+        check_scorers(
+            metrics.reference_free.values(), coming_spec(vectors, settings.options, encoder)
+        )
         return cls(systems, metrics, settings, encoder, vectors)
 
     def score_all(
@@ -100,6 +103,7 @@ class BlockScorer:
             self.vectors,
             vectors=self.vectors.vectors[start : start + len(block)],
             n_truncated=0 if start else self.vectors.n_truncated,
+            unread={} if start else self.vectors.unread,
         )
 
     def _score_vectors(
@@ -177,7 +181,12 @@ class BlockScorer:
                 }
                 row = DocumentScores(document.id, system, parts)
                 if explanations:
-                    row = replace(row, units=document.units, explanations=explanations[len(rows)])
+                    row = replace(
+                        row,
+                        units=document.units,
+                        clocks=document.clocks,
+                        explanations=explanations[len(rows)],
+                    )
                 rows.append(row)
         return rows
 

@@ -68,7 +68,7 @@ def choose_metrics(
         parsed = parse_any(text)
         order.append(spelling_of(parsed))
         if isinstance(parsed, SedOver):
-            vectors = open_word_vectors(parsed.vectors, offline=offline)
+            vectors = open_word_vectors(parsed.vectors, pieces=parsed.pieces, offline=offline)
             gold_based[order[-1]] = parsed.over(vectors)
         elif parsed.name in GOLD_METRICS:
             gold_based[order[-1]] = cast(GoldMetric, parsed)

@@ -8,20 +8,22 @@ over documents is added exactly or in their order, so blocks change no bit.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from reffree.arrays import Booleans, Floats, Integers
+from reffree.bounds import check_choice
 from reffree.encoders.embed import Embeddings
 from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.table import CorpusScore, NullTest, PartScore, SystemScores
 from reffree.reference.failure_modes import FailureMode, failure_mode
-from reffree.scoring.engine import Unsegmented
+from reffree.scoring.engine import Unsegmented, check_unsegmented
 from reffree.scoring.posterior import PosteriorFacts
 from reffree.scoring.result import RawScores
 from reffree.statistics.losses import MeanOverDocuments, PooledOverDocuments, SystemLosses
@@ -49,6 +51,11 @@ class ScoreSettings:
     per_document: bool = False
     per_segment: bool = False
     explain: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse policies and averages that do not exist."""
+        check_unsegmented(self.unsegmented)
+        check_choice("average", self.average, get_args(Average), "macro")
 
     @property
     def has_rows(self) -> bool:
@@ -308,7 +315,10 @@ def _joined(one: Embeddings | None, other: Embeddings) -> Embeddings:
         return other
     devices = dict.fromkeys([*one.device.split("+"), *other.device.split("+")])
     return replace(
-        one, n_truncated=one.n_truncated + other.n_truncated, device="+".join(sorted(devices))
+        one,
+        n_truncated=one.n_truncated + other.n_truncated,
+        device="+".join(sorted(devices)),
+        unread=dict(Counter(one.unread) + Counter(other.unread)),
     )
 
 

@@ -154,6 +154,7 @@ def _with_settings(metric: Named) -> str:
     settings: dict[str, object] = dict(settings_of(metric))
     if isinstance(metric, Sed):
         settings["vectors"] = metric.vectors.name
+        settings["threshold"] = metric.threshold or metric.vectors.threshold
         settings["left_out"] = _words(metric.left_out)
     options = ",".join(f"{k}={'auto' if v is None else v}" for k, v in settings.items())
     return f"{metric.name}({options})" if options else metric.name

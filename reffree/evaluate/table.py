@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from reffree.errors import InputError
@@ -165,6 +165,7 @@ class DocumentScores:
     system: str
     metrics: dict[str, PartScore]
     units: tuple[str, ...] = ()  # the text, where it is needed to draw explanations
+    clocks: tuple[str, ...] = ()  # where units start in time, if that is known
     explanations: dict[str, Explanation] | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -195,6 +196,7 @@ class ScoreTable:
     documents: tuple[DocumentScores, ...] | None = None
     notes: tuple[str, ...] = ()
     incomparable: frozenset[str] = frozenset()  # metrics defined on other documents per system
+    verdict: tuple[str, ...] = ()  # what it says at a glance, in sentences
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -207,6 +209,7 @@ class ScoreTable:
             "signature": self.signature,
             "corpus": dict(self.corpus),
             "systems": [row.to_dict() for row in self.systems],
+            "verdict": list(self.verdict),
             "notes": list(self.notes),
         }
         if self.documents is not None:
@@ -242,6 +245,30 @@ class ScoreTable:
             return frozenset()
         least = min(values.values())
         return frozenset(system for system, value in values.items() if value == least)
+
+    def sorted_by(self, metric: str) -> ScoreTable:
+        """Return the table with its systems in the order of a metric, best first.
+
+        Systems without a value come last. As they are, where they were scored on different
+        documents.
+        """
+        from reffree.statistics.losses import as_loss
+
+        if metric not in self.metrics:
+            raise InputError(
+                f"no metric {metric!r} to sort by",
+                expected=f"one of {', '.join(self.metrics)}",
+                remedy="name one of these",
+            )
+        if metric in self.incomparable:
+            return self
+
+        def place(row: SystemScores) -> tuple[bool, float]:
+            score = row.metrics[metric]
+            value = rounded(score.value)
+            return value is None, 0.0 if value is None else as_loss(value, score.direction)
+
+        return replace(self, systems=tuple(sorted(self.systems, key=place)))
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per system and metric (needs pandas)."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
 
 from reffree.arrays import Floats, Integers
-from reffree.errors import InputError, Place
+from reffree.corpus import Corpus
+from reffree.errors import InputError, Place, counted
 from reffree.masses import mass_matrix
 from reffree.reference.boundary_edits import BoundarySimilarity
 from reffree.reference.metric import count_pairs
@@ -101,6 +102,42 @@ def agreement(documents: Annotations, *, n_t: int = 2) -> Agreement:
         n_annotators=len(annotators),
         n_pairs=len(left),
     )
+
+
+def with_central_gold(corpus: Corpus) -> Corpus:
+    """Give documents with several annotators and no gold of their own the central one's.
+
+    That is the annotator whose segmentation has the highest mean boundary similarity to those of
+    the others, of equal ones the first. It stands where one gold is needed: as a system, or to be
+    damaged. What gold-based metrics compare with stays all of them. A corpus that has documents
+    without any gold is returned as it is: nothing would complete it.
+    """
+    several = [d for d, each in enumerate(corpus) if each.gold is None and each.golds]
+    if not several or not all(document.references for document in corpus):
+        return corpus
+    documents = list(corpus.documents)
+    chosen = _central([tuple(documents[d].golds.values()) for d in several])
+    for d, gold in zip(several, chosen, strict=True):
+        documents[d] = replace(documents[d], gold=gold)
+    note = "gold as a system is the one of its annotators who agrees best with the others"
+    return Corpus.of_checked(
+        documents, (*corpus.notes, f"{counted(len(several), 'document')}: {note}.")
+    )
+
+
+def _central(documents: Sequence[tuple[Segmentation, ...]]) -> list[Segmentation]:
+    """Choose, of every document's segmentations, the one most similar to the others."""
+    sizes = [len(given) for given in documents]
+    masses = mass_matrix([each for given in documents for each in given], None)
+    left, right = _pairs_within(sizes)
+    total = np.zeros(len(masses))
+    if len(left):
+        metric = BoundarySimilarity()
+        similarity = metric.value(count_pairs(metric, Pairs(masses[left], masses[right])))
+        np.add.at(total, left, similarity)
+        np.add.at(total, right, similarity)
+    parts = np.split(np.round(total, 9), np.cumsum(sizes)[:-1])  # sums in another order tie
+    return [given[int(np.argmax(x))] for given, x in zip(documents, parts, strict=True)]
 
 
 def _check_units(document: str, given: Mapping[str, Segmentation]) -> None:

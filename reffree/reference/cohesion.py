@@ -14,9 +14,6 @@ from reffree.errors import InputError, shorten
 from reffree.reference import sed_kernel
 from reffree.reference.sed_kernel import Words
 
-THRESHOLD = 0.7
-"""Least cosine of two words that counts as cohesion (§3.3, step 2)."""
-
 ROUNDING = 1e-12
 """How far below the threshold a cosine may be computed and still reach it."""
 
@@ -59,6 +56,11 @@ class WordVectors(Protocol):
         """Say which vectors these are."""
         ...
 
+    @property
+    def threshold(self) -> float:
+        """Least cosine of two words that counts as cohesion: .7 with the paper's (§3.3, step 2)."""
+        ...
+
     def look_up(self, words: Sequence[str]) -> tuple[Floats, Booleans]:
         """Vectors of lower-case words, (words, d), and which words are known.
 
@@ -84,10 +86,12 @@ def read_words(
     units: Sequence[str],
     vectors: WordVectors,
     *,
-    threshold: float = THRESHOLD,
+    threshold: float | None = None,
     left_out: frozenset[str] = FUNCTION_WORDS,
 ) -> Words:
     """Look up the words of a document and find, for each, those that are similar to it.
+
+    Similar are those whose cosine reaches the threshold, by default the vectors' own.
 
     A word without a vector, or with one of zeros, is unknown: it is left out and counted.
     """
@@ -104,7 +108,7 @@ def read_words(
     return Words(
         in_order,
         _starts(sizes),
-        *_similar_words(matrix, threshold),
+        *_similar_words(matrix, vectors.threshold if threshold is None else threshold),
         _starts(np.bincount(in_order, minlength=len(numbers))),
         users[np.argsort(in_order, kind="stable")],
         n_unknown=sum(map(len, found)) - len(in_order),
@@ -116,7 +120,7 @@ def cohesion(
     second: str,
     vectors: WordVectors,
     *,
-    threshold: float = THRESHOLD,
+    threshold: float | None = None,
     left_out: frozenset[str] = FUNCTION_WORDS,
 ) -> float:
     """Cross-segment lexical cohesion CL of two texts (§3.3).

@@ -15,7 +15,7 @@ from reffree.reference.boundary_edits import (
     Ghd,
     SegmentationSimilarity,
 )
-from reffree.reference.cohesion import THRESHOLD, WordVectors
+from reffree.reference.cohesion import WordVectors
 from reffree.reference.granularity import F1, WF1, Bor, Coverage, Purity, WF1OneToOne
 from reffree.reference.metric import GoldMetric
 from reffree.reference.sed import Sed
@@ -34,11 +34,16 @@ from reffree.reference.windows import (
 
 @dataclass(frozen=True, slots=True)
 class SedOver:
-    """`Sed` as it is named: ``vectors`` is the encoder or file its word vectors come from."""
+    """`Sed` as it is named: ``vectors`` is the encoder or file its word vectors come from.
+
+    A word goes through an encoder as a text of its own; with ``pieces`` it is the mean of the
+    encoder's input embeddings.
+    """
 
     name: ClassVar[str] = "sed"
     vectors: str = "minilm"
-    threshold: float = THRESHOLD
+    pieces: bool = False
+    threshold: float | None = None
 
     def over(self, vectors: WordVectors) -> Sed:
         """Make the metric once the vectors are there."""

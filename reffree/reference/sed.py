@@ -11,12 +11,7 @@ import numpy as np
 from reffree.arrays import Floats, Integers
 from reffree.errors import InputError, counted
 from reffree.reference import sed_kernel
-from reffree.reference.cohesion import (
-    FUNCTION_WORDS,
-    THRESHOLD,
-    WordVectors,
-    read_words,
-)
+from reffree.reference.cohesion import FUNCTION_WORDS, WordVectors, read_words
 from reffree.reference.metric import GoldMetric, MetricValue
 from reffree.reference.pairs import Pairs, Segmentations
 from reffree.reference.sed_kernel import Words
@@ -51,11 +46,11 @@ class Sed(GoldMetric):
     undefined = "no word of the document has a vector"
 
     vectors: WordVectors
-    threshold: float = THRESHOLD
+    threshold: float | None = None  # least cosine of related words; by default the vectors' own
     left_out: frozenset[str] = field(default=FUNCTION_WORDS, repr=False)
 
     def __post_init__(self) -> None:
-        if not 0 < self.threshold <= 1:
+        if self.threshold is not None and not 0 < self.threshold <= 1:
             raise InputError(
                 f"threshold {self.threshold}",
                 expected="a cosine above 0, at most 1",
@@ -122,7 +117,7 @@ def sed(
     units: Sequence[str],
     vectors: WordVectors,
     *,
-    threshold: float = THRESHOLD,
+    threshold: float | None = None,
 ) -> MetricValue:
     """Segment edit distance over a document's text (`Sed`); `align_segments` gives the edits.
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from reffree.evaluate.table import rounded
-from reffree.report.grid import Grid, OutputFormat, json_text, render_grids, shown, to_csv
+from reffree.evaluate.verdict import judged_by
+from reffree.report.grid import Cell, Grid, OutputFormat, json_text, render_grids, shown, to_csv
 from reffree.statistics.resampling import MIN_DOCUMENTS
 
 if TYPE_CHECKING:
-    from reffree.studies.comparison import Comparison, MetricComparison
+    from reffree.studies.comparison import Comparison, MetricComparison, RankedSystem
 
 CSV_HEADER = (
     *("metric", "a", "b", "difference", "ci_low", "ci_high", "p", "p_holm", "documents", "better"),
@@ -24,18 +25,39 @@ def render(comparison: Comparison, format: OutputFormat, *, color: bool, width: 
         return json_text(comparison.to_dict())
     if format == "csv":
         return to_csv(CSV_HEADER, _csv_rows(comparison))
-    grids = [
+    details = [
         grid
         for name, metric in comparison.metrics.items()
         for grid in (ranking_grid(name, metric), pairs_grid(name, metric))
     ]
+    grids = [*([summary_grid(comparison)] if len(comparison.metrics) > 1 else []), *details]
     remarks = [*_legend(comparison), *comparison.notes]
     return render_grids(
         *(grids, remarks, comparison.signature, format),
         color=color,
         width=width,
         signature_first=True,
+        opening=[" ".join(comparison.verdict)] if comparison.verdict else (),
     )
+
+
+def summary_grid(comparison: Comparison) -> Grid:
+    """One row per system, best first by the metric to judge by: each metric's value, letters."""
+    ranked = {
+        name: {row.system: row for row in metric.ranking}
+        for name, metric in comparison.metrics.items()
+    }
+    best = {name: metric.ranking[0].value for name, metric in comparison.metrics.items()}
+
+    def cell(name: str, row: RankedSystem) -> Cell:
+        is_best = row.value is not None and row.value == best[name]
+        return Cell(shown(row.value), beside=row.letters, is_best=is_best)
+
+    rows: list[list[Cell | str]] = [
+        [system, *(cell(name, rows[system]) for name, rows in ranked.items())]
+        for system in ranked[judged_by(tuple(ranked))]
+    ]
+    return Grid.of(("system", *ranked), rows)
 
 
 def ranking_grid(name: str, metric: MetricComparison) -> Grid:

@@ -114,7 +114,8 @@ def render_grids(
     if format == "md":
         return markdown_page(grids, remarks, signature, opening)
     if format == "latex":
-        said = [signature, *opening, *remarks] if signature_first else [*remarks, signature]
+        said = [*opening, *remarks]
+        said = [signature, *said] if signature_first else [*said, signature]
         return latex_page(grids, said)
     return render_terminal(grids, [*remarks, signature], color=color, width=width, opening=opening)
 

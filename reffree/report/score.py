@@ -58,7 +58,12 @@ def render(
     else:
         legend = legend.replace("* marks", "bold marks").replace("Under", "Beside")
     remarks = [legend, *_counts(table), *table.notes]
-    return texts + render_grids(grids, remarks, table.signature, format, color=color, width=width)
+    return texts + render_grids(
+        *(grids, remarks, table.signature, format),
+        color=color,
+        width=width,
+        opening=[" ".join(table.verdict)] if table.verdict else (),
+    )
 
 
 def systems_grid(table: ScoreTable) -> Grid:
@@ -141,10 +146,7 @@ def _legend(table: ScoreTable) -> str:
     if any(score.weight is not None for score in parts):
         legend += " ×: what a document counts for in the corpus's score, where that is not 1."
     if any(score.null for score in cells):
-        legend += (
-            " p: how often the same segment lengths in random order do as well; if small, the "
-            "boundaries are not where chance would put them."
-        )
+        legend += " p: how often the same segment lengths in random order do as well."
     return legend
 
 

@@ -111,11 +111,12 @@ def score_document(
         the score is undefined. On CPUs a score is the same to the last bit whatever other
         hypotheses are given.
 
-    >>> import numpy as np
-    >>> units = np.array([[1, 0], [1, 0.2], [0.9, 0.1], [0, 1], [0.1, 1], [0.2, 0.9], [0.5, 0.5]])
-    >>> scores = score_document(units, [[3, 4], [2, 5]], ["arp_pair"])
-    >>> [round(score, 6) for score in scores["arp_pair"].tolist()]
-    [0.966064, -0.675615]
+    Examples:
+        >>> import numpy as np
+        >>> units = np.array([[1, 0], [1, 0.2], [0.9, 0.1], [0, 1], [0.1, 1], [0.2, 0.9]])
+        >>> scores = score_document(units, [[3, 3], [2, 4]], ["arp_pair"])
+        >>> [round(score, 4) for score in scores["arp_pair"].tolist()]
+        [0.9661, -0.6756]
     """
     given = WITHOUT_SEARCH if metrics is None else metrics
     names = given if isinstance(given, str) else tuple(given)
@@ -159,12 +160,7 @@ def score_documents(
     takes at least some 200 bytes per unit, and ``sag`` 64 MiB per thread beside that. On CPUs less
     memory takes more time and changes no score.
     """
-    if unsegmented not in get_args(Unsegmented):
-        raise OptionError(
-            f"the policy {unsegmented!r} for documents without a boundary",
-            expected=" or ".join(get_args(Unsegmented)),
-            remedy="leave it out for neutral",
-        )
+    check_unsegmented(unsegmented)
     labels = names or [str(i) for i in range(len(embeddings))]
     documents = [check_matrix(x, name) for x, name in zip(embeddings, labels, strict=True)]
     named = {spelling(metric): metric for metric in metrics}
@@ -179,6 +175,16 @@ def score_documents(
     if others:
         task.run_pairs(others, progress)
     return {name: [found[i] for i in range(len(documents))] for name, found in results.items()}
+
+
+def check_unsegmented(unsegmented: str) -> None:
+    """Refuse a policy for documents without a boundary that does not exist."""
+    if unsegmented not in get_args(Unsegmented):
+        raise OptionError(
+            f"the policy {unsegmented!r} for documents without a boundary",
+            expected=" or ".join(get_args(Unsegmented)),
+            remedy="leave it out for neutral",
+        )
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,9 @@ from reffree.seeds import rng_for
 EVIDENCE = ("all", "embedding", "words")
 """Named sources; ``scorer:FOLDER`` is another."""
 
+FEWEST_UNITS = 3
+"""Of a document with an expected error."""
+
 MOST_DRAWS = 100_000
 
 INFORMED = 1.25

@@ -43,24 +43,27 @@ class Inputs:
         """Random numbers of one method on one document, whatever else the corpus holds."""
         return rng_for(self.seed, method, document)
 
-    def gold(self, method: str) -> tuple[Segmentation, ...]:
-        """Gold of every document, for oracles; refuses to go on without it."""
+    def gold_segments(self, method: str) -> list[float]:
+        """Segments that gold has in every document, for oracles; refuses to go on without gold.
+
+        With several annotators it is their mean.
+        """
         found = []
         for document in self.corpus.documents:
-            if document.gold is None:
+            if not document.references:
                 raise InputError(
                     f"no gold for {method}, which takes its number of boundaries from it",
                     expected="gold in every document",
                     remedy="choose a method that needs none, such as random:p=0.1",
                     place=document.place,
                 )
-            found.append(document.gold)
-        return tuple(found)
+            found.append(sum(map(len, document.references)) / len(document.references))
+        return found
 
     def n_boundaries(self, k: Wanted, method: str) -> list[int | None]:
         """Boundaries to find in each document, no more than gaps; None for the method to say."""
         if k == "gold":
-            return [len(gold) - 1 for gold in self.gold(method)]
+            return [round(segments) - 1 for segments in self.gold_segments(method)]
         if k is None or k == "auto":
             return [None] * len(self.corpus)
         return [min(k, len(document.units) - 1) for document in self.corpus]
@@ -102,6 +105,19 @@ class Segmenter(ABC):
     def needs_embeddings(self) -> bool:
         """Whether `Inputs.embeddings` must be there."""
         return False
+
+    @property
+    def needs_gold(self) -> bool:
+        """Whether gold says how many boundaries to find."""
+        return getattr(self, "k", None) == "gold"
+
+    def check(self, corpus: Corpus, encoder: EncoderSpec | None) -> None:
+        """Refuse what cannot be segmented, before anything is encoded.
+
+        ``encoder`` is what will make the vectors; None where that is not known, or needs none.
+        """
+        if self.needs_gold:
+            Inputs(corpus).gold_segments(self.name)
 
     @abstractmethod
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:

@@ -127,12 +127,15 @@ class RandomKnown(Segmenter):
     """
 
     name: ClassVar[str] = "random_known"
+    needs_gold: ClassVar[bool] = True
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Scatter each document's number of gold boundaries."""
         return tuple(
-            _scattered(gold.n_units, len(gold) - 1, inputs.rng(document.id, self.name))
-            for document, gold in zip(inputs.corpus, inputs.gold(self.name), strict=True)
+            _scattered(len(document.units), round(segments) - 1, inputs.rng(document.id, self.name))
+            for document, segments in zip(
+                inputs.corpus, inputs.gold_segments(self.name), strict=True
+            )
         )
 
 
@@ -180,6 +183,7 @@ class OraclePeriodic(Segmenter):
 
     match: Literal["corpus", "document"] = "corpus"
     name: ClassVar[str] = "oracle_periodic"
+    needs_gold: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse a match that does not exist."""
@@ -187,13 +191,12 @@ class OraclePeriodic(Segmenter):
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Space the boundaries."""
-        gold = inputs.gold(self.name)
+        segments = inputs.gold_segments(self.name)
+        lengths = [len(document.units) for document in inputs.corpus]
         if self.match == "document":
-            return tuple(_spread(g.n_units, len(g)) for g in gold)
-        period = nearest_period(
-            [g.n_units for g in gold], n_boundaries=sum(len(g) - 1 for g in gold)
-        )
-        return tuple(_periodic(g.n_units, period) for g in gold)
+            return tuple(_spread(n, round(k)) for n, k in zip(lengths, segments, strict=True))
+        period = nearest_period(lengths, n_boundaries=round(sum(segments) - len(segments)))
+        return tuple(_periodic(n, period) for n in lengths)
 
 
 def arp_random_baselines(corpus: Corpus) -> tuple[tuple[str, Random], ...]:
@@ -204,8 +207,8 @@ def arp_random_baselines(corpus: Corpus) -> tuple[tuple[str, Random], ...]:
     ``random_2`` to ``random_9``: probability 1/n. Each has a draw of its own, so they are
     independent of one another. Needs gold.
     """
-    gold = Inputs(corpus).gold("random_mean")
-    mean = sum(map(len, gold)) / len(gold)
+    segments = Inputs(corpus).gold_segments("random_mean")
+    mean = sum(segments) / len(segments)
     return (
         ("random_mean", Random(p=1 / mean, draw=1)),
         *((f"random_{n}", Random(p=1 / n, draw=n)) for n in ARP_RATES),

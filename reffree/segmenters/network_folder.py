@@ -115,13 +115,8 @@ def put_weights(network: nn.Module, weights: bytes, folder: Path, kind: Kind) ->
         raise _damaged(_weights_in(folder, kind), kind, found) from None
 
 
-def check_vectors(
-    kind: Kind, spec: EncoderSpec | None, trained: EncoderSpec, found: int, dimension: int
-) -> None:
-    """Refuse vectors of another encoder than the network was trained on, or of another size.
-
-    ``spec`` is theirs, None where it is not known.
-    """
+def check_encoder(kind: Kind, spec: EncoderSpec | None, trained: EncoderSpec) -> None:
+    """Refuse another encoder than the network was trained on; None where it is not known."""
     if spec is not None and spec.fingerprint != trained.fingerprint:
         changed = [
             f"{field} {getattr(spec, field)} instead of {getattr(trained, field)}"
@@ -133,6 +128,13 @@ def check_vectors(
             f"it was trained on, of {trained.name!r}; use --encoder {trained.name}, or train "
             f"a {kind} for this one"
         )
+
+
+def check_vectors(
+    kind: Kind, spec: EncoderSpec | None, trained: EncoderSpec, found: int, dimension: int
+) -> None:
+    """Refuse vectors of another encoder than the network was trained on, or of another size."""
+    check_encoder(kind, spec, trained)
     if found != dimension:
         raise EncoderError(
             f"{kind}: found vectors of {found} dimensions; expected {dimension}, those of "

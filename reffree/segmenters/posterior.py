@@ -10,6 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from reffree.arrays import Floats
+from reffree.corpus import Corpus
+from reffree.encoders.base import EncoderSpec
 from reffree.scoring.evidence import Reading
 from reffree.scoring.expected import Expected, ExpectedPk
 from reffree.scoring.posterior import Posterior
@@ -63,8 +65,29 @@ class LeastExpectedPk(GapScorer):
         documents = zip(vectors, readings(inputs, [self._metric()]), strict=True)
         return (self._metric().posterior(x, reading) for x, reading in documents)
 
+    def check(self, corpus: Corpus, encoder: EncoderSpec | None) -> None:
+        """Refuse a scorer that is none, or of another encoder."""
+        check_scorers([self._metric()], encoder)
+
     def _metric(self) -> ExpectedPk:
         return ExpectedPk(length=self.length, evidence=self.evidence)
+
+
+def check_scorers(metrics: Iterable[object], encoder: EncoderSpec | None) -> None:
+    """Refuse what metrics name as trained scorers and is none, or is of another encoder.
+
+    ``encoder`` is what will make the vectors, so nothing need be encoded first; None where that is
+    not known.
+    """
+    for folder in _scorers(metrics):
+        from reffree.segmenters.scorer.scorer import load_checkpoint
+
+        load_checkpoint(Path(folder)).description.check_encoder(encoder)
+
+
+def _scorers(metrics: Iterable[object]) -> set[str]:
+    """Folders of the trained scorers that expected errors name."""
+    return {metric.scorer for metric in metrics if isinstance(metric, Expected) and metric.scorer}
 
 
 def readings(inputs: Inputs, metrics: Iterable[object]) -> list[Reading]:
@@ -76,7 +99,7 @@ def readings(inputs: Inputs, metrics: Iterable[object]) -> list[Reading]:
     if not expected:
         return [Reading() for _ in inputs.corpus]
     scored = {}
-    for folder in {metric.scorer for metric in expected if metric.scorer}:
+    for folder in _scorers(expected):
         from reffree.segmenters.scorer.scorer import Scorer
 
         scored[folder] = Scorer(path=folder).boundary_scores(inputs)

@@ -11,7 +11,7 @@ import numpy as np
 
 from reffree.arrays import Floats
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.embed import Vectors, coming_spec, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError, OptionError, Place, listed
 from reffree.naming import parse_named, spelling_of
@@ -117,15 +117,23 @@ def segment(
         raise InputError(
             "no method", expected="at least one", remedy="name one, such as texttiling"
         )
+    needs_vectors = any(method.needs_embeddings for _, method in parsed)
+    spec = coming_spec(embeddings, options) if needs_vectors else None
     for _, method in parsed:
         _check_selects(method, rules, has_candidates=candidates is not None)
+        method.check(corpus, spec)
+    sources: list[tuple[str, Segmenter | tuple[Floats, ...]]] = [*parsed, *given.items()]
+    names: list[str] = []
+    for name, source in sources:
+        names += _names(name, source, rules)
+    for i, name in enumerate(names):
+        corpus.check_new_system(name, names[:i])
     inputs = Inputs(corpus, seed, device=options.device, candidates=candidates)
-    if any(method.needs_embeddings for _, method in parsed):
+    if needs_vectors:
         embedded = corpus_vectors(corpus, embeddings, options, progress)
         inputs = replace(inputs, embeddings=embedded.vectors, encoder=embedded.spec)
     ids = [document.id for document in corpus.documents]
     with progress("Segmenting", len(parsed) + len(given)) as advance:
-        sources: list[tuple[str, Segmenter | tuple[Floats, ...]]] = [*parsed, *given.items()]
         for name, source in sources:
             for system, made in _systems(name, source, rules, inputs).items():
                 corpus = corpus.with_system(system, dict(zip(ids, made, strict=True)))
@@ -156,15 +164,23 @@ def _systems(
     inputs: Inputs,
 ) -> dict[str, tuple[Segmentation, ...]]:
     """Segment by a method or by scores that are given; of several rules each makes a system."""
+    names = _names(name, source, rules)
     if isinstance(source, GapScorer) and rules:
         source = source.boundary_scores(inputs)
     if isinstance(source, Segmenter):
         return {name: source(inputs)}
-    chosen = rules or [StaticSelection()]
-    return {
-        f"{name} {spelling_of(rule)}" if len(chosen) > 1 else name: rule(source, inputs.candidates)
-        for rule in chosen
-    }
+    made = [rule(source, inputs.candidates) for rule in rules or [StaticSelection()]]
+    return dict(zip(names, made, strict=True))
+
+
+def _names(
+    name: str, source: Segmenter | tuple[Floats, ...], rules: Sequence[Selection]
+) -> list[str]:
+    """Names of the systems that a method or scores make by one rule, or by each of several."""
+    selects = isinstance(source, GapScorer) or not isinstance(source, Segmenter)
+    if not selects or len(rules) < 2:
+        return [name]
+    return [f"{name} {spelling_of(rule)}" for rule in rules]
 
 
 def _check_selects(method: Segmenter, rules: Sequence[Selection], *, has_candidates: bool) -> None:

@@ -1,4 +1,4 @@
-"""Correlation coefficients of many pairs of score vectors at once."""
+"""Correlation coefficients of many pairs of score vectors at once; agreement of judges."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.arrays import Floats
+from reffree.arrays import Floats, Integers
 
 Coefficient = Literal["pearson", "spearman", "kendall"]
 
@@ -93,3 +93,24 @@ def _varies(x: Floats) -> NDArray[np.bool_]:
     high = np.where(np.isnan(x), -np.inf, x).max(-1, initial=-np.inf)
     varies: NDArray[np.bool_] = low < high
     return varies
+
+
+def fleiss_kappa(votes: Integers) -> float | None:
+    """Fleiss' (1971) κ of votes for each category, (items, categories).
+
+    (P - P_e)/(1 - P_e), with P the mean over items of the share of pairs of votes that agree, and
+    P_e the sum of the categories' squared shares of all votes. Items may have different numbers of
+    votes; those with fewer than two are left out. None without any, and where all votes are for one
+    category.
+
+    >>> fleiss_kappa(np.array([[0, 3], [3, 0], [2, 1]]))
+    0.5499999999999999
+    """
+    votes = np.asarray(votes, dtype=np.float64)
+    votes = votes[votes.sum(1) > 1]
+    if not len(votes):
+        return None
+    n = votes.sum(1)
+    agree = float((((votes * (votes - 1)).sum(1)) / (n * (n - 1))).mean())
+    chance = float(((votes.sum(0) / votes.sum()) ** 2).sum())
+    return None if chance == 1 else (agree - chance) / (1 - chance)

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from reffree.studies.diagnosis.diagnose import diagnose
     from reffree.studies.encoders import compare_encoders
     from reffree.studies.granularity_curves.granularity import granularity
+    from reffree.studies.judged_pairs.pairs import pairs
     from reffree.studies.result import StudyResult
     from reffree.studies.selection_rates import selection
     from reffree.studies.settings import tune
     from reffree.studies.single_moves import moves
     from reffree.studies.strength_curves.perturb import perturb
+    from reffree.studies.unseen_corpora import transfer
 
 __all__ = [
     "agreement",
@@ -41,8 +43,10 @@ __all__ = [
     "diagnose",
     "granularity",
     "moves",
+    "pairs",
     "perturb",
     "selection",
+    "transfer",
     "tune",
 ]
 
@@ -56,6 +60,8 @@ _HOMES = {
     "selection": "selection_rates",
     "baselines": "blind_systems",
     "moves": "single_moves",
+    "pairs": "judged_pairs.pairs",
+    "transfer": "unseen_corpora",
     "agreement": "annotators",
     "tune": "settings",
     "boundaries": "boundary_posterior",
@@ -65,7 +71,7 @@ _HOMES = {
 
 STUDIES = (
     *("correlate", "perturb", "encoders", "density", "selection", "granularity", "diagnose"),
-    *("baselines", "moves"),
+    *("baselines", "moves", "pairs", "transfer"),
 )
 """Studies of several corpora, which a file of `reffree run` may have, by their commands."""
 

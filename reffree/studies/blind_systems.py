@@ -17,7 +17,7 @@ import numpy as np
 
 from reffree.bounds import within_bounds
 from reffree.corpus import GOLD, Corpus
-from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
 from reffree.errors import OptionError, listed
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.score import check_gold, scores_of
@@ -32,7 +32,7 @@ from reffree.studies.study import (
     StudiedCorpus,
     StudyKeywords,
     StudySettings,
-    check_study,
+    corpus_parts,
     study_result,
 )
 
@@ -69,20 +69,22 @@ def baselines(
         **keywords: how to encode and run: see `StudySettings`.
     """
     settings = StudySettings(**keywords)
-    check_study(corpora, embeddings)
-    needs_vectors = any(parse_segmenter(method).needs_embeddings for method in methods)
+    parts = corpus_parts(corpora, embeddings, settings)
+    parsed = [parse_segmenter(method) for method in methods]
     if not methods and all(set(corpus.hypotheses) <= {GOLD} for corpus in corpora.values()):
         raise OptionError(
             "no method and no system", expected="at least one", remedy="leave methods out for all"
         )
+    chosen = choose_metrics(metrics, parts[0].corpus, seed=settings.seed, offline=settings.offline)
+    needs_vectors = bool(chosen.reference_free) or any(m.needs_embeddings for m in parsed)
+    for part in parts:
+        check_gold(part.corpus, chosen)
+        part.check(chosen.reference_free.values(), parsed, settings, needs_vectors=needs_vectors)
     studied = []
-    for name, whole in corpora.items():
-        part, given = units_taking_part(whole, (embeddings or {}).get(name), settings)
+    for part in parts:
         corpus, embedded = part.corpus, None
-        chosen = choose_metrics(metrics, corpus, seed=settings.seed, offline=settings.offline)
-        check_gold(corpus, chosen)
-        if needs_vectors or chosen.reference_free:
-            embedded = corpus_vectors(corpus, given, settings, settings.progress)
+        if needs_vectors:
+            embedded = corpus_vectors(corpus, part.vectors, settings, settings.progress)
         wanted = [method for method in methods if method not in corpus.hypotheses]
         if wanted:
             corpus = segment(
@@ -95,7 +97,7 @@ def baselines(
         how = ScoreSettings(settings, seed=settings.seed, memory=settings.memory)
         scores = scores_of(corpus, chosen, how, embedded, settings.progress)
         signature = Signature.of(chosen, corpus, embedded, seed=settings.seed)
-        studied.append(JudgedCorpus(name, corpus, embedded, signature, scores))
+        studied.append(JudgedCorpus(part.name, corpus, embedded, signature, scores))
     rows = [row for each in studied for row in each.rows()]
     names = list(dict.fromkeys(row["metric"] for row in rows))
     return study_result(

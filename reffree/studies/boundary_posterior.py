@@ -6,7 +6,6 @@ import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
@@ -16,6 +15,7 @@ from reffree.corpus import GOLD, Corpus, Document
 from reffree.encoders.embed import (
     Embeddings,
     Vectors,
+    coming_spec,
     corpus_vectors,
     distinct_texts,
     units_taking_part,
@@ -33,8 +33,7 @@ from reffree.scoring.expected import ExpectedPk
 from reffree.scoring.posterior import Posterior
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
-from reffree.segmenters.posterior import readings
-from reffree.segmenters.scorer.description import read_description
+from reffree.segmenters.posterior import check_scorers, readings
 
 METRIC = ExpectedPk.name
 UNRELATED = ("unsegmented", "aggregation", "interval", "seed")
@@ -76,6 +75,7 @@ class DocumentBoundaries:
     information: float | None  # nats that the text adds to the prior, per boundary
     assumed_segments: float | None
     systems: tuple[SystemBoundaries, ...]
+    clocks: tuple[str, ...] = ()  # where units start in time, if that is known
 
     def __getitem__(self, system: str) -> SystemBoundaries:
         """Return a system's boundaries."""
@@ -115,6 +115,7 @@ class DocumentBoundaries:
                     "at": gap + 1,
                     "probability": rounded(self.probability_at(gap)),
                     "systems": list(names),
+                    **({"time": self.clocks[gap + 1]} if self.clocks else {}),
                 }
                 for gap, names in enumerate(self.systems_at)
             ],
@@ -222,6 +223,7 @@ def boundaries(
     part, given = units_taking_part(corpus, embeddings, options)
     shown = _shown(part.corpus, systems)
     positions = _positions(part.corpus, documents)
+    check_scorers([metric], coming_spec(given, options))
     corpus, embedded = _encoded(part.corpus, given, positions, options, progress)
     inputs = Inputs(
         corpus, embeddings=embedded.vectors, encoder=embedded.spec, device=options.device
@@ -250,8 +252,6 @@ def _metric(length: float | None, evidence: str) -> ExpectedPk:
         metric = ExpectedPk(length=length, evidence=evidence)
     except InputError as error:
         raise OptionError(error.found, expected=error.expected, remedy=error.remedy) from None
-    if metric.scorer:
-        read_description(Path(metric.scorer))
     return metric
 
 
@@ -344,6 +344,7 @@ def _document(
         posterior.information if is_defined else None,
         posterior.segments if is_defined else None,
         tuple(placed),
+        document.clocks,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -16,6 +16,7 @@ from reffree.errors import InputError
 from reffree.evaluate.score import score
 from reffree.evaluate.scores import filled_weights
 from reffree.evaluate.table import CorpusScore, ScoreTable, rounded
+from reffree.evaluate.verdict import GOLD, Rivals, judged_by, rank
 from reffree.optional import require_pandas
 from reffree.scoring.engine import Unsegmented
 from reffree.statistics.losses import Direction, as_loss
@@ -71,6 +72,7 @@ class Comparison:
     alpha: float
     metrics: dict[str, MetricComparison]
     notes: tuple[str, ...] = ()
+    verdict: tuple[str, ...] = ()  # what it says at a glance, in sentences
 
     def to_dict(self) -> dict[str, Any]:
         """Return the structure of the JSON output."""
@@ -162,7 +164,41 @@ def compare_table(table: ScoreTable, *, alpha: float = ALPHA, seed: int = 0) -> 
         alpha=alpha,
         metrics=compared,
         notes=(*table.notes, *notes),
+        verdict=_verdict(table, compared, has_power=not hopeless),
     )
+
+
+def _verdict(
+    table: ScoreTable, compared: Mapping[str, MetricComparison], *, has_power: bool
+) -> tuple[str, ...]:
+    """Say who is best by the metric to judge by, and by how many of all."""
+    metric = judged_by(table.metrics)
+    if metric in table.incomparable:
+        return table.verdict
+    rivals = _rivals(metric, compared[metric])
+    best, *others = rivals.values or [GOLD]
+    if not others:
+        return tuple(rivals.sentences())
+    pairs = compared[metric].pairs
+    against = {
+        (pair.b if pair.a == best else pair.a): pair for pair in pairs if best in (pair.a, pair.b)
+    }
+    sentences = replace(
+        rivals,
+        ci=against[others[0]].ci,
+        p=against[others[0]].p_holm,
+        comparisons=len(pairs),
+        unlike=frozenset(system for system, pair in against.items() if pair.better is not None),
+        has_power=has_power,
+    ).sentences()
+    if len(compared) > 1:
+        n_best = sum(_rivals(name, each).best == best for name, each in compared.items())
+        sentences.append(f"It is best by {n_best} of {len(compared)} metrics.")
+    return tuple(sentences)
+
+
+def _rivals(metric: str, compared: MetricComparison) -> Rivals:
+    return rank(metric, compared.direction, {row.system: row.value for row in compared.ranking})
 
 
 def _by_document(table: ScoreTable, metric: str) -> tuple[Floats, Floats]:

@@ -37,15 +37,15 @@ from reffree.studies.correlation.cases import (
     CaseSettings,
     SystemSubset,
     both_kinds,
+    check_cases,
     make_case,
     score_case,
-    with_encoders,
 )
 from reffree.studies.correlation.correlate import correlation_result
 from reffree.studies.correlation.pool import Choice
 from reffree.studies.diagnosis.embedding_space import VectorShape, directions
 from reffree.studies.result import Field, StudyResult, Table, columns, estimate
-from reffree.studies.study import StudyKeywords, check_study
+from reffree.studies.study import StudyKeywords
 
 SAMPLE = 256
 """Distinct texts that are encoded to measure speed, drawn at random."""
@@ -85,8 +85,8 @@ def compare_encoders(
         resamples=resamples,
         **keywords,
     )
-    check_study(corpora, None)
-    each = with_encoders(settings, encoders)
+    for name in encoders:
+        EncoderOptions(encoder=name)  # an address that may hold a secret is repeated nowhere
     chosen = list(dict.fromkeys(encoders))
     if len(chosen) < 2:
         raise InputError(
@@ -95,9 +95,9 @@ def compare_encoders(
             remedy="repeat --encoder, such as --encoder minilm --encoder wordllama",
         )
     cases = {
-        (encoder, name): replace(make_case(name, corpus, None, each[encoder]), encoder=encoder)
-        for encoder in chosen
-        for name, corpus in corpora.items()
+        (encoder, part.name): replace(make_case(part, own), encoder=encoder)
+        for part, own in check_cases(corpora, None, chosen, settings)
+        if (encoder := own.encoder)
     }
     base = correlation_result(list(cases.values()), settings, texts)
     speeds = {}
@@ -106,7 +106,9 @@ def compare_encoders(
         with settings.progress("Measuring", len(chosen)) as advance:
             for encoder in chosen:
                 if not is_endpoint(encoder):  # whose requests may cost, and are its network's
-                    speeds[encoder] = measure_speed(each[encoder], sample, settings.seed)
+                    speeds[encoder] = measure_speed(
+                        replace(settings, encoder=encoder), sample, settings.seed
+                    )
                 advance(1)
     agreement = _agreement_table(cases, settings)
     cross = _cross_table(cases, settings)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import NoReturn
 
 import yaml
 
@@ -60,11 +62,14 @@ def run_config(
     resolved = yaml.safe_dump(config.to_dict(), sort_keys=False, allow_unicode=True)
     write_file(folder / RESOLVED, [resolved])
     ledger = {} if fresh else _ledger(folder / FINISHED)
+    prints = {step.name: _fingerprint(step, contents) for step in config.steps}
+    for step in config.steps:
+        if ledger.get(step.name) != prints[step.name]:
+            _check(step, corpora)
     done = []
     for step in config.steps:
         path = folder / f"{step.name}.json"
-        print_of_step = _fingerprint(step, contents)
-        kept = _kept(path) if ledger.get(step.name) == print_of_step else None
+        kept = _kept(path) if ledger.get(step.name) == prints[step.name] else None
         if kept is not None:
             result = kept
         else:
@@ -72,11 +77,25 @@ def run_config(
                 corpora, memory=memory, progress=progress, **step.settings
             )
             write_file(path, [write(result)])
-            ledger[step.name] = print_of_step
+            ledger[step.name] = prints[step.name]
             write_file(folder / FINISHED, [json.dumps(ledger, indent=1) + "\n"])
         done.append(Finished(step, path, result, is_new=kept is None))
         on_step(done[-1])
     return done
+
+
+class _Checked(Exception):
+    """A study has refused nothing, and its first stage would start."""
+
+
+def _check(step: Step, corpora: Mapping[str, Corpus]) -> None:
+    """Let a step refuse what it refuses: all of it before its first stage, and before others."""
+
+    def stop(stage: str, total: int) -> NoReturn:
+        raise _Checked
+
+    with suppress(_Checked):
+        find_study(step.study)(corpora, progress=stop, **step.settings)
 
 
 def _read_corpora(named: Mapping[str, str]) -> tuple[dict[str, Corpus], dict[str, str]]:
@@ -103,9 +122,11 @@ def _hash(path: Path) -> str:
 
 
 def _fingerprint(step: Step, contents: Mapping[str, str]) -> str:
-    """Everything a step's results depend on, files of scores included."""
+    """Everything a step's results depend on, files of scores and votes included."""
     scores = (step.settings.get("scores") or {}).values()
-    files = [file for by_name in scores for file in by_name.values() if Path(file).exists()]
+    named = [file for by_name in scores for file in by_name.values()]
+    named += [step.settings["votes"]] if step.settings.get("votes") else []
+    files = [file for file in named if Path(file).exists()]
     text = json.dumps(
         [
             step.study,

@@ -17,7 +17,7 @@ import numpy as np
 from reffree.arrays import Floats
 from reffree.bounds import Positive, within_bounds
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.embed import Vectors, corpus_vectors
 from reffree.errors import OptionError, counted
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.signature import Signature
@@ -45,10 +45,11 @@ from reffree.studies.score_files import (
     speaker_names,
 )
 from reffree.studies.study import (
+    CorpusPart,
     StudiedCorpus,
     StudyKeywords,
     StudySettings,
-    check_study,
+    corpus_parts,
     study_result,
 )
 
@@ -149,26 +150,30 @@ def selection(
         **keywords: how to encode and run: see `StudySettings`.
     """
     settings = StudySettings(**keywords)
-    check_study(corpora, embeddings)
     rule = AdaptiveSelection(rate, min_gap, window, step_size, threshold, lifetime)
     wanted = _checked_shares(shares)
     parsed = _parsed(methods)
     read = read_score_files(corpora, scores, parsed)
-    for corpus in corpora.values():
-        speaker_candidates(corpus, candidates_speaker)  # which refuses before anything is encoded
+    parts = corpus_parts(corpora, embeddings, settings)
+    scored = [method for method in parsed.values() if method]
+    needs_vectors = any(method.needs_embeddings for method in scored)
+    for part in parts:
+        speaker_candidates(part.corpus, candidates_speaker)  # which refuses what it must
+        part.check((), scored, settings, needs_vectors=needs_vectors)
 
-    def study(name: str, whole: Corpus) -> SelectedCorpus:
-        part, given = units_taking_part(whole, (embeddings or {}).get(name), settings)
-        corpus, embedded = part.corpus, None
+    def study(part: CorpusPart) -> SelectedCorpus:
+        name, corpus, embedded = part.name, part.corpus, None
         candidates = speaker_candidates(corpus, candidates_speaker)
         inputs = Inputs(corpus, settings.seed, device=settings.device)
-        if any(method is not None and method.needs_embeddings for method in parsed.values()):
-            embedded = corpus_vectors(corpus, given, settings, settings.progress)
+        if needs_vectors:
+            embedded = corpus_vectors(corpus, part.vectors, settings, settings.progress)
             inputs = Inputs(corpus, settings.seed, embedded.vectors, embedded.spec, settings.device)
         found = {}
         with settings.progress("Selecting", len(parsed) + len(read.get(name, ()))) as advance:
             for each, lists in read.get(name, {}).items():
-                found[each] = _thin(given_scores(part, each, lists), candidates, wanted, rule)
+                found[each] = _thin(
+                    given_scores(part.filtered, each, lists), candidates, wanted, rule
+                )
                 advance(1)
             for each, method in parsed.items():
                 found[each] = _thin(raw_scores(method, inputs), candidates, wanted, rule)
@@ -187,7 +192,7 @@ def selection(
             found,
         )
 
-    results = [study(name, corpus) for name, corpus in corpora.items()]
+    results = [study(part) for part in parts]
     return study_result(
         "selection",
         results,

@@ -12,13 +12,24 @@ from typing import Any
 
 from reffree.bounds import Seed
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Embeddings, distinct_texts
+from reffree.encoders.embed import (
+    Embeddings,
+    Vectors,
+    coming_spec,
+    corpus_vectors,
+    distinct_texts,
+    units_taking_part,
+)
 from reffree.encoders.options import EncoderOptions, Encoding
+from reffree.encoders.unit_filter import FilteredCorpus
 from reffree.errors import InputError, UnknownNameError
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.notes import dropped_notes
 from reffree.evaluate.signature import Signature
 from reffree.progress import Progress, no_progress
+from reffree.reference.agreement import with_central_gold
+from reffree.segmenters.base import Segmenter
+from reffree.segmenters.posterior import check_scorers
 from reffree.studies.result import DocumentText, StudyResult, Table
 
 
@@ -69,6 +80,57 @@ class StudiedCorpus:
         """What was dropped, cut off or remarked on while it was read and encoded."""
         notes = dropped_notes(CorpusCounts.of(self.corpus), self.embedded)
         return [f"{self.name}: {note}" for note in (*self.corpus.notes, *notes)]
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusPart:
+    """A corpus before anything is encoded: the units that take part, and vectors if given.
+
+    Where it has several annotators and no gold of its own, gold may be the central one's
+    (`with_central_gold`); gold-based metrics compare with all of them in any case.
+    """
+
+    name: str
+    corpus: Corpus
+    vectors: Embeddings | None
+    filtered: FilteredCorpus  # the same units, and the corpus they are from
+
+    def check(
+        self,
+        metrics: Iterable[object],
+        methods: Iterable[Segmenter],
+        settings: EncoderOptions,
+        *,
+        needs_vectors: bool = True,
+    ) -> None:
+        """Find the encoder if one is needed; refuse methods and scorers that will not work."""
+        spec = coming_spec(self.vectors, settings) if needs_vectors else None
+        check_scorers(metrics, spec)
+        for method in methods:
+            method.check(self.corpus, spec)
+
+
+def corpus_parts(
+    corpora: Mapping[str, Corpus],
+    vectors: Mapping[str, Vectors] | None,
+    settings: StudySettings,
+    *,
+    one_gold: bool = False,
+) -> list[CorpusPart]:
+    """Check corpora and the vectors given for them; leave out units as the settings say.
+
+    ``one_gold``: where gold is several annotators', the central one's stands for it.
+    """
+    check_study(corpora, vectors)
+    parts = []
+    for name, whole in corpora.items():
+        part, given = units_taking_part(whole, (vectors or {}).get(name), settings)
+        own = None
+        if given is not None:
+            own = corpus_vectors(part.corpus, given, settings, settings.progress)
+        corpus = with_central_gold(part.corpus) if one_gold else part.corpus
+        parts.append(CorpusPart(name, corpus, own, part))
+    return parts
 
 
 def study_result(

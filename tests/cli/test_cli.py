@@ -12,6 +12,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import textwrap
 import time
 from importlib.resources import files
 from pathlib import Path
@@ -84,17 +85,19 @@ def test_demo_prints_a_table_and_how_to_read_it(run_process):
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "\x1b" not in done.stdout
-    lines = done.stdout.splitlines()
+    verdict, table, below = done.stdout.split("\n\n", 2)
+    assert verdict.startswith("under is best of 5 systems by expected_pk: 0.4")
+    lines = table.splitlines()
     assert lines[0].split() == ["boundary_"]
     assert lines[1].split() == ["system", "segs", *DEMO, "pk", "windowdiff", "similarity"]
-    table, _, below = done.stdout.partition("\n\n")
-    assert max(map(len, table.splitlines())) <= 100  # one table, not split
-    assert len(table.splitlines()) + sum(-(-len(line) // 98) for line in below.splitlines()) < 40
+    assert max(map(len, lines)) <= 100  # one table, not split
+    said = [*verdict.splitlines(), "", "", *below.splitlines()]
+    assert len(lines) + sum(len(textwrap.wrap(line, 100)) or 1 for line in said) < 40  # + a prompt
     assert "Lower is better; for boundary_similarity higher" in done.stdout
     assert "all-MiniLM-L6-v2@53aa5117" in done.stdout
     reading = done.stdout.split("\n\n")[-1]
     assert "gold is best in each" in reading
-    assert len(re.findall(r"\.(?:\s|$)", reading)) == 5
+    assert len(re.findall(r"\.(?:\s|$)", reading)) == 4
 
 
 def test_demo_claims_nothing_it_does_not_show(run, tmp_path):
@@ -105,6 +108,19 @@ def test_demo_claims_nothing_it_does_not_show(run, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "gold is best" not in done.stdout
     assert "its scores say little" in " ".join(done.stdout.split())
+
+
+def test_demo_saves_its_corpus_to_try_other_commands_on(run, tmp_path):
+    assert run("demo", "--save", "corpus.jsonl").stdout == ""
+    corpus = reffree.load(tmp_path / "corpus.jsonl")
+    assert (len(corpus), corpus.n_units, len(corpus.hypotheses)) == (12, 324, 6)
+    assert run("demo", "--save", "book.txt").returncode == 0
+    paragraphs = (tmp_path / "book.txt").read_text().strip().split("\n\n")
+    assert paragraphs == [" ".join(document.units) for document in corpus]
+    done = run("demo", "--save", "corpus.docx")
+    assert done.returncode == 2
+    assert "expected a .jsonl or a .txt file" in done.stderr
+    assert not (tmp_path / "corpus.docx").exists()
 
 
 def test_score_json_equals_the_python_api(run, write_corpus, cache_dir):
@@ -183,7 +199,8 @@ def test_csv_markdown_and_latex(run, write_corpus, tmp_path):
     assert {r["document"] for r in rows} == {"", *(f"m{i}" for i in range(6))}
 
     markdown = run("score", path, "-f", "md").stdout
-    header, rule, gold, *_ = markdown.splitlines()
+    verdict, _, header, rule, gold, *_ = markdown.splitlines()
+    assert verdict.startswith("late\\_100%" if "\\_" in verdict else "late_100%")
     assert header == "| system | segs | " + " | ".join([*METRICS, *GOLD_BASED]) + " |"
     assert rule.count("|") == header.count("|") == gold.count("|")
     assert "**" in markdown
@@ -192,7 +209,10 @@ def test_csv_markdown_and_latex(run, write_corpus, tmp_path):
     done = run("score", path, "-f", "latex", "-o", "table.tex")
     assert done.stdout == ""
     latex = (tmp_path / "table.tex").read_text()
-    assert latex.startswith("% Lower is better; for boundary_similarity higher; bold marks")
+    assert latex.startswith("% late_100%: expected_pk 0.")
+    assert latex.splitlines()[1].startswith(
+        "% Lower is better; for boundary_similarity higher; bold"
+    )
     assert f"% {expected['signature']}" in latex
     assert r"\begin{tabular}{lrrrrrrrrrr}" in latex
     assert r"late\_100\% & 12 &" in latex

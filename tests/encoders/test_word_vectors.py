@@ -13,15 +13,23 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from reffree.encoders.base import encode_texts
 from reffree.encoders.models import find_model
-from reffree.encoders.word_vectors import FileWordVectors, ModelWordVectors, open_word_vectors
+from reffree.encoders.options import EncoderOptions
+from reffree.encoders.sentence_transformer import open_encoder
+from reffree.encoders.word_vectors import (
+    EncodedWordVectors,
+    FileWordVectors,
+    ModelWordVectors,
+    open_word_vectors,
+)
 from reffree.errors import EncoderError, InputError
 from tests.checkpoints import save_checkpoint
 
 
 @pytest.fixture(scope="module")
 def minilm():
-    return open_word_vectors()
+    return open_word_vectors("minilm", pieces=True)
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +39,39 @@ def rows():
     matrix = load_file(folder / "model.safetensors")["embeddings.word_embeddings.weight"].numpy()
     pieces = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
     return {piece: matrix[i].astype(np.float64) for i, piece in enumerate(pieces)}
+
+
+# Words through encoders ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoder", ["minilm", "wordllama"])
+def test_a_word_is_a_text_of_its_own_and_encoded_once(encoder, monkeypatch):
+    found = open_word_vectors(encoder)
+    words = ["cities", "washing", "cities", "states"]
+    vectors, known = found.look_up(words)
+    assert known.all()
+    texts, _ = encode_texts(open_encoder(EncoderOptions(encoder=encoder, cache=False)), words)
+    assert_allclose(vectors, texts, atol=1e-5)
+    assert_array_equal(vectors[0], vectors[2])
+    monkeypatch.setattr(found._encoder, "stream", None)  # nothing is left to encode
+    again, _ = found.look_up(["states", "cities"])
+    assert_array_equal(again, vectors[[3, 0]])
+    nothing, known = found.look_up([])
+    assert (len(nothing), len(known)) == (0, 0)
+
+
+def test_a_word_that_the_encoder_cannot_read_is_unknown():
+    _, known = open_word_vectors().look_up(["city", "𓀀", "cities"])
+    assert known.tolist() == [True, False, True]
+
+
+def test_vectors_say_from_which_cosine_on_words_are_related(tmp_path):
+    path = tmp_path / "small.txt"
+    path.write_text("ash 1 0\n")
+    folder = save_checkpoint("roberta", tmp_path / "roberta")
+    sources = ["minilm", "wordllama", str(folder), str(path)]
+    assert [open_word_vectors(one).threshold for one in sources] == [0.51, 0.32, 0.7, 0.7]
+    assert open_word_vectors("minilm", pieces=True).threshold == 0.7
 
 
 # Models ----------------------------------------------------------------------------------------
@@ -59,7 +100,8 @@ def test_unknown_words_are_told_and_get_no_vector(minilm, rows):
 
 
 def test_names_say_which_vectors(minilm, tmp_path):
-    assert minilm.name == "sentence-transformers/all-MiniLM-L6-v2@sha256:53aa51172d142c89"
+    model = "sentence-transformers/all-MiniLM-L6-v2@sha256:53aa51172d142c89"
+    assert (minilm.name, open_word_vectors().name) == (f"{model}:pieces", model)
     path = tmp_path / "small.txt"
     path.write_text("ash 1 0\n")
     # printf 'ash 1 0\n' | sha256sum
@@ -74,7 +116,8 @@ def test_any_architecture(architecture, dtype, tmp_path):
     folder = save_checkpoint(architecture, tmp_path / architecture, dtype=dtype)
     model = AutoModel.from_pretrained(folder, dtype=torch.float32)
     expected = model.get_input_embeddings().weight.detach().double().numpy()
-    vectors, known = open_word_vectors(str(folder)).look_up(["bees", "unheard", "honey"])
+    found = open_word_vectors(str(folder), pieces=True)
+    vectors, known = found.look_up(["bees", "unheard", "honey"])
     # Tokens 0 to 3 are special, then come the words of tests.checkpoints.
     assert_array_equal(vectors[[0, 2]], expected[[8, 9]])
     assert known.tolist() == [True, False, True]
@@ -94,7 +137,8 @@ def byte_level_folder(folder):
 
 
 def test_words_are_looked_up_as_inside_a_text(tmp_path):
-    vectors, known = open_word_vectors(str(byte_level_folder(tmp_path))).look_up(["cat", "tac"])
+    found = open_word_vectors(str(byte_level_folder(tmp_path)), pieces=True)
+    vectors, known = found.look_up(["cat", "tac"])
     assert_array_equal(vectors[0], [14, 15])  # Ġcat, not cat
     # Ġ, t, a, c; the space before the word is not a piece of it.
     assert_array_equal(vectors[1], np.mean([[4, 5], [0, 1], [2, 3]], axis=0))
@@ -107,7 +151,7 @@ def test_input_embeddings_are_told_from_others_and_found_in_any_part(tmp_path):
     real = torch.ones(8, 2)
     save_file({"lm_head.weight": real * 2, "x.shared.weight": real * 3}, folder / "a.safetensors")
     save_file({"model.embed_tokens.weight": real}, folder / "b.safetensors")
-    vectors, _ = open_word_vectors(str(folder)).look_up(["cat"])
+    vectors, _ = open_word_vectors(str(folder), pieces=True).look_up(["cat"])
     assert_array_equal(vectors, [[1, 1]])
 
 
@@ -116,30 +160,32 @@ def test_folders_that_cannot_serve(tmp_path):
     weights = folder / "model.safetensors"
     save_file({"lm_head.weight": torch.ones(8, 2)}, weights)
     with pytest.raises(EncoderError, match=r"found no input embeddings; expected a tensor named"):
-        open_word_vectors(str(folder)).look_up(["cat"])
+        open_word_vectors(str(folder), pieces=True).look_up(["cat"])
     save_file({"embed_tokens.weight": torch.ones(5, 2)}, weights)
     with pytest.raises(EncoderError, match="found token 7 and 5 embeddings; expected a tokenizer"):
-        open_word_vectors(str(folder)).look_up(["cat"])
+        open_word_vectors(str(folder), pieces=True).look_up(["cat"])
     weights.write_bytes(b"broken")
     with pytest.raises(EncoderError, match=r"found model\.safetensors unreadable .*use another"):
-        open_word_vectors(str(folder)).look_up(["cat"])
+        open_word_vectors(str(folder), pieces=True).look_up(["cat"])
 
 
 def test_a_broken_tokenizer_is_refused(tmp_path):
     folder = byte_level_folder(tmp_path)
     (folder / "tokenizer.json").write_text(json.dumps({"version": "1.0"}))
     with pytest.raises(EncoderError, match=r"found no working tokenizer .*; expected one beside"):
-        open_word_vectors(str(folder)).look_up(["cat"])
+        open_word_vectors(str(folder), pieces=True).look_up(["cat"])
 
 
 def test_sources(tmp_path):
-    assert isinstance(open_word_vectors("minilm"), ModelWordVectors)
+    assert isinstance(open_word_vectors("minilm"), EncodedWordVectors)
+    assert isinstance(open_word_vectors("minilm", pieces=True), ModelWordVectors)
+    assert isinstance(open_word_vectors("wordllama", pieces=True), EncodedWordVectors)
     path = tmp_path / "vectors.dat"
     path.write_text("ash 1 0\n")
     assert isinstance(open_word_vectors(str(path)), FileWordVectors)
     copy = tmp_path / "copy"
     shutil.copytree(find_model("minilm").path, copy)
-    assert isinstance(open_word_vectors(str(copy)), ModelWordVectors)
+    assert isinstance(open_word_vectors(str(copy)), EncodedWordVectors)
     with pytest.raises(EncoderError, match="found no folder of that name"):
         open_word_vectors("./nothing-here")
 

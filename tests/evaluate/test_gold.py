@@ -67,6 +67,17 @@ def test_every_metric_equals_its_oracle_on_average():
     assert value(table, "sed", "gold") == 0 < value(table, "sed")
 
 
+def test_sed_takes_vectors_by_name():
+    names = ["sed", "sed:pieces=true", "sed:vectors=wordllama", "sed:vectors=minilm,threshold=0.7"]
+    table = reffree.score(corpus_of(*SIX), metrics=names)
+    spelt = [*names[:3], "sed:threshold=0.7"]  # minilm is the default
+    assert list(table.systems[0].metrics) == spelt
+    for name in spelt:
+        assert value(table, name, "gold") == 0 < value(table, name)
+    for part in ("threshold=0.51,", ":pieces,threshold=0.7,", "wordllama/", "threshold=0.32,"):
+        assert part in table.signature
+
+
 def test_gold_against_itself_is_perfect():
     table = reffree.score(corpus_of(*SIX), metrics=["gold"])
     gold = table.systems[0]

@@ -228,6 +228,7 @@ def test_incomplete_gold_is_not_scored_and_said():
     table = reffree.score(Corpus(documents), embeddings=[np.eye(2), np.eye(2)])
     assert [row.system for row in table.systems] == ["s"]
     assert "Gold was not scored: only 1 of 2 documents have it." in table.notes
+    assert table.verdict == ("expected_pk is undefined for every system on these documents.",)
 
 
 def score_of(value):

@@ -39,6 +39,7 @@ class Table:
     """Hand-made vectors, and how often they were asked for."""
 
     name = "hand-made"
+    threshold = 0.7
 
     def __init__(self, vectors):
         self.vectors = {word: np.array(vector, dtype=float) for word, vector in vectors.items()}
@@ -55,6 +56,7 @@ class Distinct:
     """Every word is at right angles to every other."""
 
     name = "distinct"
+    threshold = 0.7
 
     def look_up(self, words):
         return np.eye(len(words)), np.ones(len(words), dtype=bool)
@@ -461,7 +463,46 @@ def test_cohesion_with_real_vectors(minilm):
     assert 0.8 < cohesion("washing clothes", "Wash her clothes", vectors) < 1
     assert cohesion("laundry", "emails", vectors) == 0
     # BERT's vocabulary has these as single pieces; cosine .7983 of their rows.
-    assert cohesion("city", "cities", vectors) == pytest.approx(0.7983, abs=1e-4)
+    pieces = open_word_vectors(pieces=True)
+    assert cohesion("city", "cities", pieces) == pytest.approx(0.7983, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("related", "unrelated"),
+    [
+        (("cities", "states"), ("states", "deputy")),  # Figure 2 and §3.2
+        (("city", "state"), ("city", "deputy")),
+        (("food", "treats"), ("discipline", "health")),  # §4.3, an article about dogs
+        # §3.2, "The laundry is not done yet. I hate washing clothes.", and Figure 1.
+        (("laundry", "washing clothes"), ("dogs cute", "cars fast")),
+    ],
+)
+def test_the_words_that_the_paper_calls_related_are_so_by_default(related, unrelated, minilm):
+    assert cohesion(*related, minilm.vectors) > 0.5
+    assert cohesion(*unrelated, minilm.vectors) == 0
+
+
+def test_a_merge_costs_less_for_related_words_alone(minilm):
+    # Figure 2, without a word that two segments share.
+    units = ("report", "homelessness", "cities", "mayors", "states", "governors", "deputy", "email")
+    related, unrelated = (
+        align_segments(masses, [2, 2, 2, 2], units, minilm) for masses in ([2, 4, 2], [2, 2, 4])
+    )
+    assert related.edits[1].terms["related"] > 0.5
+    assert unrelated.edits[2].terms["related"] == 0
+    assert related.value < unrelated.value
+    pieces = Sed(open_word_vectors(pieces=True))
+    assert align_segments([2, 4, 2], [2, 2, 2, 2], units, pieces).edits[1].terms["related"] == 0
+
+
+def test_the_vectors_say_what_is_related_unless_told():
+    distant = Table(VECTORS)
+    distant.threshold = 0.6
+    assert cohesion("ash", "cod", distant) == pytest.approx(0.6)
+    assert cohesion("ash", "cod", distant, threshold=0.7) == 0
+    units = ["ash", "ash", "cod", "cod"]
+    assert value(Sed(distant), [4], [2, 2], units) < 1
+    assert value(Sed(distant, 0.7), [4], [2, 2], units) == 1
 
 
 def test_a_cosine_that_only_rounding_keeps_below_the_threshold_reaches_it():

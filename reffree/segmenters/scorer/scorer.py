@@ -14,10 +14,12 @@ import numpy as np
 
 from reffree.arrays import Floats
 from reffree.bounds import check_whole
+from reffree.corpus import Corpus
+from reffree.encoders.base import EncoderSpec
 from reffree.encoders.device import choose_device
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import GapScorer, Inputs, check_wanted
+from reffree.segmenters.base import GapScorer, Inputs, Segmenter, check_wanted
 from reffree.segmenters.network_folder import (
     check_vectors,
     put_weights,
@@ -106,6 +108,11 @@ class Scorer(GapScorer):
     def needs_embeddings(self) -> bool:
         """Whether vectors must be there: not for a scorer whose encoder was fine-tuned."""
         return not read_description(Path(self.path)).settings.finetune
+
+    def check(self, corpus: Corpus, encoder: EncoderSpec | None) -> None:
+        """Refuse a damaged folder, and another encoder than the one it was trained on."""
+        Segmenter.check(self, corpus, encoder)
+        load_checkpoint(Path(self.path)).description.check_encoder(encoder)
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Score every gap, then select."""

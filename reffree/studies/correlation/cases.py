@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from reffree.arrays import Floats, Integers
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
-from reffree.encoders.sentence_transformer import open_encoder
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
+from reffree.errors import UnknownNameError
 from reffree.evaluate.metric_set import MetricSet, check_metrics, choose_metrics
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import Average, ScoreSettings
@@ -24,8 +24,8 @@ from reffree.statistics.coefficients import MIN_SYSTEMS
 from reffree.statistics.losses import MeanOverDocuments, SystemLosses
 from reffree.statistics.meta_evaluation import MetaEvaluation
 from reffree.statistics.resampling import Counts
-from reffree.studies.correlation.pool import Choice, Member, complete_pool
-from reffree.studies.study import StudiedCorpus, StudySettings
+from reffree.studies.correlation.pool import Choice, Member, check_pool, complete_pool
+from reffree.studies.study import CorpusPart, StudiedCorpus, StudySettings, corpus_parts
 
 POOLS = ("independent", "blind", "cohesion", "all")
 
@@ -52,6 +52,17 @@ class CaseSettings(StudySettings):
     unsegmented: Unsegmented = "neutral"
     average: Average = "macro"
     resamples: int
+
+    @property
+    def scoring(self) -> ScoreSettings:
+        """How all systems are scored."""
+        return ScoreSettings(
+            self,
+            unsegmented=self.unsegmented,
+            average=self.average,
+            seed=self.seed,
+            memory=self.memory,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,30 +108,46 @@ def both_kinds(metrics: Sequence[str] | None) -> tuple[str, ...]:
     return (*free, *given, *gold)
 
 
-def with_encoders(
-    settings: CaseSettings, encoders: Iterable[str | None]
-) -> dict[str | None, CaseSettings]:
-    """Return the settings with each of the encoders; all are found before the first one is run."""
-    each = {name: replace(settings, encoder=name or settings.encoder) for name in encoders}
-    if len(each) > 1:
-        for options in each.values():
-            open_encoder(options)
-    return each
+def check_cases(
+    corpora: Mapping[str, Corpus],
+    vectors: Mapping[str, Vectors] | None,
+    encoders: Sequence[str | None],
+    settings: CaseSettings,
+) -> list[tuple[CorpusPart, CaseSettings]]:
+    """Refuse what cannot be studied before anything is encoded; a case for every encoder."""
+    parts = corpus_parts(corpora, vectors, settings, one_gold=True)
+    everything = {name for part in parts for name in part.corpus.hypotheses}
+    for name in settings.cohesion:
+        if name not in everything:
+            raise UnknownNameError("system", name, everything)
+    for part in parts:
+        check_pool(part.corpus, settings.pool)
+    chosen = choose_metrics(
+        settings.metrics, parts[0].corpus, seed=settings.seed, offline=settings.offline
+    )
+    assert settings.scoring  # which refuses what does not exist
+    cases = [
+        (part, replace(settings, encoder=encoder or settings.encoder))
+        for encoder in encoders
+        for part in parts
+    ]
+    for part, own in cases:
+        part.check(chosen.reference_free.values(), (), own)
+    return cases
 
 
-def make_case(name: str, corpus: Corpus, vectors: Vectors | None, settings: CaseSettings) -> Case:
+def make_case(part: CorpusPart, settings: CaseSettings) -> Case:
     """Encode, complete the pool, score all systems with all metrics."""
-    part, vectors = units_taking_part(corpus, vectors, settings)
-    embedded = corpus_vectors(part.corpus, vectors, settings, settings.progress)
+    embedded = corpus_vectors(part.corpus, part.vectors, settings, settings.progress)
     pooled, members = complete_pool(
         part.corpus,
         embedded,
         settings.pool,
-        cohesion=[each for each in settings.cohesion if each in part.corpus.hypotheses],
+        cohesion=settings.cohesion,
         seed=settings.seed,
         progress=settings.progress,
     )
-    return score_case(name, pooled, members, embedded, settings)
+    return score_case(part.name, pooled, members, embedded, settings)
 
 
 def score_case(
@@ -132,14 +159,7 @@ def score_case(
 ) -> Case:
     """Score the systems of a corpus that is complete; vectors may be another encoder's."""
     chosen = choose_metrics(settings.metrics, corpus, seed=settings.seed, offline=settings.offline)
-    how = ScoreSettings(
-        settings,
-        unsegmented=settings.unsegmented,
-        average=settings.average,
-        seed=settings.seed,
-        memory=settings.memory,
-    )
-    scores = scores_of(corpus, chosen, how, embedded, settings.progress)
+    scores = scores_of(corpus, chosen, settings.scoring, embedded, settings.progress)
     # Members come in the order in which they were made; losses in that of the corpus.
     place = {system: i for i, system in enumerate(corpus.hypotheses)}
     ordered = tuple(sorted(members, key=lambda member: place[member.system]))

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 from reffree.bounds import Count, Resamples, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Vectors
-from reffree.errors import UnknownNameError, listed
+from reffree.errors import listed
 from reffree.evaluate.scores import Average
 from reffree.scoring.engine import Unsegmented
 from reffree.statistics.resampling import RESAMPLES
@@ -23,8 +23,8 @@ from reffree.studies.correlation.cases import (
     Case,
     CaseSettings,
     both_kinds,
+    check_cases,
     make_case,
-    with_encoders,
 )
 from reffree.studies.correlation.measures import Correlations, sentinel_tests
 from reffree.studies.correlation.pool import Choice
@@ -41,7 +41,7 @@ from reffree.studies.correlation.tables import (
     texts_of,
 )
 from reffree.studies.result import StudyResult
-from reffree.studies.study import StudyKeywords, check_study, study_result
+from reffree.studies.study import StudyKeywords, study_result
 
 ALPHA = 0.05
 NOTABLE_CHANGE = 0.1
@@ -89,7 +89,7 @@ def correlate(
     """Correlate reference-free with gold-based metrics over the systems of every corpus.
 
     Args:
-        corpora: by name, each with gold in every document.
+        corpora: by name, each with gold in every document, of one or several annotators.
         metrics: names of both kinds, as for `reffree.score`; where one kind is missing, its
             default.
         encoders: one study each, and all of them together.
@@ -112,21 +112,7 @@ def correlate(
         resamples=resamples,
         **keywords,
     )
-    check_study(corpora, embeddings)
-    everything = {name for corpus in corpora.values() for name in corpus.hypotheses}
-    for name in cohesion:
-        if name not in everything:
-            raise UnknownNameError("system", name, everything)
-    cases = [
-        make_case(
-            name,
-            corpus,
-            (embeddings or {}).get(name),
-            chosen,
-        )
-        for chosen in with_encoders(settings, encoders).values()
-        for name, corpus in corpora.items()
-    ]
+    cases = [make_case(*each) for each in check_cases(corpora, embeddings, encoders, settings)]
     return correlation_result(cases, settings, texts)
 
 

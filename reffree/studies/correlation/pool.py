@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 from reffree.corpus import GOLD, Corpus
 from reffree.encoders.embed import Embeddings
-from reffree.errors import InputError, OptionError, UnknownNameError
+from reffree.errors import InputError, OptionError
 from reffree.perturbation import parse_perturbation, perturb
 from reffree.progress import Progress
 from reffree.segmenters.segment import ARP_BASELINES, segment
@@ -78,7 +78,7 @@ def complete_pool(
     names systems of the corpus that optimise embedding similarity, beside those whose names say so.
     A default system whose name the corpus has already is not made again.
     """
-    _check(corpus, choice, cohesion)
+    check_pool(corpus, choice)
     given = [name for name in corpus.hypotheses if name != GOLD]
     if choice == "default":
         corpus, given = corpus.only_systems(()), []
@@ -118,7 +118,8 @@ def _with_default(
     return made, members
 
 
-def _check(corpus: Corpus, choice: str, cohesion: Sequence[str]) -> None:
+def check_pool(corpus: Corpus, choice: str) -> None:
+    """Refuse a choice that does not exist, and a corpus without gold."""
     if choice not in CHOICES:
         raise OptionError(
             f"the pool {choice!r}", expected=" or ".join(CHOICES), remedy="leave it out for auto"
@@ -131,6 +132,3 @@ def _check(corpus: Corpus, choice: str, cohesion: Sequence[str]) -> None:
             remedy="add it, or ask reffree diagnose, which needs none",
             place=place,
         )
-    for name in cohesion:
-        if name not in corpus.hypotheses:
-            raise UnknownNameError("system", name, corpus.hypotheses)

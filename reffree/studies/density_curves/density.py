@@ -14,7 +14,7 @@ import numpy as np
 
 from reffree.bounds import Positive, within_bounds
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
 from reffree.errors import InputError, OptionError
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.score import scores_of
@@ -56,7 +56,13 @@ from reffree.studies.score_files import (
     score_prints,
     speaker_names,
 )
-from reffree.studies.study import StudyKeywords, StudySettings, check_study, study_result
+from reffree.studies.study import (
+    CorpusPart,
+    StudyKeywords,
+    StudySettings,
+    corpus_parts,
+    study_result,
+)
 
 METHODS = ("depth", "texttiling", CHANCE)
 THRESHOLDS = tuple(round(0.05 * i, 2) for i in range(1, 20))
@@ -101,36 +107,40 @@ def density(
         **keywords: how to encode and run: see `StudySettings`.
     """
     settings = StudySettings(**keywords)
-    check_study(corpora, embeddings)
     levels = _checked_thresholds(thresholds)
     wanted = _checked_matchings(matchings)
     parsed = _checked_methods(methods)
+    how = ScoreSettings(
+        settings, unsegmented=unsegmented, seed=settings.seed, memory=settings.memory
+    )
+    parts = corpus_parts(corpora, embeddings, settings)
+    chosen = choose_metrics(
+        [*MEASURES, *metrics], parts[0].corpus, seed=settings.seed, offline=settings.offline
+    )
     read = read_score_files(corpora, scores, parsed)
     ranked: list[str] = []
-    for corpus in corpora.values():
-        speaker_candidates(corpus, candidates_speaker)  # which refuses before anything is encoded
+    scored = [method for method in parsed.values() if method]
+    needs_vectors = bool(chosen.reference_free) or any(m.needs_embeddings for m in scored)
+    for part in parts:
+        _check_gold(part.corpus)
+        speaker_candidates(part.corpus, candidates_speaker)  # which refuses what it must
+        part.check(chosen.reference_free.values(), scored, settings, needs_vectors=needs_vectors)
 
-    def sweep(name: str, whole: Corpus) -> DensityResult:
+    def sweep(part: CorpusPart) -> DensityResult:
         """Score all gaps of a corpus, lay out all points, and score these."""
-        part, given = units_taking_part(whole, (embeddings or {}).get(name), settings)
         corpus = part.corpus
-        _check_gold(corpus)
-        chosen = choose_metrics(
-            [*MEASURES, *metrics], corpus, seed=settings.seed, offline=settings.offline
-        )
         embedded: Embeddings | None = None
-        needed = [method for method in parsed.values() if method and method.needs_embeddings]
-        if chosen.reference_free or needed:
-            embedded = corpus_vectors(corpus, given, settings, settings.progress)
+        if needs_vectors:
+            embedded = corpus_vectors(corpus, part.vectors, settings, settings.progress)
         vectors, spec = (embedded.vectors, embedded.spec) if embedded else (None, None)
         candidates = speaker_candidates(corpus, candidates_speaker)
         inputs = Inputs(corpus, settings.seed, vectors, spec, settings.device, candidates)
         scored_gaps = [
-            gap_scores_of(each, given_scores(part, each, values), candidates, min_gap)
-            for each, values in read.get(name, {}).items()
+            gap_scores_of(each, given_scores(part.filtered, each, values), candidates, min_gap)
+            for each, values in read.get(part.name, {}).items()
         ]
         ranked.extend(
-            f"{name}: the scores of {each.name} do not lie between 0 and 1, so thresholds are "
+            f"{part.name}: the scores of {each.name} do not lie between 0 and 1, so thresholds are "
             "ranks among them."
             for each in scored_gaps
             if each.is_ranked
@@ -140,15 +150,12 @@ def density(
                 scored_gaps.append(gap_scores(method, inputs, min_gap))
                 advance(1)
         layout = lay_out_points(corpus, scored_gaps, levels)
-        how = ScoreSettings(
-            settings, unsegmented=unsegmented, seed=settings.seed, memory=settings.memory
-        )
         scores = scores_of(layout.corpus, chosen, how, embedded, settings.progress)
         signature = Signature.of(
             chosen, corpus, embedded, unsegmented=unsegmented, seed=settings.seed
         )
         return DensityResult(
-            name,
+            part.name,
             corpus,
             embedded,
             signature,
@@ -158,7 +165,7 @@ def density(
             tuple(chosen.reference_free),
         )
 
-    results = [sweep(name, corpus) for name, corpus in corpora.items()]
+    results = [sweep(part) for part in parts]
     return study_result(
         "density",
         results,

@@ -10,14 +10,14 @@ import numpy as np
 
 from reffree.bounds import Repetitions, within_bounds
 from reffree.corpus import GOLD, Corpus
-from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
 from reffree.errors import InputError, OptionError, UnknownNameError, counted
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings, corpus_mean
 from reffree.evaluate.signature import Signature
 from reffree.reference.metrics import GOLD_METRICS
-from reffree.scoring.expected import ExpectedPk
+from reffree.scoring.expected import FEWEST_UNITS, ExpectedPk
 from reffree.scoring.metrics import DEFAULT
 from reffree.seeds import rng_for
 from reffree.statistics.resampling import DocumentBootstrap
@@ -39,10 +39,11 @@ from reffree.studies.diagnosis.embedding_space import THRESHOLD
 from reffree.studies.diagnosis.tables import READING, diagnosis_answer, diagnosis_tables
 from reffree.studies.result import StudyResult
 from reffree.studies.study import (
+    CorpusPart,
     StudiedCorpus,
     StudyKeywords,
     StudySettings,
-    check_study,
+    corpus_parts,
     study_result,
 )
 
@@ -76,23 +77,14 @@ def diagnose(
         **keywords: how to encode and run: see `StudySettings`.
     """
     settings = StudySettings(**keywords)
-    check_study(corpora, embeddings)
     _check_options(metrics, threshold)
-    for corpus in corpora.values():
-        _check_source(corpus, source)
-    diagnosed = [
-        _diagnose(
-            name,
-            corpus,
-            (embeddings or {}).get(name),
-            source,
-            DEFAULT if metrics is None else metrics,
-            threshold,
-            seeds,
-            settings,
-        )
-        for name, corpus in corpora.items()
-    ]
+    parts = corpus_parts(corpora, embeddings, settings, one_gold=True)
+    wanted = DEFAULT if metrics is None else metrics
+    chosen = choose_metrics(wanted, parts[0].corpus, seed=settings.seed, offline=settings.offline)
+    for part in parts:
+        _check_source(part.corpus, source)
+        part.check(chosen.reference_free.values(), (), settings)
+    diagnosed = [_diagnose(part, source, chosen, threshold, seeds, settings) for part in parts]
     return study_result(
         "diagnose",
         diagnosed,
@@ -161,20 +153,16 @@ class CorpusDiagnosis(StudiedCorpus):
 
 
 def _diagnose(
-    name: str,
-    whole: Corpus,
-    vectors: Vectors | None,
+    part: CorpusPart,
     source_name: str | None,
-    metrics: Sequence[str],
+    chosen: MetricSet,
     threshold: float,
     seeds: int,
     settings: StudySettings,
 ) -> CorpusDiagnosis:
     """Choose the source of a corpus, measure, damage, judge."""
-    chosen = choose_metrics(metrics, whole, seed=settings.seed, offline=settings.offline)
-    part, given = units_taking_part(whole, vectors, settings)
     corpus = part.corpus
-    embedded = corpus_vectors(corpus, given, settings, settings.progress)
+    embedded = corpus_vectors(corpus, part.vectors, settings, settings.progress)
     source = _choose_source(corpus, embedded, source_name, settings)
     bootstrap = DocumentBootstrap(len(corpus), rng_for(settings.seed, "documents"))
     hypotheses = corpus.hypotheses[source.name]
@@ -191,7 +179,7 @@ def _diagnose(
     checks = run_checks(corpus, embedded, source.name, measured, damage_tests, bootstrap, threshold)
     signature = Signature.of(chosen, corpus, embedded, unsegmented=UNSEGMENTED, seed=settings.seed)
     return CorpusDiagnosis(
-        name, corpus, embedded, signature, source, measured, checks, damage_tests
+        part.name, corpus, embedded, signature, source, measured, checks, damage_tests
     )
 
 
@@ -217,13 +205,6 @@ def _choose_source(
     means = [corpus_mean(raw, np.ones(len(corpus))) for raw in scores.raw[0].T]
     losses = [np.inf if mean is None else metric.orientation.loss(mean) for mean in means]
     best = int(np.argmin(losses))
-    if np.isinf(losses[best]):
-        raise InputError(
-            "no system with an expected_pk to choose the source by",
-            expected="a document of three units or more",
-            remedy="name the system to trust most with --source",
-            place=corpus.documents[0].place,
-        )
     return SourceSystem(
         systems[best], f"the lowest expected_pk of {len(systems)} systems ({losses[best]:.3f})"
     )
@@ -240,6 +221,14 @@ def _check_source(corpus: Corpus, name: str | None) -> None:
         )
     if name is not None and name not in corpus.hypotheses:
         raise UnknownNameError("system", name, corpus.hypotheses)
+    must_choose = name is None and GOLD not in corpus.hypotheses and len(corpus.hypotheses) > 1
+    if must_choose and all(len(document.units) < FEWEST_UNITS for document in corpus):
+        raise InputError(
+            "no system with an expected_pk to choose the source by",
+            expected=f"a document of {FEWEST_UNITS} units or more",
+            remedy="name the system to trust most with --source",
+            place=corpus.documents[0].place,
+        )
 
 
 def _check_options(metrics: Sequence[str] | None, threshold: float) -> None:

@@ -16,16 +16,13 @@ from reffree.evaluate.scores import Scores
 from reffree.evaluate.table import CorpusScore
 from reffree.masses import mass_matrix
 from reffree.scoring.evidence import Reading
-from reffree.scoring.expected import Expected
+from reffree.scoring.expected import FEWEST_UNITS, Expected
 from reffree.scoring.metrics import spelling
 from reffree.scoring.posterior import FEWEST, assumed_segments, most_segments
 from reffree.statistics.resampling import DocumentBootstrap
 
 POINTS = 12
 """Assumed numbers of segments at which all systems are compared."""
-
-FEWEST_UNITS = 3
-"""Of a document with an expected error."""
 
 LOW, HIGH_AT_LEAST, UNITS_AT_MOST = 2.0, 4.0, 3.0
 """The numbers go from 2 segments a document to one in three units, 4 in short documents."""

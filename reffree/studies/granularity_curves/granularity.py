@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Unpack
 
 import numpy as np
 
 from reffree.bounds import check_number, within_bounds
 from reffree.corpus import Corpus
-from reffree.encoders.embed import Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.embed import Vectors, corpus_vectors
 from reffree.errors import InputError, OptionError
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.score import scores_of
@@ -25,14 +24,13 @@ from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.reference.metric import GoldMetric
 from reffree.reference.metrics import GOLD_METRICS
-from reffree.scoring.expected import EXPECTED, Expected
+from reffree.scoring.expected import EXPECTED, FEWEST_UNITS, Expected
 from reffree.scoring.inputs import check_embeddings
 from reffree.scoring.metrics import parse_metrics, spelling
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.posterior import readings
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.granularity_curves.curves import (
-    FEWEST_UNITS,
     POINTS,
     GranularityCurves,
     gold_name,
@@ -45,10 +43,11 @@ from reffree.studies.granularity_curves.tables import (
 )
 from reffree.studies.result import StudyResult
 from reffree.studies.study import (
+    CorpusPart,
     StudiedCorpus,
     StudyKeywords,
     StudySettings,
-    check_study,
+    corpus_parts,
     study_result,
 )
 
@@ -78,14 +77,13 @@ def granularity(
             tables of one document are all that is held.
     """
     settings = StudySettings(**keywords)
-    check_study(corpora, embeddings)
     chosen = _checked_metrics(metrics, length, evidence, settings.seed)
-    for corpus in corpora.values():
-        _check_systems(corpus)
-    studied = [
-        _follow(name, corpus, (embeddings or {}).get(name), chosen, settings)
-        for name, corpus in corpora.items()
-    ]
+    parts = corpus_parts(corpora, embeddings, settings)
+    for part in parts:
+        _check_systems(part.corpus)
+        _check_lengths(part.corpus)
+        part.check(chosen.values(), (), settings)
+    studied = [_follow(part, chosen, settings) for part in parts]
     curves = [each for corpus in studied for each in corpus.curves]
     return study_result(
         "granularity",
@@ -109,17 +107,11 @@ class FollowedCorpus(StudiedCorpus):
 
 
 def _follow(
-    name: str,
-    whole: Corpus,
-    vectors: Vectors | None,
-    metrics: dict[str, Expected],
-    settings: StudySettings,
+    part: CorpusPart, metrics: dict[str, Expected], settings: StudySettings
 ) -> FollowedCorpus:
     """Make every document's posteriors, and score all systems at every assumed number."""
-    part, given = units_taking_part(whole, vectors, settings)
-    corpus = part.corpus
-    _check_lengths(corpus)
-    embedded = corpus_vectors(corpus, given, settings, settings.progress)
+    name, corpus = part.name, part.corpus
+    embedded = corpus_vectors(corpus, part.vectors, settings, settings.progress)
     for x, document in zip(embedded.vectors, corpus, strict=True):
         check_embeddings(x, document.id)
     inputs = Inputs(
@@ -179,10 +171,6 @@ def _checked_metrics(
             length=length if metric.length is None else metric.length,
             evidence=evidence if metric.evidence == "all" else metric.evidence,
         )
-        if filled.scorer:  # read before anything is encoded for it
-            from reffree.segmenters.scorer.scorer import load_checkpoint
-
-            load_checkpoint(Path(filled.scorer))
         metrics[spelling(filled)] = filled
     if not metrics:
         raise OptionError(

@@ -15,9 +15,9 @@ import numpy as np
 
 from reffree.bounds import Repetitions, within_bounds
 from reffree.corpus import GOLD, Corpus
-from reffree.encoders.embed import Vectors, units_taking_part
+from reffree.encoders.embed import Vectors
 from reffree.evaluate.metric_set import choose_metrics
-from reffree.evaluate.score import scores_of
+from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.scoring.engine import Unsegmented
@@ -28,6 +28,7 @@ from reffree.studies.result import StudyResult
 from reffree.studies.strength_curves.perturbation_grid import (
     PerturbationGrid,
     build_grid,
+    check_source,
     parse_strengths,
 )
 from reffree.studies.strength_curves.strength_curve import ALPHA, Strength, StrengthCurve
@@ -42,7 +43,7 @@ from reffree.studies.study import (
     StudiedCorpus,
     StudyKeywords,
     StudySettings,
-    check_study,
+    corpus_parts,
     study_result,
 )
 
@@ -77,29 +78,37 @@ def perturb(
             figures, and shares of 0.1 to 1 for mixtures.
         seeds: draws of every strength, with the seeds ``seed``, ``seed + 1``, …
         metrics: names as for `reffree.score`, with the same default.
-        source: the system to perturb.
+        source: the system to perturb. Gold of several annotators is each one's in turn, draw by
+            draw, beginning with the first again where there are more draws than annotators.
         embeddings: arrays of every document by corpus, as for `reffree.score`, instead of an
             encoder.
         unsegmented: what a document without a boundary scores, as in `reffree.score`.
         **keywords: how to encode and run: see `StudySettings`.
     """
     settings = StudySettings(**keywords)
-    check_study(corpora, embeddings)
     wanted = parse_strengths(kinds, strengths)
+    how = ScoreSettings(
+        settings, unsegmented=unsegmented, seed=settings.seed, memory=settings.memory
+    )
     drawn = range(settings.seed, settings.seed + seeds)
+    parts = corpus_parts(corpora, embeddings, settings)
+    for part in parts:
+        check_source(part.corpus, source)
+        chosen = choose_metrics(metrics, part.corpus, seed=settings.seed, offline=settings.offline)
+        check_gold(part.corpus, chosen)
+        free = chosen.reference_free
+        part.check(free.values(), (), settings, needs_vectors=bool(free))
     studied: list[PerturbedCorpus] = []
-    for name, whole in corpora.items():
-        part, given = units_taking_part(whole, (embeddings or {}).get(name), settings)
+    for part in parts:
         grid = build_grid(part.corpus, wanted, drawn, source, settings.progress)
         chosen = choose_metrics(metrics, grid.corpus, seed=settings.seed, offline=settings.offline)
-        how = ScoreSettings(
-            settings, unsegmented=unsegmented, seed=settings.seed, memory=settings.memory
-        )
-        scores = scores_of(grid.corpus, chosen, how, given, settings.progress)
+        scores = scores_of(grid.corpus, chosen, how, part.vectors, settings.progress)
         signature = Signature.of(
             chosen, part.corpus, scores.embedded, unsegmented=unsegmented, seed=settings.seed
         )
-        studied.append(PerturbedCorpus(name, part.corpus, scores.embedded, signature, grid, scores))
+        studied.append(
+            PerturbedCorpus(part.name, part.corpus, scores.embedded, signature, grid, scores)
+        )
     curves = [curve for each in studied for curve in each.curves(settings)]
     grids = {each.name: each.grid for each in studied}
     return study_result(
@@ -129,7 +138,15 @@ def perturb(
             ),
             "alpha": ALPHA,
         },
-        notes=strength_notes(curves, grids, unsegmented),
+        notes=[
+            *(
+                f"{each.name}: draw by draw another annotator's gold was perturbed; gold-based "
+                "metrics compare with all of them."
+                for each in studied
+                if source == GOLD and not each.corpus.has_gold
+            ),
+            *strength_notes(curves, grids, unsegmented),
+        ],
         reading=strength_reading(curves),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 
@@ -89,6 +90,22 @@ def _with_strength(kind: str, strength: Strength) -> Perturbation:
     return parse_perturbation(f"{kind}={strength}" if ":" in kind else f"{kind}:{strength}")
 
 
+def check_source(corpus: Corpus, source: str) -> None:
+    """Refuse to perturb a system that is not there, and gold that is not complete."""
+    if source != GOLD:
+        if source not in corpus.hypotheses:
+            raise UnknownNameError("system", source, corpus.hypotheses)
+        return
+    for document in corpus:
+        if document.gold is None and not document.golds:
+            raise InputError(
+                "no gold to perturb",
+                expected="gold in every document",
+                remedy="add gold or perturb a system instead",
+                place=document.place,
+            )
+
+
 def build_grid(
     corpus: Corpus,
     strengths: Mapping[str, Sequence[Strength]],
@@ -98,26 +115,32 @@ def build_grid(
 ) -> PerturbationGrid:
     """Perturb gold, or the system ``source``, with every kind, strength and seed.
 
-    Seeds and names are those of `perturb`: any step can be made again on its own.
+    Seeds and names are those of `perturb`: any step can be made again on its own. Where gold is
+    several annotators', draw i perturbs that of annotator i, of as many as a document has.
     """
     systems: dict[str, tuple[Segmentation, ...]] = {}
     offset = int(corpus.has_gold)  # gold is the first system wherever it is complete
+    corpora = [corpus] * len(seeds)  # by draw
+    places_of_source = np.zeros(len(seeds), dtype=np.intp)
+    check_source(corpus, source)
     if source != GOLD:
-        if source not in corpus.hypotheses:
-            raise UnknownNameError("system", source, corpus.hypotheses)
         systems[source] = corpus.hypotheses[source]
-    place = offset if source != GOLD else 0
+        places_of_source += offset
+    elif not corpus.has_gold:
+        corpora, n_sources = _annotators_in_turn(corpus, len(seeds))
+        systems |= {f"gold of draw {i}": corpora[i].hypotheses[GOLD] for i in range(n_sources)}
+        places_of_source += np.arange(len(seeds)) % n_sources
     at: dict[str, NDArray[np.intp]] = {}
     steps: dict[str, tuple[PerturbationStep, ...]] = {}
     total = len(seeds) * sum(map(len, strengths.values()))
     with progress("Perturbing", total) as advance:
         for kind, wanted in strengths.items():
-            places = np.full((len(seeds), len(wanted) + 1), place, dtype=np.intp)
+            places = np.repeat(places_of_source[:, None], len(wanted) + 1, axis=1)
             found = []
             for j, strength in enumerate(wanted):
                 done = not_done = bare = 0
                 for i, seed in enumerate(seeds):
-                    made = perturb(corpus, _with_strength(kind, strength), seed, source)
+                    made = perturb(corpora[i], _with_strength(kind, strength), seed, source)
                     places[i, j + 1] = offset + len(systems)
                     systems[f"{made.name} seed {seed}"] = made.segmentations
                     done += sum(astuple(made.done))
@@ -132,3 +155,16 @@ def build_grid(
     )
     from_0 = {kind: (0, *wanted) for kind, wanted in strengths.items()}
     return PerturbationGrid(Corpus.of_checked(documents, corpus.notes), from_0, at, steps)
+
+
+def _annotators_in_turn(corpus: Corpus, n_draws: int) -> tuple[list[Corpus], int]:
+    """Return the corpus of every draw, with the next annotator's gold; and how many differ."""
+    period = math.lcm(*{len(document.references) for document in corpus})
+    corpora = [
+        Corpus.of_checked(
+            replace(document, gold=document.references[i % len(document.references)])
+            for document in corpus
+        )
+        for i in range(min(period, n_draws))
+    ]
+    return [corpora[i % len(corpora)] for i in range(n_draws)], len(corpora)

@@ -1,0 +1,164 @@
+"""What a table of scores says at a glance: who is best, by how much, and what cannot be said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from reffree.errors import listed
+from reffree.evaluate.scores import Scores, filled_weights
+from reffree.evaluate.table import SystemScores, rounded
+from reffree.scoring.expected import INFORMED
+from reffree.statistics.losses import Direction, as_loss
+from reffree.statistics.paired import PairedTest, holm, paired_tests
+
+ALPHA = 0.05
+GOLD = "gold"
+RECOMMENDED = "expected_pk"
+
+
+def judged_by(metrics: Sequence[str]) -> str:
+    """Choose the metric that a verdict rests on: expected Pk where there is one, else the first."""
+    return next((name for name in metrics if name.split(":")[0] == RECOMMENDED), metrics[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Rivals:
+    """The systems of one metric, gold apart, best first, and what tells them from the best."""
+
+    metric: str
+    values: dict[str, float]
+    gold: float | None
+    ci: tuple[float, float] | None = None  # of the difference of the best and the next
+    p: float | None = None  # of the best and the next, corrected for all comparisons
+    comparisons: int = 1
+    unlike: frozenset[str] | None = None  # told apart from the best; None without a test
+    has_power: bool = True  # whether so many documents can tell systems apart
+
+    @property
+    def best(self) -> str | None:
+        """Name of the first; None without any."""
+        return next(iter(self.values), None)
+
+    def sentences(self) -> list[str]:
+        """Say who is best, by how much, and who cannot be told from it."""
+        if len(self.values) < 2:
+            return self._alone()
+        (best, value), (runner_up, other), *_ = self.values.items()
+        aside = "" if self.gold is None else f" (gold {self.gold:.3f})"
+        if value == other:
+            return [f"{best} and {runner_up} share the best {self.metric}: {value:.3f}{aside}."]
+        return [
+            f"{best} is best of {len(self.values)} systems by {self.metric}: {value:.3f}{aside}, "
+            f"then {runner_up}, {other:.3f}{self._margin()}.",
+            *self._unsure(best),
+        ]
+
+    def _alone(self) -> list[str]:
+        if not self.values:
+            return ["Only gold is scored: add systems to compare."]
+        ((system, value),) = self.values.items()
+        aside = "" if self.gold is None else f"; gold itself {self.gold:.3f}"
+        return [
+            f"{system}: {self.metric} {value:.3f}{aside}. A number alone says little: add another "
+            "segmentation, such as one of reffree segment --method even, to hold it against."
+        ]
+
+    def _margin(self) -> str:
+        if self.p is None or self.ci is None:
+            return ""
+        low, high = sorted(map(abs, self.ci)) if self.ci[0] * self.ci[1] > 0 else self.ci
+        n = self.comparisons
+        corrected = f", corrected for {n} comparisons" if n > 1 else ""
+        return (
+            f" (95 % interval of the difference {low:.3f} to {high:.3f}, {_p(self.p)}{corrected})"
+        )
+
+    def _unsure(self, best: str) -> list[str]:
+        """Name those that may be as good as the best."""
+        if self.unlike is None:
+            return []
+        if not self.has_power:
+            return ["There are too few documents to tell any two of these systems apart."]
+        alike = [system for system in self.values if system != best and system not in self.unlike]
+        if not alike:
+            return ["It is told apart from every other system."]
+        if len(alike) == len(self.values) - 1:
+            return ["It cannot be told from any other system on these documents."]
+        return [f"It cannot be told from {listed(alike)} on these documents."]
+
+
+def _p(p: float) -> str:
+    return "p < .001" if p < 0.0005 else f"p {p:.3f}".replace("p 0.", "p .")
+
+
+def rank(metric: str, direction: Direction, values: Mapping[str, float | None]) -> Rivals:
+    """Order the systems of a metric, best first."""
+    known = {system: value for system, value in values.items() if value is not None}
+    gold = known.pop(GOLD, None)
+    order = sorted(known, key=lambda system: as_loss(known[system], direction))
+    return Rivals(metric, {system: known[system] for system in order}, gold)
+
+
+def tested(rivals: Rivals, tests: Mapping[str, PairedTest]) -> Rivals:
+    """Add what paired tests of the best against each of the others say, Holm corrected."""
+    others = [system for system in list(rivals.values)[1:] if tests[system].p is not None]
+    if not others:
+        return rivals
+    corrected = holm([p for system in others if (p := tests[system].p) is not None])
+    p_of = dict(zip(others, map(rounded, corrected.tolist()), strict=True))
+    runner_up = list(rivals.values)[1]
+    smallest = min(tests[system].smallest_p for system in others)
+    return replace(
+        rivals,
+        ci=tests[runner_up].ci,
+        p=p_of.get(runner_up),
+        unlike=frozenset(system for system, p in p_of.items() if p is not None and p <= ALPHA),
+        comparisons=len(others),
+        has_power=len(others) * smallest <= ALPHA,
+    )
+
+
+def verdict(
+    scores: Scores, systems: Sequence[SystemScores], incomparable: frozenset[str]
+) -> tuple[str, ...]:
+    """Say in a few sentences what a table shows by the metric it is best judged by."""
+    metric = judged_by(scores.metrics.names)
+    direction = scores.metrics.direction(metric)
+    found = {row.system: row.metrics[metric] for row in systems}
+    if metric in incomparable:
+        return (f"{metric} cannot rank these systems: they were scored on different documents.",)
+    rivals = rank(metric, direction, {s: rounded(score.value) for s, score in found.items()})
+    if not rivals.values and rivals.gold is None:
+        return (f"{metric} is undefined for every system on these documents.",)
+    if len(rivals.values) > 1 and not scores.is_pooled(metric):
+        rivals = tested(rivals, _tests_of_best(scores, metric, list(rivals.values)))
+    sentences = rivals.sentences()
+    score = found[next(iter(rivals.values), GOLD)]
+    if score.null is not None:
+        is_placed = score.null.p <= ALPHA
+        sentences.append(
+            f"Its boundaries are not where chance would put them ({_p(score.null.p)})."
+            if is_placed
+            else f"Chance does as well with segments of the same lengths ({_p(score.null.p)})."
+        )
+    elif metric in scores.metrics.reference_free and rivals.values:
+        sentences.append("Not tested against chance: --null 1000 does that.")
+    chance = score.chance_information
+    if score.information is not None and score.information <= INFORMED * (chance or 0.0):
+        sentences.append("The text says little here: the score rests on what is assumed.")
+    return tuple(sentences)
+
+
+def _tests_of_best(scores: Scores, metric: str, order: Sequence[str]) -> dict[str, PairedTest]:
+    """Test the first system against each of the others, over the documents both have."""
+    m, at = scores.index(metric), {system: i for i, system in enumerate(scores.systems)}
+    places = [at[system] for system in order]
+    values = scores.metrics.losses(metric, scores.raw[m].T[places])
+    weights = np.stack([filled_weights(scores.weights[m, :, s]) for s in places])
+    pairs = [(0, i) for i in range(1, len(order))]
+    rng = np.random.default_rng(scores.settings.seed)
+    tests = paired_tests(np.round(values, 10), weights, pairs, rng)
+    return dict(zip(order[1:], tests, strict=True))

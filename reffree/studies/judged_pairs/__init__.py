@@ -1,0 +1,1 @@
+"""Pairs of segmentations for people to judge, and how far metrics agree with their votes."""

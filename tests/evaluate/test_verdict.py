@@ -1,0 +1,162 @@
+"""The sentences that open a table of scores, and the order of its rows."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import reffree
+from reffree.evaluate.verdict import judged_by, rank
+from tests.helpers import halves, topical_corpus
+
+
+def good(n):
+    return [n // 4] * 3 + [n - 3 * (n // 4)]
+
+
+def late(n):
+    return [n // 4 + 1, n // 4, n // 4, n - 3 * (n // 4) - 1]
+
+
+def ones(n):
+    return [1] * n
+
+
+def scored(n_documents=12, has_gold=False, metrics=("expected_pk:length=6",), null=0, **systems):
+    corpus, vectors = topical_corpus([[6] * 4] * n_documents, has_gold=has_gold, **systems)
+    return reffree.score(corpus, metrics=metrics, embeddings=vectors, null=null)
+
+
+def test_the_best_is_named_with_the_next_and_told_apart():
+    verdict = scored(good=good, ones=ones).verdict
+    assert verdict[0].startswith("good is best of 2 systems by expected_pk:length=6: 0.")
+    assert ", then ones, 0." in verdict[0]
+    assert verdict[0].endswith(", p < .001).")
+    assert verdict[1:] == (
+        "It is told apart from every other system.",
+        "Not tested against chance: --null 1000 does that.",
+    )
+
+
+def test_those_that_may_be_as_good_are_named():
+    """Two systems that each lose a little on every second document may be as good as the best."""
+    corpus, vectors = topical_corpus([[6] * 4] * 12, has_gold=False, good=good, ones=ones)
+    for name in ("odd", "even"):
+        cuts = [good(24) if i % 2 == (name == "odd") else late(24) for i in range(12)]
+        corpus = corpus.with_system(name, {f"d{i}": cut for i, cut in enumerate(cuts)})
+    table = reffree.score(corpus, metrics=["arp_pair"], embeddings=vectors)
+    first, unsure, *_ = table.verdict
+    assert first.startswith("good is best of 4 systems by arp_pair: 0.")
+    assert "corrected for 3 comparisons" in first
+    assert unsure == "It cannot be told from even and odd on these documents."
+
+
+def test_a_tie_has_no_winner():
+    assert scored(one=good, two=good).verdict[0].startswith("one and two share the best ")
+
+
+def test_gold_is_a_yardstick_and_no_rival():
+    table = scored(has_gold=True, good=late, ones=ones)
+    expected = table.systems[0].metrics[table.metrics[0]].value
+    assert table.systems[0].system == "gold"
+    assert table.verdict[0].startswith("good is best of 2 systems")
+    assert f" (gold {expected:.3f}), then ones" in table.verdict[0]
+    assert scored(has_gold=True).verdict[0] == "Only gold is scored: add systems to compare."
+
+
+def test_one_system_is_said_to_need_another():
+    (first, *_) = scored(mine=halves).verdict
+    assert first.startswith("mine: expected_pk:length=6 0.")
+    assert "add another segmentation" in first
+
+
+@pytest.mark.parametrize(("spread", "words"), [(0.4, "not where chance"), (1e6, "Chance does")])
+def test_chance_is_part_of_it_where_it_was_tested(spread, words):
+    lengths = [4, 9, 3, 8]
+    corpus, vectors = topical_corpus(
+        [lengths] * 12, spread=spread, has_gold=False, mine=lambda n: lengths
+    )
+    table = reffree.score(corpus, metrics=["arp_pair"], embeddings=vectors, null=200)
+    assert words in table.verdict[-1]
+    assert "--null" not in " ".join(table.verdict)
+
+
+def test_a_text_that_says_nothing_is_part_of_it():
+    corpus, vectors = topical_corpus([[6] * 4] * 12, has_gold=False, mine=good, other=halves)
+    rng = np.random.default_rng(0)
+    noise = [rng.normal(size=each.shape) for each in vectors]
+    table = reffree.score(corpus, metrics=["expected_pk:evidence=embedding"], embeddings=noise)
+    assert table.verdict[-1] == "The text says little here: the score rests on what is assumed."
+
+
+def test_too_few_documents_tell_nobody_apart():
+    table = scored(3, good=good, ones=ones, halves=halves)
+    assert "too few documents to tell any two" in " ".join(table.verdict)
+
+
+def test_different_documents_are_not_ranked():
+    corpus, vectors = topical_corpus([[6] * 4] * 6, has_gold=False, mine=good)
+    whole = {document.id: [24] if i else [12, 12] for i, document in enumerate(corpus.documents)}
+    table = reffree.score(
+        *(corpus.with_system("whole", whole),),
+        metrics=["segrefree"],
+        embeddings=vectors,
+    )
+    sentence = "segrefree cannot rank these systems: they were scored on different documents."
+    assert table.verdict == (sentence,)
+    assert table.sorted_by("segrefree") == table
+
+
+def test_which_metric_a_verdict_rests_on():
+    assert judged_by(["arp_pair", "expected_pk:length=3", "pk"]) == "expected_pk:length=3"
+    assert judged_by(["pk", "arp_pair"]) == "pk"
+
+
+@pytest.mark.parametrize(
+    ("direction", "order"), [("lower", "acb"), ("higher", "bca"), ("toward_1", "bca")]
+)
+def test_best_first_in_each_direction(direction, order):
+    values = {"a": 0.1, "b": 0.9, "c": 0.4, "gold": 0.0, "none": None}
+    assert "".join(rank("m", direction, values).values) == order
+
+
+def test_rows_are_sorted_for_people_and_left_for_programs(run, write_corpus):
+    documents = [
+        {"id": f"d{i}", "units": [f"u{j}" for j in range(9)], "gold": [3, 6]} for i in range(5)
+    ]
+    for document in documents:
+        document["systems"] = {"worst": [1] * 9, "best": [3, 6], "middle": [2, 7]}
+    path = write_corpus(documents)
+
+    def systems(*more):
+        out = run("score", path, "-m", "pk", "-m", "f1", "-f", *more).stdout
+        if more[0] == "json":
+            return [row["system"] for row in json.loads(out)["systems"]]
+        return [line.split()[1] for line in out.splitlines() if line.startswith("| ")][1:]
+
+    assert systems("json") == ["gold", "worst", "best", "middle"]
+    assert systems("md")[1:] == ["gold", "best", "middle", "worst"]
+    assert systems("md", "--sort", "corpus")[1:] == ["gold", "worst", "best", "middle"]
+    assert systems("json", "--sort", "f1") == ["gold", "best", "worst", "middle"]
+    done = run("score", path, "-m", "pk", "--sort", "windowdiff")
+    assert done.returncode == 1
+    assert "no metric 'windowdiff' to sort by" in done.stderr
+
+
+def test_a_comparison_opens_with_it_and_a_summary(run, write_corpus):
+    documents = [
+        {"id": f"d{i}", "units": [f"u{j}" for j in range(9)], "gold": [3, 6]} for i in range(12)
+    ]
+    for document in documents:
+        document["systems"] = {"worst": [1] * 9, "near": [4, 5], "middle": [1, 8]}
+    path = write_corpus(documents)
+    out = run("compare", path, "-m", "pk", "-m", "f1").stdout.splitlines()
+    assert out[0].startswith("near is best of 3 systems by pk: 0.")
+    assert out[0].endswith("It is best by 1 of 2 metrics.")
+    assert out[2].split() == ["system", "pk", "f1"]
+    assert [line.split()[0] for line in out[4:8]] == ["gold", "near", "middle", "worst"]
+    found = json.loads(run("compare", path, "-m", "pk", "-f", "json").stdout)
+    assert found["verdict"][0].startswith("near is best of 3 systems")
+    assert run("compare", path, "-m", "pk").stdout.count("system ") == 0  # no summary of one
