@@ -20,6 +20,7 @@ EXPECTED = {
     "perturb": ["perturbation-scaled", "perturbation-values"],
     "density": ["density"],
     "selection": ["selection"],
+    "tune": ["tuned"],
     "granularity": ["granularity"],
     "encoders": ["correlations", "agreement", "cross"],
     "diagnose": ["noticed"],
