@@ -15,6 +15,7 @@ from reffree.cli.options import encoding_options, output_options
 from reffree.cli.output import Output
 
 if TYPE_CHECKING:
+    from reffree.corpus import Corpus
     from reffree.encoders.options import Encoding
     from reffree.evaluate.table import ScoreTable
     from reffree.report.grid import OutputFormat
@@ -46,24 +47,31 @@ ADVICE = (
 
 
 @click.command(name="demo")
+@click.option(
+    "--save",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the corpus itself to this .jsonl file, or its plain text to this .txt file, and "
+    "stop: something to try the other commands on.",
+)
 @encoding_options
 @output_options
 def command(
+    save: Path | None,
     output_format: str | None,
     output: Path | None,
     **encoding: Unpack[Encoding],
 ) -> None:
     """Score the corpus that ships with reffree: 12 short documents, six segmentations of each."""
+    if save is not None:
+        _save(save)
+        return
     out = Output.of(output_format, output)
     check_encoding(encoding)
 
     from reffree.evaluate.score import score
-    from reffree.formats import load
 
-    with as_file(files("reffree") / "data" / "demo.jsonl") as path:
-        corpus = load(path)
     table = score(
-        corpus,
+        _corpus(),
         metrics=METRICS,
         null=DRAWS,
         short_signature=out.format == "table",
@@ -73,6 +81,28 @@ def command(
     if out.format not in ("json", "csv"):
         table = table.sorted_by(METRICS[0])
     out.show(_render_with_advice, table, table.notes)
+
+
+def _corpus() -> Corpus:
+    from reffree.formats import load
+
+    with as_file(files("reffree") / "data" / "demo.jsonl") as path:
+        return load(path)
+
+
+def _save(path: Path) -> None:
+    """Write the corpus, or its text with a paragraph a document."""
+    from reffree.atomic import check_writable, write_file
+    from reffree.formats import save
+
+    check_writable(path)
+    match path.suffix.lower():
+        case ".jsonl":
+            save(_corpus(), path)
+        case ".txt":
+            write_file(path, ["\n\n".join(" ".join(each.units) for each in _corpus()), "\n"])
+        case _:
+            raise click.UsageError(f"--save {path}: expected a .jsonl or a .txt file.")
 
 
 def _render_with_advice(

@@ -103,6 +103,7 @@ class BlockScorer:
             self.vectors,
             vectors=self.vectors.vectors[start : start + len(block)],
             n_truncated=0 if start else self.vectors.n_truncated,
+            unread={} if start else self.vectors.unread,
         )
 
     def _score_vectors(
@@ -180,7 +181,12 @@ class BlockScorer:
                 }
                 row = DocumentScores(document.id, system, parts)
                 if explanations:
-                    row = replace(row, units=document.units, explanations=explanations[len(rows)])
+                    row = replace(
+                        row,
+                        units=document.units,
+                        clocks=document.clocks,
+                        explanations=explanations[len(rows)],
+                    )
                 rows.append(row)
         return rows
 

@@ -8,6 +8,7 @@ over documents is added exactly or in their order, so blocks change no bit.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -136,6 +137,14 @@ class Scores:
             counts={name: _counts(parts, name) for name in parts[0].metrics.gold_based},
             null=null,
             embedded=embedded,
+        )
+
+    def without(self, is_out: Booleans) -> Scores:
+        """Leave documents out of systems' scores, (documents, systems), by every metric."""
+        return replace(
+            self,
+            raw=np.where(is_out, np.nan, self.raw),
+            counts={n: np.where(is_out[:, :, None], 0.0, c) for n, c in self.counts.items()},
         )
 
     def index(self, name: str) -> int:
@@ -314,7 +323,10 @@ def _joined(one: Embeddings | None, other: Embeddings) -> Embeddings:
         return other
     devices = dict.fromkeys([*one.device.split("+"), *other.device.split("+")])
     return replace(
-        one, n_truncated=one.n_truncated + other.n_truncated, device="+".join(sorted(devices))
+        one,
+        n_truncated=one.n_truncated + other.n_truncated,
+        device="+".join(sorted(devices)),
+        unread=dict(Counter(one.unread) + Counter(other.unread)),
     )
 
 

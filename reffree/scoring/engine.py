@@ -111,11 +111,12 @@ def score_document(
         the score is undefined. On CPUs a score is the same to the last bit whatever other
         hypotheses are given.
 
-    >>> import numpy as np
-    >>> units = np.array([[1, 0], [1, 0.2], [0.9, 0.1], [0, 1], [0.1, 1], [0.2, 0.9], [0.5, 0.5]])
-    >>> scores = score_document(units, [[3, 4], [2, 5]], ["arp_pair"])
-    >>> [round(score, 6) for score in scores["arp_pair"].tolist()]
-    [0.966064, -0.675615]
+    Examples:
+        >>> import numpy as np
+        >>> units = np.array([[1, 0], [1, 0.2], [0.9, 0.1], [0, 1], [0.1, 1], [0.2, 0.9]])
+        >>> scores = score_document(units, [[3, 3], [2, 4]], ["arp_pair"])
+        >>> [round(score, 4) for score in scores["arp_pair"].tolist()]
+        [0.9661, -0.6756]
     """
     given = WITHOUT_SEARCH if metrics is None else metrics
     names = given if isinstance(given, str) else tuple(given)

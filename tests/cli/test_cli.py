@@ -110,6 +110,19 @@ def test_demo_claims_nothing_it_does_not_show(run, tmp_path):
     assert "its scores say little" in " ".join(done.stdout.split())
 
 
+def test_demo_saves_its_corpus_to_try_other_commands_on(run, tmp_path):
+    assert run("demo", "--save", "corpus.jsonl").stdout == ""
+    corpus = reffree.load(tmp_path / "corpus.jsonl")
+    assert (len(corpus), corpus.n_units, len(corpus.hypotheses)) == (12, 324, 6)
+    assert run("demo", "--save", "book.txt").returncode == 0
+    paragraphs = (tmp_path / "book.txt").read_text().strip().split("\n\n")
+    assert paragraphs == [" ".join(document.units) for document in corpus]
+    done = run("demo", "--save", "corpus.docx")
+    assert done.returncode == 2
+    assert "expected a .jsonl or a .txt file" in done.stderr
+    assert not (tmp_path / "corpus.docx").exists()
+
+
 def test_score_json_equals_the_python_api(run, write_corpus, cache_dir):
     path = write_corpus(six())
     done = run("score", path, "-f", "json", "--per-document", "--seed", "5", "--device", "cpu")
@@ -399,6 +412,7 @@ def test_bad_system_files_get_one_sentence(run, write_corpus, tmp_path, rows, pa
         (["score", "c.jsonl", "-m", "arp_cos,arp_pair"], "-m arp_cos -m arp_pair"),
         (["score", "c.jsonl", "--device", "tpu"], "the device 'tpu'"),
         (["score", "c.jsonl", "--memory", "much"], "such as 2G"),
+        (["score", "c.jsonl", "--memory", "5"], "--memory 5: expected 1M or more"),
         (["score", "c.jsonl", "--null", "0"], "--null"),
         (["score", "c.jsonl", "-o", "c.jsonl"], "this is an input"),
         (["agreement", "x.jsonl", "--text", "c.jsonl", "-o", "c.jsonl"], "this is an input"),
