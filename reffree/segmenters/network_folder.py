@@ -24,7 +24,7 @@ Kind = Literal["scorer", "segmenter"]
 DescriptionT = TypeVar("DescriptionT")
 
 PRECOMPUTED = "precomputed"
-"""What vectors that users bring have in place of a backend."""
+"""What vectors that users bring have in place of a model's name."""
 
 
 def check_target(folder: Path) -> None:
@@ -123,7 +123,7 @@ def check_encoder(kind: Kind, spec: EncoderSpec | None, trained: EncoderSpec) ->
 
     Of vectors that users bring, in training and now, nothing but their size is known.
     """
-    if spec is not None and spec.backend == trained.backend == PRECOMPUTED:
+    if spec is not None and spec.name == trained.name == PRECOMPUTED:
         return
     if spec is not None and spec.fingerprint != trained.fingerprint:
         changed = [
