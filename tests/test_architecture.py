@@ -35,7 +35,7 @@ ROOMS = {
     "perturbation": {"seeds", "naming", "segmentation", "masses", "corpus"},
     "corpus": {"segmentation"},
     "formats": {"atomic", "segmentation", "corpus"},
-    "encoders": {"atomic", "segmentation", "corpus", "progress"},
+    "encoders": {"atomic", "words", "segmentation", "corpus", "progress"},
     "reference": {
         "statistics",
         "compiling",

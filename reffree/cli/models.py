@@ -11,7 +11,7 @@ from reffree.cli.options import format_option, model_settings, output_option
 from reffree.cli.output import Output
 
 HEADER = (
-    *("alias", "model", "loader", "licence", "offline"),
+    *("alias", "model", "loader", "licence", "languages", "offline"),
     *("dimension", "parameters", "size", "units/s"),
 )
 ANY = (
@@ -38,7 +38,8 @@ def command(output_format: str | None, output: Path | None) -> None:
     """List the encoders with short names.
 
     Offline says whether a model is on this disk, from an installed package or the hub's cache;
-    nothing is connected to. Speeds were measured, where they are known, on the machine that the
+    nothing is connected to. Languages are those a model was made for; where there are many, the
+    JSON lists them. Speeds were measured, where they are known, on the machine that the
     JSON names.
     """
     out = Output.of(output_format, output)
@@ -62,6 +63,7 @@ def _table(listed: list[dict[str, Any]], *, color: bool, width: int | None) -> s
         speed = "–" if model["speed"] is None else f"{model['speed']['units_per_second']:,}"
         cells = (
             *(model["alias"], model["model"], model["loader"], model["licence"]),
+            _few(model["languages"]),
             "yes" if model["offline"] else "no",
             *(f"{model['dimension']:,}", _short(model["parameters"]), f"{_short(model['bytes'])}B"),
             speed,
@@ -70,8 +72,17 @@ def _table(listed: list[dict[str, Any]], *, color: bool, width: int | None) -> s
     measured = dict.fromkeys(m["speed"]["on"] for m in listed if m["speed"])
     remarks = [f"units/s: {on}." for on in measured]
     remarks += [f"To get {m['alias']}: {m['get']}" for m in listed if not m["offline"]]
-    grid = Grid.of(HEADER, rows, n_labels=5)
+    grid = Grid.of(HEADER, rows, n_labels=6)
     return render_terminal([grid], [*remarks, ANY], color=color, width=width)
+
+
+def _few(codes: list[str]) -> str:
+    """Return up to three languages, or how many there are.
+
+    >>> _few(["de", "en"]), _few(["de", "en", "es", "fr"])
+    ('de, en', '4')
+    """
+    return ", ".join(codes) if len(codes) <= 3 else str(len(codes))
 
 
 def _short(number: int) -> str:

@@ -4,6 +4,8 @@
 §5.2: each the mean of the last layer), at the revisions their hub pages had when this was written.
 The paper says nothing of maximum length or precision: the models' own are taken, and Falcon's
 weights are computed in the type they are stored in, since 7 billion of them in float32 fill 29 GB.
+The multilingual ones, likewise at a revision each, have safetensors, which not all such models do;
+E5's card asks for "query: " before texts that are compared with one another.
 Files of packages are trusted by their hashes (the weights' of ``minilm`` is the official
 release's); the packages are never imported.
 """
@@ -14,7 +16,7 @@ import hashlib
 import importlib.metadata
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -40,6 +42,8 @@ class Alias:
     licence: str
     revision: str | None = None  # commit on the hub; None where an installed package has the files
     dtype: str = "float32"
+    prompt: str | None = None  # that the model was trained with, where its files do not have it
+    languages: Mapping[str, Sequence[str]] = field(default_factory=dict)  # codes by script
 
 
 @dataclass(frozen=True, slots=True)

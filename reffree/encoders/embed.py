@@ -10,7 +10,7 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Unpack
 
@@ -23,6 +23,7 @@ from reffree.bounds import check_limit
 from reffree.corpus import Corpus, Document
 from reffree.encoders.base import Encoder, EncoderSpec, encode_texts
 from reffree.encoders.device import choose_device
+from reffree.encoders.languages import unread_units
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.encoders.sentence_transformer import open_encoder
 from reffree.encoders.unit_filter import FilteredCorpus, filter_units
@@ -48,6 +49,7 @@ class Embeddings:
     n_distinct: int
     n_truncated: int  # units of which the model read only the beginning
     device: str
+    unread: Mapping[str, int] = field(default_factory=dict)  # units by what the encoder is not for
 
 
 Vectors = Sequence[ArrayLike] | Mapping[str, ArrayLike] | Embeddings
@@ -103,6 +105,7 @@ def encode_corpus(
         n_distinct=len(texts),
         n_truncated=int(sum(too_long[r].sum() for r in rows)),
         device=device if options.device_map is None else f"spread from {device}",
+        unread=unread_units(encoder.spec.name, [u for d in corpus.documents for u in d.units]),
     )
 
 

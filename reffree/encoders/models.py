@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from logging import ERROR, getLogger
 from pathlib import Path
@@ -97,8 +97,11 @@ def find_model(
         )
     path = hub_folder(name, offline=offline, settings=settings)
     alias = ALIASES.get(name)
-    model, dtype = (name, "float32") if alias is None else (alias.model, alias.dtype)
-    return describe(path, model, path.name, settings, dtype)
+    if alias is None:
+        return describe(path, name, path.name, settings)
+    if settings.prompt is None and alias.prompt is not None:
+        settings = replace(settings, prompt=alias.prompt)
+    return describe(path, alias.model, path.name, settings, alias.dtype)
 
 
 def describe(
@@ -282,6 +285,7 @@ def catalogue() -> list[dict[str, Any]]:
                 "bytes": known.size,
                 "dtype": known.dtype,
                 "licence": known.licence,
+                "languages": sorted({code for codes in known.languages.values() for code in codes}),
                 "offline": is_here,
                 "get": get,
                 "speed": speeds.get(alias),

@@ -103,6 +103,7 @@ class BlockScorer:
             self.vectors,
             vectors=self.vectors.vectors[start : start + len(block)],
             n_truncated=0 if start else self.vectors.n_truncated,
+            unread={} if start else self.vectors.unread,
         )
 
     def _score_vectors(

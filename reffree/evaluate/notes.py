@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from reffree.encoders.embed import Embeddings
+from reffree.encoders.languages import readers
 from reffree.errors import counted, listed
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.scores import Scores
 from reffree.evaluate.table import SystemScores
 from reffree.scoring.expected import INFORMED, Expected
+
+UNREAD = 0.05
+"""Share of units that an encoder may not have been made for before it is worth a note."""
 
 
 def score_notes(
@@ -83,7 +87,21 @@ def dropped_notes(counts: CorpusCounts, embedded: Embeddings | None) -> list[str
             f"{embedded.n_truncated:,} of {counted(counts.n_units, 'unit')} cut off at the "
             f"encoder's {embedded.spec.max_length} tokens."
         )
-    return notes
+    return notes + ([] if embedded is None else _unread(embedded, counts.n_units))
+
+
+def _unread(embedded: Embeddings, n_units: int) -> list[str]:
+    """Say which text the encoder was not made for, if it is more than here and there."""
+    many = {kind: n for kind, n in embedded.unread.items() if n > UNREAD * n_units}
+    if not many:
+        return []
+    told = listed(f"{n:,} of {counted(n_units, 'unit')} in {kind}" for kind, n in many.items())
+    better = readers(many)
+    remedy = f"choose one that was: {' or '.join(better)}" if better else "choose one that was"
+    return [
+        f"{told}: {embedded.spec.name} was not made for that, and its vectors may say little; "
+        f"{remedy} (reffree models)."
+    ]
 
 
 def _annotators(counts: CorpusCounts) -> list[str]:

@@ -8,6 +8,7 @@ over documents is added exactly or in their order, so blocks change no bit.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -314,7 +315,10 @@ def _joined(one: Embeddings | None, other: Embeddings) -> Embeddings:
         return other
     devices = dict.fromkeys([*one.device.split("+"), *other.device.split("+")])
     return replace(
-        one, n_truncated=one.n_truncated + other.n_truncated, device="+".join(sorted(devices))
+        one,
+        n_truncated=one.n_truncated + other.n_truncated,
+        device="+".join(sorted(devices)),
+        unread=dict(Counter(one.unread) + Counter(other.unread)),
     )
 
 

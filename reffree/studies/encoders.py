@@ -85,6 +85,8 @@ def compare_encoders(
         resamples=resamples,
         **keywords,
     )
+    for name in encoders:
+        EncoderOptions(encoder=name)  # an address that may hold a secret is repeated nowhere
     chosen = list(dict.fromkeys(encoders))
     if len(chosen) < 2:
         raise InputError(
