@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reffree.report.charts.drawing import FileFormat
     from reffree.studies.result import StudyResult
 
-FORMATS = ("html", *OUTPUT_FORMATS)
+FORMATS = OUTPUT_FORMATS
 
 
 @click.command(name="report")

@@ -37,7 +37,9 @@ def render(comparison: Comparison, format: OutputFormat, *, color: bool, width: 
         color=color,
         width=width,
         signature_first=True,
-        opening=[" ".join(comparison.verdict)] if comparison.verdict else (),
+        opening=comparison.verdict if format == "html" else [" ".join(comparison.verdict)],
+        command="compare",
+        question="Which system is better?",
     )
 
 

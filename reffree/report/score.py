@@ -50,7 +50,9 @@ def render(table: ScoreTable, format: OutputFormat, *, color: bool, width: int |
         *(grids, remarks, table.signature, format),
         color=color,
         width=width,
-        opening=[" ".join(table.verdict)] if table.verdict else (),
+        opening=table.verdict if format == "html" else [" ".join(table.verdict)],
+        command="score",
+        question="How good are these segmentations?",
     )
 
 
