@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from reffree.chunkers.base import Chunker, Span, library, said_by
+from reffree.chunkers.base import Chunker, Span, said_by
 from reffree.chunkers.snap import SnapReport, snap
-from reffree.chunkers.spans import trimmed
 from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, Place, ReffreeError, located
 from reffree.naming import spelling_of
 from reffree.segmentation import Segmentation
+from reffree.sentences import LIBRARY, sentence_spans
 
-SENTENCES = "sentencex"
-_LINE_BREAKS = "\x85\u2028\u2029"
-_SPACES = "\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
-_SPACES += "\u202f\u205f\u3000"
-# sentencex 1.0.32 panics on a capital, whitespace of several bytes and a full stop ("B\xa0.").
-_PLAIN = str.maketrans({**dict.fromkeys(_SPACES, " "), **dict.fromkeys(_LINE_BREAKS, "\n")})
+SENTENCES = LIBRARY
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +78,4 @@ def sentences(text: str, language: str = "en") -> list[Span]:
     Abbreviations are those of the language; one that sentencex does not know is split by the rules
     of a related language or of English.
     """
-    found = library("sentencex", SENTENCES, "reffree chunkers")
-    pieces = found.get_sentence_boundaries(language, text.translate(_PLAIN))
-    return trimmed(text, [(piece["start_index"], piece["end_index"]) for piece in pieces])
+    return sentence_spans(text, language, "reffree chunkers")

@@ -34,6 +34,7 @@ COMMANDS = {
     "baselines": ("studies:baselines", "Metrics on systems that read no text, and others."),
     "moves": ("studies:moves", "Can metrics tell small errors from large ones?"),
     "pairs": ("studies:pairs", "Do metrics prefer what people prefer?"),
+    "transfer": ("studies:transfer", "A boundary scorer on corpora it was not trained on."),
     "run": ("run", "Run a whole study from a YAML file."),
     "report": ("report", "Show a study's results: a page, tables, charts for papers."),
     "convert": ("convert", "Convert between corpus formats."),

@@ -75,6 +75,7 @@ class DocumentBoundaries:
     information: float | None  # nats that the text adds to the prior, per boundary
     assumed_segments: float | None
     systems: tuple[SystemBoundaries, ...]
+    clocks: tuple[str, ...] = ()  # where units start in time, if that is known
 
     def __getitem__(self, system: str) -> SystemBoundaries:
         """Return a system's boundaries."""
@@ -114,6 +115,7 @@ class DocumentBoundaries:
                     "at": gap + 1,
                     "probability": rounded(self.probability_at(gap)),
                     "systems": list(names),
+                    **({"time": self.clocks[gap + 1]} if self.clocks else {}),
                 }
                 for gap, names in enumerate(self.systems_at)
             ],
@@ -342,6 +344,7 @@ def _document(
         posterior.information if is_defined else None,
         posterior.segments if is_defined else None,
         tuple(placed),
+        document.clocks,
     )
 
 

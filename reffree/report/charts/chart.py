@@ -38,6 +38,7 @@ LABELS = {
     "matching": "Matching",
     "method": "Method",
     "strength": "Strength",
+    "trained_on": "Trained on",
 }
 
 
@@ -45,10 +46,11 @@ TEXTS = {
     *("corpus", "encoder", "pool", "coefficient", "metric", "metric_kind", "matching", "system"),
     *("document", "free", "gold", "level", "is_sentinel", "encoder_a", "encoder_b", "made_with"),
     *("scored_with", "kind", "method", "measure", "point", "reads", "rule", "thinned"),
+    "trained_on",
 }
 NUMBERS = {
     *("value", "loss", "low", "high", "scaled", "scaled_low", "scaled_high", "kendall", "share"),
-    *("turned", "bor", "density", "threshold", "n_systems", "segments", "real", "unit"),
+    *("turned", "bor", "density", "threshold", "n_systems", "segments", "real", "unit", "w_f1"),
 }
 DRAWN = TEXTS | NUMBERS | {"ci"}
 """Columns of a result's tables that charts draw."""
