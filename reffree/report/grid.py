@@ -96,6 +96,11 @@ def shown(value: float | None, spec: str = ".3f") -> str:
     return "–" if value is None else format(value, spec)
 
 
+def opening_of(verdict: Sequence[str], format: OutputFormat) -> list[str]:
+    """A verdict as it opens an output: a sentence a line on a page, else a paragraph."""
+    return list(verdict) if format == "html" or not verdict else [" ".join(verdict)]
+
+
 def render_grids(
     grids: Sequence[Grid],
     remarks: Sequence[str],

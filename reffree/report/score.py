@@ -14,7 +14,16 @@ from reffree.evaluate.table import (
     rounded,
 )
 from reffree.report import explain
-from reffree.report.grid import Cell, Grid, OutputFormat, json_text, render_grids, shown, to_csv
+from reffree.report.grid import (
+    Cell,
+    Grid,
+    OutputFormat,
+    json_text,
+    opening_of,
+    render_grids,
+    shown,
+    to_csv,
+)
 
 CSV_HEADER = (
     *("system", "document", "segment", "metric", "value", "raw", "ci_low", "ci_high"),
@@ -44,13 +53,14 @@ def render(table: ScoreTable, format: OutputFormat, *, color: bool, width: int |
         documents = counted(table.corpus["documents"], "document")
         legend = f"{documents}, {counted(table.corpus['units'], 'unit')}. {legend}"
     else:
-        legend = legend.replace("* marks", "bold marks").replace("Under", "Beside")
+        legend = legend.replace("* marks", "bold marks")
+        legend = legend if format == "html" else legend.replace("Under", "Beside")
     remarks = [legend, *_counts(table), *table.notes]
     return texts + render_grids(
         *(grids, remarks, table.signature, format),
         color=color,
         width=width,
-        opening=table.verdict if format == "html" else [" ".join(table.verdict)],
+        opening=opening_of(table.verdict, format),
         command="score",
         question="How good are these segmentations?",
     )

@@ -1,13 +1,14 @@
-"""Tables as one page in the design of all pages; no script, and no package but the standard ones."""
+"""Tables as one page in the design of all pages, without scripts and further packages."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from reffree.errors import visible
 
@@ -58,11 +59,49 @@ def render_page(
 """
 
 
+def render_index(
+    name: str, steps: Sequence[tuple[str, str, Sequence[str]]], pages: Collection[str]
+) -> str:
+    """Write the page that leads to the results of a run.
+
+    A step is the name of its files, its question and its answer; ``pages`` have one of their own.
+    """
+    style = static_text("page.css")
+    cards = "".join(
+        f'<section class="card">\n<h2>{_text(step)}</h2>\n<p class="answer">{_text(question)}</p>\n'
+        + "".join(f'<p dir="auto">{_text(each)}</p>\n' for each in answer)
+        + f"<p>{_links(step, has_page=step in pages)}</p>\n</section>\n"
+        for step, question, answer in steps
+    )
+    return f"""<!doctype html>
+<html lang="en">
+{page_head(style, (), f"{name} · reffree run")}
+<body>
+<header>
+<p class="eyebrow">reffree run</p>
+<h1>{_text(name)}</h1>
+</header>
+<main>
+{cards}</main>
+</body>
+</html>
+"""
+
+
+def _links(step: str, *, has_page: bool) -> str:
+    """Links to a step's files beside the page."""
+    endings = (*(["html"] if has_page else []), "md", "json")
+    return " · ".join(
+        f'<a href="{escape(quote(f"{step}.{ending}"))}">{_text(step)}.{ending}</a>'
+        for ending in endings
+    )
+
+
 def html_table(grid: Grid) -> str:
     """Write a table; the columns that name its rows stay in sight when it is scrolled."""
     kinds = ["" if i < grid.n_labels else ' class="n"' for i in range(len(grid.header))]
     head = "".join(
-        f'<th scope="col"{kind}>{_text(name)}</th>'
+        f'<th scope="col"{kind}>{_text(name).replace("_", "_<wbr>")}</th>'
         for name, kind in zip(grid.header, kinds, strict=True)
     )
     body = "".join(
