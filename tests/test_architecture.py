@@ -197,6 +197,7 @@ HEAVY = (
         ["boundaries", "-h"],
         ["compare", "embed", "-h"],
         ["chunkers", "-h"],
+        ["tune", "-h"],
         ["correlate", "-h"],
         ["encoders", "-h"],
         ["perturb", "-h"],

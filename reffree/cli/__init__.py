@@ -24,6 +24,7 @@ COMMANDS = {
     "segment": ("segment", "Make hypotheses with published methods and baselines."),
     "perturb": ("perturb", "Make segmentations worse by a known amount."),
     "chunkers": ("chunkers", "Score text splitters on plain text."),
+    "tune": ("tune", "Choose a text splitter's parameters without gold."),
     "train-scorer": ("train_scorer", "Train a boundary scorer for reffree segment."),
     "correlate": ("studies:correlate", "Do metrics without gold rank systems as gold does?"),
     "encoders": ("studies:encoders", "Compare encoders on your corpus."),

@@ -157,6 +157,11 @@ correlate = study_command(
     embeddings_option(
         "Your own vectors of the one CORPUS instead of an encoder, as in reffree score."
     ),
+    click.option(
+        "--fallback",
+        metavar="ENCODER",
+        help="Leave out encoders that are not to be had, with a note; take this one if none is.",
+    ),
     _correlation_options,
 )
 
