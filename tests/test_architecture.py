@@ -29,6 +29,7 @@ ROOMS = {
     "segmentation": set(),
     "masses": {"segmentation"},
     "naming": set(),
+    "notebooks": set(),
     "parallel": set(),
     "progress": set(),
     "seeds": set(),
@@ -59,10 +60,12 @@ ROOMS = {
     },
     "statistics": set(),
     "evaluate": {
+        "notebooks",
         *("atomic", "seeds", "naming", "segmentation", "masses", "corpus", "formats", "progress"),
         *("encoders", "scoring", "reference", "segmenters", "statistics"),
     },
     "studies": {
+        "notebooks",
         *("atomic", "seeds", "naming", "segmentation", "masses", "corpus", "formats", "progress"),
         *("encoders", "scoring", "reference", "segmenters", "selection", "perturbation"),
         *("statistics", "evaluate"),
