@@ -86,3 +86,134 @@ def test_limits_in_python(corpus):
     assert len(table.worse_than({"pk": 0.55})) == 1
     with pytest.raises(InputError, match="found a limit for 'wd', which is not scored here"):
         table.worse_than({"wd": 1})
+
+
+def moved(step: int, n: int = 10) -> list[dict]:
+    """Documents of 12 units, gold 6 | 6, with a system whose boundary is ``step`` too early."""
+    return [
+        {
+            "id": f"d{i}",
+            "units": [f"{unit} of {i}" for unit in UNITS],
+            "gold": [6, 6],
+            "systems": {"mine": [6 - step, 6 + step], "same": [3, 9]},
+        }
+        for i in range(n)
+    ]
+
+
+def scored(run, path, *more):
+    done = run(
+        "score",
+        path,
+        "-m",
+        "pk",
+        "-m",
+        "boundary_similarity",
+        "--per-document",
+        *more,
+        "-o",
+        "base.json",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_baseline_that_is_still_reached(run, write_corpus):
+    scored(run, write_corpus(moved(2)))
+    for step, found in ((2, None), (0, "better")):
+        path = write_corpus(moved(step))
+        done = run("compare", path, "-m", "pk", "--baseline", "base.json", "-f", "json")
+        assert done.returncode == 0, done.stderr
+        mine, same = json.loads(done.stdout)["changes"]
+        assert (mine["change"], same["change"]) == (found, None)
+        # Of 9 windows, as many are wrong on either side as the boundary is off, up to 3.
+        assert mine["before"] == pytest.approx(4 / 9, abs=1e-5)
+        assert mine["now"] == pytest.approx(2 * step / 9, abs=1e-5)
+        assert same["difference"] == 0
+    assert (
+        "Nothing is worse than in base.json"
+        in run("compare", path, "-m", "pk", "--baseline", "base.json").stdout
+    )
+
+
+def test_worse_than_the_baseline(run, write_corpus, tmp_path):
+    scored(run, write_corpus(moved(0)))
+    path = write_corpus(moved(1))
+    for format in ("json", "csv", "md", "latex", "table"):
+        done = run(
+            "compare",
+            path,
+            "-m",
+            "pk",
+            "-m",
+            "boundary_similarity",
+            "--baseline",
+            "base.json",
+            "-f",
+            format,
+        )
+        assert done.returncode == 3, done.stderr
+        assert "worse" in done.stdout
+        told = (
+            "reffree: worse: system 'mine': pk was 0 and is 0.2222 over 10 documents (corrected p"
+        )
+        assert told in done.stderr
+        assert "system 'mine': boundary_similarity was" in done.stderr
+        assert "'same'" not in done.stderr
+    # All 10 documents differ alike: 2 of 2^10 swaps are as far, corrected for 4 comparisons.
+    changes = json.loads(
+        (
+            run(
+                "compare",
+                path,
+                "-m",
+                "pk",
+                "-m",
+                "boundary_similarity",
+                "--baseline",
+                "base.json",
+                "-f",
+                "json",
+            )
+        ).stdout
+    )["changes"]
+    assert changes[0]["p"] == pytest.approx(2 / 1024, abs=1e-6)
+    assert changes[0]["p_holm"] == pytest.approx(8 / 1024, abs=1e-6)
+    alone = run("compare", path, "-m", "pk", "--baseline", "base.json", "--alpha", "0.001")
+    assert alone.returncode == 0
+    assert "No change can be told at alpha 0.001, however large" in alone.stdout
+
+
+def test_documents_that_come_and_go(run, write_corpus):
+    scored(run, write_corpus(moved(0, 12)))
+    path = write_corpus([*moved(0)[3:], {**moved(0)[0], "id": "new"}])
+    done = run("compare", path, "-m", "pk", "--baseline", "base.json", "-f", "json")
+    assert "7 documents in both; 1 new and 5 no longer there are left out." in done.stderr
+    assert {each["documents"] for each in json.loads(done.stdout)["changes"]} == {7}
+
+
+def test_baselines_that_are_none(run, write_corpus, tmp_path):
+    path = write_corpus(moved(1))
+    scored(run, path)
+    base = json.loads((tmp_path / "base.json").read_text())
+    other = {**base, "signature": base["signature"].replace("|dropped:none", "|dropped:repeats")}
+    files = {
+        "no.json": (None, "no.json"),
+        "list.json": ([], "list.json: found no scores by document; expected what reffree score"),
+        "plain.json": ({**base, "documents": None}, "found no scores by document"),
+        "other.json": (
+            other,
+            "found scores made with dropped repeats; expected none, as now; score",
+        ),
+        "names.json": (
+            {**base, "documents": [{**row, "system": "x"} for row in base["documents"]]},
+            "found no document, system and metric that both have; expected scores of the same",
+        ),
+    }
+    for name, (content, message) in files.items():
+        if content is not None:
+            (tmp_path / name).write_text(json.dumps(content))
+        done = run("compare", path, "-m", "pk", "--baseline", name)
+        assert done.returncode == 1, done.stderr
+        assert message in done.stderr
+    kept = run("compare", path, "-m", "pk", "--baseline", "base.json", "-o", "base.json")
+    assert "this is an input" in kept.stderr
