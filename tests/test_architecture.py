@@ -29,6 +29,7 @@ ROOMS = {
     "segmentation": set(),
     "masses": {"segmentation"},
     "naming": set(),
+    "notebooks": set(),
     "parallel": set(),
     "progress": set(),
     "seeds": set(),
@@ -55,13 +56,16 @@ ROOMS = {
         "atomic",
         *("compiling", "parallel", "seeds", "naming", "segmentation", "masses", "words"),
         *("corpus", "encoders", "scoring", "selection", "progress"),
+        "reference",  # what training is judged by
     },
     "statistics": set(),
     "evaluate": {
+        "notebooks",
         *("atomic", "seeds", "naming", "segmentation", "masses", "corpus", "formats", "progress"),
         *("encoders", "scoring", "reference", "segmenters", "statistics"),
     },
     "studies": {
+        "notebooks",
         *("atomic", "seeds", "naming", "segmentation", "masses", "corpus", "formats", "progress"),
         *("encoders", "scoring", "reference", "segmenters", "selection", "perturbation"),
         *("statistics", "evaluate"),
@@ -193,6 +197,7 @@ HEAVY = (
         ["boundaries", "-h"],
         ["compare", "embed", "-h"],
         ["chunkers", "-h"],
+        ["tune", "-h"],
         ["correlate", "-h"],
         ["encoders", "-h"],
         ["perturb", "-h"],
@@ -201,6 +206,8 @@ HEAVY = (
         ["segment", "-h"],
         ["granularity", "-h"],
         ["diagnose", "-h"],
+        ["transfer", "-h"],
+        ["train-scorer", "-h"],
         ["baselines", "-h"],
         ["moves", "-h"],
         ["pairs", "-h"],
@@ -208,6 +215,7 @@ HEAVY = (
         ["report", "-h"],
         ["models", "-h"],
         ["embed", "-h"],
+        ["train-segmenter", "-h"],
     ],
 )
 def test_help_imports_nothing_heavy(arguments):
