@@ -142,18 +142,22 @@ def write_folder(path: Path, files: Iterable[tuple[str, Iterable[str]]]) -> None
 
 def _write(handle: BinaryIO, text: Iterable[str | bytes], path: Path) -> None:
     for chunk in text:
-        if isinstance(chunk, bytes):
-            handle.write(chunk)
-            continue
-        try:
-            handle.write(chunk.encode("utf-8"))
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"the character {chunk[error.start]!a}, which UTF-8 cannot hold",
-                expected="text without lone surrogates",
-                remedy="replace the character",
-                place=Place(file=str(path)),
-            ) from None
+        handle.write(encoded(chunk, path))
+
+
+def encoded(text: str | bytes, path: Path) -> bytes:
+    """Return text as UTF-8, for a file of that path; bytes stay."""
+    if isinstance(text, bytes):
+        return text
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"the character {text[error.start]!a}, which UTF-8 cannot hold",
+            expected="text without lone surrogates",
+            remedy="replace the character",
+            place=Place(file=str(path)),
+        ) from None
 
 
 @contextmanager
@@ -164,7 +168,7 @@ def _sentences(path: Path) -> Iterator[None]:
     except (OSError, ValueError) as error:
         if isinstance(error, (NotADirectoryError, FileExistsError)):
             found, expected, remedy = "a file in its way", "folders", "choose another path"
-        elif isinstance(error, FileNotFoundError):
+        elif isinstance(error, FileNotFoundError) and not path.parent.is_dir():
             found = f"no folder {shorten(str(path.parent))!r}"
             expected, remedy = "a folder that exists", "create it first"
         elif isinstance(error, IsADirectoryError):

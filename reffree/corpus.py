@@ -18,6 +18,8 @@ from reffree.errors import InputError, Place, counted, located, shorten, visible
 from reffree.segmentation import Segmentation
 
 GOLD = "gold"
+TIMES = "times"
+"""Key of a document's meta: [start, end] of every unit, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,23 @@ class Document:
         if self.golds:
             return tuple(self.golds.values())
         return () if self.gold is None else (self.gold,)
+
+    @property
+    def times(self) -> tuple[tuple[float, float], ...] | None:
+        """Start and end of every unit in seconds, where ``meta["times"]`` has them for all."""
+        given = self.meta.get(TIMES)
+        if not isinstance(given, Sequence) or isinstance(given, str):
+            return None
+        if len(given) == len(self.kept) != len(self.units):
+            given = [pair for pair, keep in zip(given, self.kept, strict=True) if keep]
+        if len(given) != len(self.units) or not all(map(_is_span, given)):
+            return None
+        return tuple((float(start), float(end)) for start, end in given)
+
+    @property
+    def clocks(self) -> tuple[str, ...]:
+        """Where every unit starts, as people read it; nothing where the times are not known."""
+        return tuple(clock(start) for start, _ in self.times or ())
 
     def align_scores(self, values: Sequence[float], place: Place | None = None) -> list[float]:
         """Check a score per gap of the units as given, and carry them over to the units kept.
@@ -393,6 +412,24 @@ def lacking_system(missing: int, documents: int, place: Place) -> InputError:
         remedy="add the missing ones, so that systems are compared on the same text",
         place=place,
     )
+
+
+def clock(seconds: float) -> str:
+    """Write a time as people read it.
+
+    >>> clock(0.4), clock(75), clock(3_725.9)
+    ('0:00', '1:15', '1:02:05')
+    """
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _is_span(value: object) -> bool:
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+        return False
+    is_number = [isinstance(each, (int, float)) and not isinstance(each, bool) for each in value]
+    return all(is_number) and 0 <= value[0] <= value[1] < 1e9
 
 
 def _tuple(value: object) -> tuple[int, ...]:

@@ -48,7 +48,7 @@ class Place:
         if self.line is not None:
             parts.append(f"line {self.line}")
         if self.system is not None:
-            parts.append(f"system {self.system!r}")
+            parts.append(f"system {shorten(self.system)!r}")
         if self.document is not None:
             parts.append(f"document {shorten(self.document)!r}")
         return ", ".join(parts)

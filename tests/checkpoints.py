@@ -9,6 +9,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
     AutoModel,
     AutoModelForCausalLM,
+    AutoModelForNextSentencePrediction,
+    BertConfig,
+    DistilBertConfig,
     FalconConfig,
     GPT2Config,
     LlamaConfig,
@@ -26,7 +29,8 @@ SPECIAL = ["<pad>", "<s>", "</s>", "<unk>"]
 CHAT_TEMPLATE = "{% for m in messages %}<s> winter winter {{ m['content'] }} </s>{% endfor %}"
 REAL = {
     # What the real config.json have that a tiny model can have too: FacebookAI/roberta-base,
-    # microsoft/mpnet-base, tiiuae/falcon-7b, HuggingFaceTB/SmolLM2-135M, openai-community/gpt2.
+    # microsoft/mpnet-base, tiiuae/falcon-7b, HuggingFaceTB/SmolLM2-135M, openai-community/gpt2,
+    # google-bert/bert-base-uncased, distilbert/distilbert-base-uncased.
     "roberta": {"layer_norm_eps": 1e-5, "type_vocab_size": 1, "hidden_act": "gelu"},
     "mpnet": {"layer_norm_eps": 1e-5, "relative_attention_num_buckets": 32, "hidden_act": "gelu"},
     "falcon": {
@@ -38,6 +42,8 @@ REAL = {
         **{"rope_parameters": {"rope_theta": 100_000.0, "rope_type": "default"}},
     },
     "gpt2": {"activation_function": "gelu_new", "layer_norm_epsilon": 1e-5},
+    "bert": {"layer_norm_eps": 1e-12, "type_vocab_size": 2, "hidden_act": "gelu"},
+    "distilbert": {"activation": "gelu", "sinusoidal_pos_embds": False},
 }
 SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 ENDS = {"bos_token_id": 1, "eos_token_id": 2}
@@ -52,6 +58,8 @@ SHRUNK = {
         **{"max_position_embeddings": 32},
     },
     "gpt2": {"max_position_embeddings": 32},
+    "bert": {"pad_token_id": 0, "intermediate_size": 32, "max_position_embeddings": 32},
+    "distilbert": {"pad_token_id": 0, "hidden_dim": 32, "max_position_embeddings": 32},
 }
 CONFIGS = {
     "roberta": RobertaConfig,
@@ -59,8 +67,11 @@ CONFIGS = {
     "falcon": FalconConfig,
     "llama": LlamaConfig,
     "gpt2": GPT2Config,
+    "bert": BertConfig,
+    "distilbert": DistilBertConfig,
 }
-ENCODERS = ("roberta", "mpnet")
+ENCODERS = ("roberta", "mpnet", "bert", "distilbert")
+WITH_CLS = ("bert", "distilbert")
 
 
 def config(architecture: str) -> PreTrainedConfig:
@@ -81,6 +92,11 @@ def tokenizer(
             ("</s>", 2), ("<s>", 1), trim_offsets=False
         )
         special |= {"pad_token": "<pad>", "bos_token": "<s>"}
+    if architecture in WITH_CLS:
+        pair = "<s> $A </s> $B:1 </s>:1"
+        ids = [("<s>", 1), ("</s>", 2)]
+        core.post_processor = processors.TemplateProcessing("<s> $A </s>", pair, ids)
+        special |= {"cls_token": "<s>", "sep_token": "</s>"}
     wrapped = PreTrainedTokenizerFast(tokenizer_object=core, padding_side=padding_side, **special)
     if chat:
         wrapped.chat_template = CHAT_TEMPLATE
@@ -96,10 +112,13 @@ def save_checkpoint(
     padding_side: str = "right",
     head: bool = False,
 ) -> Path:
-    """Save a checkpoint; ``head`` adds the one that predicts tokens, as generators have it."""
+    """Save a checkpoint; ``head`` adds the one that predicts tokens, or the next sentence."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        kind = AutoModelForCausalLM if head else AutoModel
+        heads = (
+            AutoModelForNextSentencePrediction if architecture == "bert" else AutoModelForCausalLM
+        )
+        kind = heads if head else AutoModel
         model = kind.from_config(config(architecture))
         with torch.no_grad():
             for parameter in model.parameters():

@@ -24,6 +24,7 @@ ROOMS = {
     "optional": set(),
     "compiling": set(),
     "words": set(),
+    "sentences": set(),
     "atomic": set(),
     "segmentation": set(),
     "masses": {"segmentation"},
@@ -34,7 +35,7 @@ ROOMS = {
     "selection": {"naming", "segmentation", "masses", "corpus"},
     "perturbation": {"seeds", "naming", "segmentation", "masses", "corpus"},
     "corpus": {"segmentation"},
-    "formats": {"atomic", "segmentation", "corpus"},
+    "formats": {"atomic", "naming", "segmentation", "corpus", "sentences"},
     "encoders": {"atomic", "words", "segmentation", "corpus", "progress"},
     "reference": {
         "statistics",
@@ -49,11 +50,12 @@ ROOMS = {
         *("compiling", "parallel", "seeds", "naming", "segmentation", "masses", "words"),
         *("statistics", "corpus", "reference"),  # whose expectation over a posterior is a score
     },
-    "chunkers": {"naming", "segmentation", "corpus"},
+    "chunkers": {"naming", "segmentation", "corpus", "sentences"},
     "segmenters": {
         "atomic",
         *("compiling", "parallel", "seeds", "naming", "segmentation", "masses", "words"),
         *("corpus", "encoders", "scoring", "selection", "progress"),
+        "reference",  # what training is judged by
     },
     "statistics": set(),
     "evaluate": {
@@ -192,6 +194,7 @@ HEAVY = (
         ["boundaries", "-h"],
         ["compare", "embed", "-h"],
         ["chunkers", "-h"],
+        ["tune", "-h"],
         ["correlate", "-h"],
         ["encoders", "-h"],
         ["perturb", "-h"],
@@ -200,6 +203,8 @@ HEAVY = (
         ["segment", "-h"],
         ["granularity", "-h"],
         ["diagnose", "-h"],
+        ["transfer", "-h"],
+        ["train-scorer", "-h"],
         ["baselines", "-h"],
         ["moves", "-h"],
         ["pairs", "-h"],

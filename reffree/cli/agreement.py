@@ -31,12 +31,14 @@ from reffree.cli.output import Output
 def command(of_systems: bool, n_t: int, **given: Unpack[FileOptions]) -> None:
     """Measure how far annotators agree on the same documents, beyond chance.
 
-    CORPUS has several annotators' segmentations under "golds": annotator, then masses.
+    CORPUS has several annotators' segmentations under "golds": annotator, then masses; or is a
+    segeval file with --coders-as golds. No text is needed.
     """
     out = Output.of(given["output_format"], given["output"], input_files(given))
 
     from reffree.report.agreement import render
     from reffree.studies import agreement
 
-    result = agreement(read_corpus(given), systems=of_systems, n_t=n_t)
+    corpus = read_corpus(given, text_needed=False)
+    result = agreement(corpus, systems=of_systems, n_t=n_t)
     out.show(render, result, result.notes)

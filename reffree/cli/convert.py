@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Unpack
 
 import click
 
+from reffree.cli.inputs import FileOptions, read_files
 from reffree.cli.messages import tell, tell_notes
 from reffree.cli.options import reading_options
 from reffree.errors import counted
-from reffree.formats import FORMATS
-
-if TYPE_CHECKING:
-    from reffree.segmentation import Convention
+from reffree.formats.saving import WRITABLE
 
 
 @click.command(name="convert")
@@ -21,26 +19,21 @@ if TYPE_CHECKING:
 @click.option(
     "--to",
     "target_format",
-    type=click.Choice([name for name in FORMATS if name not in ("tiage", "qmsum")]),
+    type=click.Choice(WRITABLE),
     help="Format of OUT, where its name does not tell.",
 )
 @reading_options
 def command(
-    source: str,
-    target: str,
-    target_format: str | None,
-    input_format: str | None,
-    text: str | None,
-    convention: Convention | None,
+    source: str, target: str, target_format: str | None, **given: Unpack[FileOptions]
 ) -> None:
     """Convert a corpus between formats.
 
     IN is read by name and content (- is standard input), OUT is written by name: .jsonl, .tsv,
-    .txt, .ref, a folder, or as --to says.
+    .txt, .ref, a folder, or as --to says; packed where .gz stands behind it.
     """
-    from reffree.formats import load, save
+    from reffree.formats import save
 
-    corpus = load(source, format=input_format, text=text, convention=convention)
+    corpus = read_files([source], given)
     left_out = save(corpus, target, format=target_format)
     tell_notes((*corpus.notes, *left_out))
     tell(

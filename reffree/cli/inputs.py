@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from reffree.corpus import Corpus
     from reffree.encoders.embed import Embeddings
     from reffree.evaluate.scores import Average
+    from reffree.formats.labels import CodersAs
+    from reffree.formats.readers import TextDocuments
     from reffree.scoring.engine import Unsegmented
     from reffree.segmentation import Convention
 
@@ -25,7 +27,10 @@ class FileOptions(TypedDict, total=False):
 
     corpora: tuple[str, ...]
     input_format: str | None
+    columns: dict[str, str] | None
     text: str | None
+    text_documents: TextDocuments
+    coders_as: CodersAs
     convention: Convention | None
     systems: tuple[str, ...]
     score_files: tuple[str, ...]
@@ -124,17 +129,25 @@ def input_files(given: FileOptions) -> list[str]:
     return [*given["corpora"], *systems, *(str(file) for file in others if file)]
 
 
-def read_corpus(given: FileOptions) -> Corpus:
+def read_corpus(given: FileOptions, *, text_needed: bool = True) -> Corpus:
     """Read all arguments as one corpus, with the systems of --system."""
+    return with_systems(read_files(given["corpora"], given, text_needed=text_needed), given)
+
+
+def read_files(paths: Sequence[str], given: FileOptions, *, text_needed: bool = True) -> Corpus:
+    """Read files as one corpus, as the options of reading say."""
     from reffree.formats import load
 
-    corpus = load(
-        *given["corpora"],
+    text = given.get("text")
+    return load(
+        *paths,
         format=given.get("input_format"),
-        text=given.get("text"),
+        text=text if text is not None or text_needed else False,
         convention=given.get("convention"),
+        columns=given.get("columns"),
+        coders_as=given.get("coders_as", "systems"),
+        text_documents=given.get("text_documents", "blank-line"),
     )
-    return with_systems(corpus, given)
 
 
 def with_systems(corpus: Corpus, given: FileOptions) -> Corpus:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -23,8 +23,13 @@ from reffree.bounds import (
 from reffree.encoders.options import BACKENDS, CHOICES
 from reffree.errors import shorten
 from reffree.formats import FORMATS
+from reffree.formats.labels import CodersAs
+from reffree.formats.readers import TextDocuments, check_names
+from reffree.formats.tables import COLUMNS, check_columns
 from reffree.report.grid import OUTPUT_FORMATS
 from reffree.segmentation import CONVENTIONS
+
+LEAST_MEMORY = 2**20
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -50,20 +55,64 @@ def option_group(*options: Decorator) -> Decorator:
 
 # What is read and written
 
+
+def _input_format(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    check_names(text, None)
+    return text
+
+
+def _columns(
+    ctx: click.Context, param: click.Parameter, given: tuple[str, ...]
+) -> dict[str, str] | None:
+    """Read COLUMN=NAME."""
+    pairs = [text.partition("=")[::2] for text in given]
+    columns = dict(pairs)
+    if len(columns) < len(pairs):
+        raise click.UsageError("--column: a column twice; keep one of the two.")
+    check_columns(columns)
+    return columns or None
+
+
 corpora_argument = click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
 
 reading_options = option_group(
     click.option(
         "--format",
         "input_format",
-        type=click.Choice(FORMATS),
-        help="Format of the input, where its name and content do not tell.",
+        metavar="FORMAT",
+        callback=_input_format,
+        help=f"Format of the input, where its name and content do not tell: {', '.join(FORMATS)}; "
+        "some with options, as in taskmaster:level=subtask.",
+    ),
+    click.option(
+        "--column",
+        "columns",
+        multiple=True,
+        callback=_columns,
+        metavar="COLUMN=NAME",
+        help=f"Name of a table's column ({', '.join(COLUMNS)}), such as text=utterance; may be "
+        "repeated.  [default: as here]",
     ),
     click.option(
         "--text",
         type=click.Path(),
-        help="Text for formats without any (segeval, nltk): a corpus JSONL, a file with a unit a "
-        "line and a blank line between documents, or a folder of <id>.txt.",
+        help="Text for formats without any (segeval, nltk, chapters): a corpus JSONL, subtitles "
+        "or a transcript, a file with a unit a line and a blank line between documents, or a "
+        "folder of <id>.txt.",
+    ),
+    click.option(
+        "--text-documents",
+        type=click.Choice(get_args(TextDocuments)),
+        default="blank-line",
+        show_default=True,
+        help="What a text with a unit a line has: a document between blank lines, or one.",
+    ),
+    click.option(
+        "--coders-as",
+        type=click.Choice(get_args(CodersAs)),
+        default="systems",
+        show_default=True,
+        help="What the coders of segeval files are; golds are annotators.",
     ),
     click.option(
         "--convention",
@@ -350,6 +399,10 @@ def _bytes(ctx: click.Context, param: click.Parameter, text: str | None) -> int 
     size = parse_bytes(text)
     if size is None:
         raise click.UsageError(f"--memory {shorten(text)}: expected a size, such as 2G or 500M.")
+    if size < LEAST_MEMORY:
+        raise click.UsageError(
+            f"--memory {shorten(text)}: expected 1M or more, such as 2G or 500M."
+        )
     return size
 
 

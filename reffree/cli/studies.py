@@ -27,6 +27,7 @@ from reffree.cli.options import (
     candidates_option,
     corpus_options,
     embeddings_option,
+    encoding_options,
     metric_option,
     option_group,
     output_options,
@@ -157,6 +158,11 @@ correlate = study_command(
     system_of_one_corpus,
     embeddings_option(
         "Your own vectors of the one CORPUS instead of an encoder, as in reffree score."
+    ),
+    click.option(
+        "--fallback",
+        metavar="ENCODER",
+        help="Leave out encoders that are not to be had, with a note; take this one if none is.",
     ),
     _correlation_options,
 )
@@ -453,4 +459,88 @@ pairs = study_command(
     seed_option,
     short_option,
     corpus_options,
+)
+
+
+def _of_corpora(flag: str, name: str, text: str) -> Decorator:
+    return click.option(flag, name, multiple=True, metavar="NAME", help=text)
+
+
+transfer = study_command(
+    "transfer",
+    """Train a boundary scorer on some corpora and test it on the others.
+
+    Each CORPUS is a corpus of its own with gold, called by its file's name without extension. Those
+    named by --train, --splices and --calibrate are learnt from as in reffree train-scorer, all
+    others are tested, at one threshold: W-F1, BOR, F1, purity and coverage of each. Without --train
+    every corpus is trained on in turn and all others are tested. Test a split of a corpus that is
+    trained on as a CORPUS of its own.
+    """,
+    _of_corpora(
+        "--train", "train", "A corpus whose gold is learnt; may be repeated.  [default: each]"
+    ),
+    _of_corpora(
+        "--splices",
+        "splices",
+        "A corpus whose segments are spliced first; may be repeated.  [default: those of --train]",
+    ),
+    _of_corpora(
+        "--calibrate",
+        "calibrate",
+        "A corpus that temperature is chosen on; may be repeated.  [default: documents held out]",
+    ),
+    click.option(
+        "--scorer",
+        metavar="FOLDER",
+        help="Test what reffree train-scorer wrote instead of training; every CORPUS is tested.",
+    ),
+    click.option(
+        "--method",
+        "methods",
+        multiple=True,
+        metavar="METHOD",
+        help="As in reffree segment, beside the scorer; may be repeated.  [default: oracle_random]",
+    ),
+    metric_option("Further metrics, as in reffree score; may be repeated."),
+    click.option(
+        "--threshold",
+        type=float,
+        default=0.5,
+        show_default=True,
+        help="Of the scorer's probabilities.",
+    ),
+    click.option(
+        "--gap",
+        "min_gap",
+        type=whole(Positive),
+        default=3,
+        show_default=True,
+        help="Units between two boundaries of the scorer.",
+    ),
+    click.option("--finetune", is_flag=True, help="Train the encoder itself: slow without a GPU."),
+    click.option(
+        "--window",
+        type=whole(Positive),
+        default=4,
+        show_default=True,
+        help="Units on either side of a gap.",
+    ),
+    click.option(
+        "--splice-epochs",
+        type=whole(Count),
+        default=3,
+        show_default=True,
+        help="Epochs on splices.",
+    ),
+    click.option(
+        "--epochs", type=whole(Count), default=5, show_default=True, help="Epochs on gold."
+    ),
+    click.option(
+        "--learning-rate",
+        type=float,
+        help="Of the first stage.  [default: 3e-4, with --finetune 2e-5]",
+    ),
+    run_options,
+    corpus_options,
+    encoding_options,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -19,12 +20,12 @@ from reffree.cli.inputs import (
 from reffree.cli.interrupts import INTERRUPTED
 from reffree.cli.messages import progress, tell, tell_notes
 from reffree.cli.options import encoded_corpus_options, seed_option
-from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import counted
+from reffree.encoders.options import Encoding
+from reffree.errors import counted, listed
+from reffree.formats import corpus_names
 
 if TYPE_CHECKING:
-    from reffree.corpus import Corpus
-    from reffree.segmenters.scorer.description import Epoch, Training
+    from reffree.segmenters.scorer.description import Epoch, Figures
     from reffree.segmenters.scorer.scorer import Checkpoint
 
 
@@ -44,6 +45,19 @@ if TYPE_CHECKING:
     help="Train the encoder itself on pairs of windows, not a small network on its vectors: slow "
     "without a GPU.",
 )
+@click.option(
+    "--splices",
+    multiple=True,
+    metavar="FILE",
+    help="A corpus whose segments are spliced; may be repeated.  [default: every CORPUS]",
+)
+@click.option(
+    "--calibrate",
+    multiple=True,
+    metavar="FILE",
+    help="A corpus with gold to choose temperature and threshold on, not to train on; may be "
+    "repeated.  [default: documents held out]",
+)
 @click.option("--window", type=int, help="Units on either side of a gap.  [default: 4]")
 @click.option(
     "--splice-epochs",
@@ -59,8 +73,8 @@ if TYPE_CHECKING:
 @click.option(
     "--held-out",
     type=float,
-    help="Share of documents kept for choosing the epoch, the temperature and the threshold.  "
-    "[default: 0.2]",
+    help="Share of every corpus's documents kept for choosing the epoch and, without --calibrate, "
+    "temperature and threshold.  [default: 0.2]",
 )
 @click.option(
     "--min-gap",
@@ -69,12 +83,19 @@ if TYPE_CHECKING:
 )
 @seed_option
 @encoded_corpus_options
-def command(folder: Path, **given: Unpack[CommandOptions]) -> None:
-    """Train a boundary scorer on a corpus with gold, for --method scorer:path=FOLDER.
+def command(
+    folder: Path,
+    splices: tuple[str, ...],
+    calibrate: tuple[str, ...],
+    **given: Unpack[CommandOptions],
+) -> None:
+    """Train a boundary scorer on corpora with gold, for --method scorer:path=FOLDER.
 
-    First on splices of segments of different documents, then on the gold boundaries; then one
-    temperature makes its scores probabilities on documents held out. Interrupted with Ctrl-C, it
-    keeps the best state so far.
+    First on splices of segments of different documents, judged on splices of documents held out;
+    then on the gold boundaries of every CORPUS; then one temperature makes its scores
+    probabilities. What is judged after every epoch is told here and kept in FOLDER/scorer.json.
+    The published setting: --finetune --encoder distilbert, with --splices and --calibrate.
+    Interrupted with Ctrl-C, it keeps the best state so far.
     """
     check_encoding(given)
 
@@ -83,56 +104,61 @@ def command(folder: Path, **given: Unpack[CommandOptions]) -> None:
     names = {field.name for field in fields(Training)}
     chosen: dict[str, Any] = {k: v for k, v in given.items() if k in names and is_given(v)}
     settings = Training(**chosen)
-    corpus = read_corpus(given)
+    files = corpus_names(list(dict.fromkeys([*given["corpora"], *splices, *calibrate])))
+    read = {name: read_corpus(given | {"corpora": (file,)}) for name, file in files.items()}
+    gold, spliced, calibration = (
+        {name: read[name] for name, file in files.items() if file in chosen_files}
+        for chosen_files in (given["corpora"], splices, calibrate)
+    )
 
     # Torch is imported only once the input is known to be good.
     from reffree.segmenters.network_folder import check_target
+    from reffree.segmenters.scorer.train import train_scorer
 
     check_target(folder)
-    checkpoint = _train(corpus, settings, EncoderOptions(**keywords_of(given, Encoding)))
+    checkpoint = train_scorer(
+        gold,
+        splices=spliced,
+        calibration=calibration,
+        settings=settings,
+        on_epoch=_tell_epoch,
+        progress=progress,
+        **keywords_of(given, Encoding),
+    )
     checkpoint.save(folder)
-    _tell(checkpoint, folder, corpus.notes)
+    _tell(checkpoint, folder, [note for corpus in read.values() for note in corpus.notes])
     if checkpoint.description.is_interrupted:
         sys.exit(INTERRUPTED)
 
 
-def _train(corpus: Corpus, settings: Training, options: EncoderOptions) -> Checkpoint:
-    from reffree.encoders.device import choose_device
-    from reffree.encoders.embed import corpus_vectors
-    from reffree.encoders.models import DEFAULT_ENCODER, find_model
-    from reffree.encoders.unit_filter import filter_units
-    from reffree.segmenters.scorer.data import examples_of
-    from reffree.segmenters.scorer.train import train_head, train_pair
-
-    device = choose_device(options.device)
-    corpus = filter_units(corpus, options).corpus
-    if settings.finetune:
-        folder = find_model(options.encoder or DEFAULT_ENCODER, offline=options.offline)
-        return train_pair(corpus, folder, device, settings, on_epoch=_tell_epoch, progress=progress)
-    examples_of(corpus, settings)  # refuse what cannot be trained on before it is encoded
-    embeddings = corpus_vectors(corpus, None, options, progress)
-    return train_head(corpus, embeddings, settings, on_epoch=_tell_epoch, progress=progress)
-
-
 def _tell_epoch(epoch: Epoch) -> None:
-    bor = "-" if epoch.bor is None else f"{epoch.bor:.2f}"
-    tell(
-        f"{epoch.stage} {epoch.epoch}: training loss {epoch.training_loss:.4f}; held out: log loss "
-        f"{epoch.log_loss:.4f}, F1 {epoch.f1:.3f}, BOR {bor}, negative control "
-        f"{epoch.negative_control:.3f}",
-        err=True,
+    what = "held-out splices" if epoch.stage == "splices" else "held out"
+    line = (
+        f"{epoch.stage} {epoch.epoch}: training loss {epoch.training_loss:.4f}; {what}: log loss "
+        f"{epoch.log_loss:.4f}, F1 {epoch.f1:.3f}, W-F1 {epoch.w_f1:.3f}, BOR {_bor(epoch)}, mean "
+        f"|score| {epoch.mean_score:.3f}, negative control {epoch.negative_control:.3f}"
     )
+    if len(epoch.corpora) > 1:
+        each = [f"{name} {part.f1:.3f} / {_bor(part)}" for name, part in epoch.corpora.items()]
+        line += f"; F1 / BOR: {', '.join(each)}"
+    tell(line, err=True)
 
 
-def _tell(checkpoint: Checkpoint, folder: Path, notes: tuple[str, ...]) -> None:
+def _bor(figures: Figures) -> str:
+    return "-" if figures.bor is None else f"{figures.bor:.2f}"
+
+
+def _tell(checkpoint: Checkpoint, folder: Path, notes: Sequence[str]) -> None:
     told = checkpoint.description
     tell_notes(notes)
     if told.is_interrupted:
         tell_notes(["interrupted; the best state so far is kept"])
+    calibrated = told.corpora["calibration"]
+    where = f"on {listed(calibrated)}" if calibrated else "held-out"
     tell(
         f"{folder}: trained on {counted(told.counts['training_documents'], 'document')}, "
         f"{told.counts['held_out_documents']} held out; temperature {told.temperature:.3f}, "
-        f"held-out log loss {told.log_loss:.4f}, best held-out threshold {told.threshold:.2f}; "
+        f"{where} log loss {told.log_loss:.4f}, best {where} threshold {told.threshold:.2f}; "
         f"use it with --method scorer:path={folder}",
         err=True,
     )

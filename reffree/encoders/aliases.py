@@ -4,6 +4,8 @@
 §5.2: each the mean of the last layer), at the revisions their hub pages had when this was written.
 The paper says nothing of maximum length or precision: the models' own are taken, and Falcon's
 weights are computed in the type they are stored in, since 7 billion of them in float32 fill 29 GB.
+``distilbert`` is what Coen, "When F1 Fails", fine-tunes (§5.2; uncased in its code), ``bert`` what
+the coherence model of Xing and Carenini (2021) starts from, with its next-sentence head.
 The multilingual ones, likewise at a revision each, have safetensors, which not all such models do;
 E5's card asks for "query: " before texts that are compared with one another.
 Files of packages are trusted by their hashes (the weights' of ``minilm`` is the official

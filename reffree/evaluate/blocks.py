@@ -181,7 +181,12 @@ class BlockScorer:
                 }
                 row = DocumentScores(document.id, system, parts)
                 if explanations:
-                    row = replace(row, units=document.units, explanations=explanations[len(rows)])
+                    row = replace(
+                        row,
+                        units=document.units,
+                        clocks=document.clocks,
+                        explanations=explanations[len(rows)],
+                    )
                 rows.append(row)
         return rows
 

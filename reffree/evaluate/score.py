@@ -9,11 +9,11 @@ same vectors.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from reffree.bounds import check_limit
+from reffree.bounds import check_limit, with_keywords
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
@@ -27,7 +27,9 @@ from reffree.evaluate.scores import Average, Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.evaluate.table import DocumentScores, ScoreTable
 from reffree.evaluate.verdict import verdict
+from reffree.formats import load
 from reffree.formats.shards import Shards
+from reffree.formats.values import is_value
 from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
 from reffree.statistics.resampling import DocumentBootstrap
@@ -36,8 +38,9 @@ if TYPE_CHECKING:
     from reffree.encoders.ray_actors import Actors
 
 
+@with_keywords(Encoding)
 def score(
-    corpus: Corpus | Shards,
+    corpus: Corpus | Shards | Any,  # noqa: ANN401  (what `load` takes)
     *,
     metrics: Sequence[str] | None = None,
     embeddings: Vectors | None = None,
@@ -60,7 +63,8 @@ def score(
     A document with several annotators' golds is compared with each; its value is the mean.
 
     Args:
-        corpus: from `reffree.load`, or shards, which are read twice and never all in memory.
+        corpus: from `reffree.load`; or what it takes beside files, such as a data frame or a list
+            of documents; or shards, which are read twice and never all in memory.
         metrics: names such as ``arp_pair``, ``arp_std:p=1`` or ``pk``; ``all`` stands for every
             reference-free one, ``gold`` for every gold-based one. By default the reference-free
             ones, and where there is gold Pk, WindowDiff and boundary similarity.
@@ -95,6 +99,8 @@ def score(
         per_segment=per_segment,
         explain=explain,
     )
+    if is_value(corpus):
+        corpus = load(corpus)
     _check(corpus, embeddings, actors, settings)
     options = settings.options
     vectors: Embeddings | None = None

@@ -165,6 +165,7 @@ class DocumentScores:
     system: str
     metrics: dict[str, PartScore]
     units: tuple[str, ...] = ()  # the text, where it is needed to draw explanations
+    clocks: tuple[str, ...] = ()  # where units start in time, if that is known
     explanations: dict[str, Explanation] | None = None
 
     def to_dict(self) -> dict[str, Any]:

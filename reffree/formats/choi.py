@@ -46,7 +46,7 @@ def read(source: Source) -> list[Document]:
         _document(file, checked_name(id_of(name), file.place()))
         for name, file in source.opened(listed)
     ]
-    only_ref = bool(listed) and listed[0][1].suffix.lower() == REF
+    only_ref = bool(listed) and Source(listed[0][1]).suffix == REF
     kinds = ".ref" if only_ref else ".txt or without extension"
     source.note_unread(others, "of another kind", expected=f"Choi files ({kinds})")
     return documents
@@ -55,9 +55,9 @@ def read(source: Source) -> list[Document]:
 def folder_files(source: Source) -> tuple[list[tuple[str, Path]], int]:
     """List the files of a folder that may be documents, and count the others."""
     files = source.files()
-    suffixes = {path.suffix.lower() for _, path in files}
+    suffixes = {Source(path).suffix for _, path in files}
     wanted = (REF,) if REF in suffixes else SUFFIXES
-    listed = [(name, path) for name, path in files if path.suffix.lower() in wanted]
+    listed = [(name, path) for name, path in files if Source(path).suffix in wanted]
     return listed, len(files) - len(listed)
 
 

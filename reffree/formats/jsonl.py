@@ -2,8 +2,9 @@
 
 ``{"id": "m1", "units": ["…"], "gold": [3, 4], "systems": {"texttiling": [2, 5]}, "speakers":
 ["…"], "meta": {}}``: gold, systems, speakers and meta are optional, masses sum to the number of
-units. With several annotators ``golds`` holds annotator → masses. A JSON file with one such object,
-or a list of them, is read as well.
+units. With several annotators ``golds`` holds annotator → masses. Wherever masses stand there may
+be ``{"boundaries": [3]}`` or ``{"labels": ["a", "b", …]}`` instead (see `labels`), and beside the
+units these two keys are gold. A JSON file with one such object, or a list of them, is read as well.
 """
 
 from __future__ import annotations
@@ -13,18 +14,27 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, cast
 
-from reffree.corpus import Corpus, Document
+from reffree.bounds import check_limit
+from reffree.corpus import GOLD, Corpus, Document
 from reffree.errors import InputError, Place, shorten, visible_json
+from reffree.formats.labels import OTHER_FORMS, numbers, segmentation_of
 from reffree.formats.source import Source
 from reffree.formats.strict_json import as_object, field, listed, nearest
+from reffree.segmentation import Convention
 
 GOLDS = "golds"
-KEYS = ("id", "units", "gold", "systems", "speakers", "meta", GOLDS)
+KEYS = ("id", "units", "gold", "systems", "speakers", "meta", GOLDS, *OTHER_FORMS)
+_UNUSUAL = (GOLDS, *OTHER_FORMS)
 
 
-def read(source: Source) -> list[Document]:
+def read(
+    source: Source, convention: Convention | None = None, *, text_needed: bool = True
+) -> list[Document]:
     """Read every document."""
-    return [document(table, place) for table, place in tables(source)]
+    return [
+        document(table, place, convention, text_needed=text_needed)
+        for table, place in tables(source)
+    ]
 
 
 def tables(source: Source) -> Iterator[tuple[dict[str, object], Place]]:
@@ -47,11 +57,19 @@ def _unwrap(value: object, source: Source) -> str | None:
     return remedy if source.is_stdin else f"{remedy}, or name the file .json"
 
 
-def document(table: dict[str, object], place: Place) -> Document:
-    """Check one object and make the document."""
+def document(
+    table: dict[str, object],
+    place: Place,
+    convention: Convention | None = None,
+    *,
+    text_needed: bool = True,
+) -> Document:
+    """Check one object and make the document; ``text_needed=False`` takes one without units."""
     name = table.get("id")
     if isinstance(name, str) and name:
         place = replace(place, document=name)
+    if not text_needed and "units" not in table:
+        table = {**table, "units": numbers(_size(table, place))}
     if "units" not in table and "segmentation" in table:
         raise InputError(
             "a segmentation without units",
@@ -62,17 +80,59 @@ def document(table: dict[str, object], place: Place) -> Document:
     units = _units(table, place)
     id = _id(table, place)
     _refuse_unknown(table, place)
-    systems = table.get("systems")
     meta = table.get("meta")
-    golds = table.get(GOLDS)
+    n_units = len(units) if isinstance(units, list) else 0
+
+    def read(value: object, name: str) -> Any:  # noqa: ANN401  (checked by the document)
+        return segmentation_of(value, n_units, convention, replace(place, system=name))
+
+    def several(key: str) -> dict[str, Any] | None:
+        given = table.get(key)
+        if given is None:
+            return None
+        return {k: read(v, k) for k, v in as_object(given, f"{key!r}", place).items()}
+
     return Document.build(
         id,
         cast(Any, units),
-        gold=cast(Any, table.get("gold")),
-        golds=None if golds is None else cast(Any, as_object(golds, f"{GOLDS!r}", place)),
-        systems=None if systems is None else cast(Any, as_object(systems, "'systems'", place)),
+        gold=read(_gold(table, place), GOLD),
+        golds=several(GOLDS),
+        systems=several("systems"),
         speakers=cast(Any, table.get("speakers")),
         meta=None if meta is None else _checked_meta(as_object(meta, "'meta'", place), place),
+        place=place,
+    )
+
+
+def _gold(table: dict[str, object], place: Place) -> object:
+    given = {key: table[key] for key in (GOLD, *OTHER_FORMS) if table.get(key) is not None}
+    if len(given) > 1:
+        raise InputError(
+            f"{listed(given)} in one document",
+            expected="one of them, since each is its gold segmentation",
+            remedy="keep one, or move the other into 'systems'",
+            place=place,
+        )
+    for key, value in given.items():
+        return value if key == GOLD else {key: value}
+    return None
+
+
+def _size(table: dict[str, object], place: Place) -> int:
+    """Count the units of a document without text by its first segmentation."""
+    several = [table.get(key) for key in (GOLDS, "systems")]
+    lists = [each for given in several if isinstance(given, dict) for each in given.values()]
+    for value in (table.get(GOLD), *lists):
+        if isinstance(value, list) and value and all(type(mass) is int for mass in value):
+            n = min(sum(value), 10**18)
+            check_limit("units_without_text", n, f"a document of {n:,} units or more", place)
+            return max(n, 1)
+    if isinstance(labels := table.get("labels"), list):
+        return len(labels)
+    raise InputError(
+        "a document without units and without masses",
+        expected="segment lengths, which tell how many units there are",
+        remedy="add 'units', or write segmentations as masses such as [3, 4]",
         place=place,
     )
 
@@ -109,7 +169,7 @@ def _id(table: dict[str, object], place: Place) -> str:
 
 def _refuse_unknown(table: dict[str, object], place: Place) -> None:
     """Refuse a key that a document does not have, and say where it belongs."""
-    known = [key for key in KEYS if key != GOLDS or key in table]
+    known = [key for key in KEYS if key not in _UNUSUAL or key in table]
     for key, value in table.items():
         if key in KEYS:
             continue

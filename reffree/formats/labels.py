@@ -1,37 +1,192 @@
 """Segmentations that come without their text, and how they meet it.
 
-segeval and nltk files hold no text: their readers return `Label` values, which `attach` sets on
-documents read from elsewhere.
+segeval, nltk and chapter files hold no text: their readers return `Label` values, which `attach`
+sets on documents read from elsewhere. Also the ways to write a segmentation beside masses:
+``{"boundaries": [3, 7]}`` has the number of units before each boundary, ``{"labels": ["a", "a",
+"b"]}`` a topic for every unit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
 
+from reffree.bounds import check_limit
 from reffree.corpus import GOLD, Document, is_name
 from reffree.errors import InputError, Place, counted, located, shorten
 from reffree.segmentation import Convention, Segmentation
 
+BOUNDARIES, LABELS = "boundaries", "labels"
+OTHER_FORMS = (BOUNDARIES, LABELS)
+CodersAs = Literal["systems", "golds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """Where segments start in time, in seconds and in order."""
+
+    seconds: tuple[float, ...]
+
+    def read(self, document: Document) -> Segmentation:
+        """Give every unit the segment that its middle lies in; what precedes all is one too."""
+        if document.times is None:
+            raise InputError(
+                "text without times",
+                expected="subtitles or a transcript with times, since chapters start at times",
+                remedy="give such a file with --text",
+                place=document.place,
+            )
+        middles = [(start + end) / 2 for start, end in document.times]
+        return Segmentation.from_segment_ids([bisect_right(self.seconds, at) for at in middles])
+
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """One segmentation of one document: masses, or a 0/1 string still to be read.
+    """One segmentation of one document: masses, or what its text has to be known for.
 
     ``document`` is None where the file has no ids and only the order tells.
     """
 
     document: str | None
     name: str
-    value: Segmentation | Sequence[int] | str
+    value: Segmentation | Sequence[int] | str | Starts | Mapping[str, object]
     place: Place
 
-    def read(self, n_units: int, convention: Convention | None) -> Segmentation | Sequence[int]:
-        """Return masses as they are, and a 0/1 string as a segmentation of so many units."""
-        if not isinstance(self.value, str):
-            return self.value
-        with located(replace(self.place, document=self.document, system=self.name)):
-            return Segmentation.from_string(self.value, n_units, convention)
+    def read(
+        self, document: Document, convention: Convention | None
+    ) -> Segmentation | Sequence[int]:
+        """Return masses as they are, and anything else as a segmentation of the document."""
+        place = replace(self.place, document=self.document, system=self.name)
+        if isinstance(self.value, Starts):
+            return self.value.read(document)
+        if isinstance(self.value, str):
+            with located(place):
+                return Segmentation.from_string(self.value, len(document.kept), convention)
+        return segmentation_of(self.value, len(document.kept), convention, place)
+
+
+def segmentation_of(
+    value: object, n_units: int, convention: Convention | None, place: Place
+) -> Segmentation | Sequence[int]:
+    """Read ``{"boundaries": …}`` and ``{"labels": …}``; masses stay, to be checked elsewhere."""
+    if not isinstance(value, dict):
+        return cast(Sequence[int], value)
+    if len(value) != 1 or not isinstance(given := value.get(next(iter(value))), list):
+        raise InputError(
+            f"the segmentation {shorten(value)}",
+            expected="segment lengths such as [3, 4], or an object with one list, "
+            f"{BOUNDARIES!r} or {LABELS!r}",
+            remedy="write one of them",
+            place=place,
+        )
+    with located(place):
+        if BOUNDARIES in value:
+            return _from_boundaries(given, n_units)
+        if LABELS in value:
+            return from_unit_labels(given, n_units, convention)
+    raise InputError(
+        f"the key {shorten(next(iter(value)))!r} in a segmentation",
+        expected=f"{BOUNDARIES!r} or {LABELS!r}",
+        remedy="rename it, or write segment lengths such as [3, 4]",
+        place=place,
+    )
+
+
+def _from_boundaries(given: Sequence[object], n_units: int) -> Segmentation:
+    for value in given:
+        if type(value) is not int:
+            raise InputError(
+                f"the boundary {shorten(repr(value))}",
+                expected="the number of units before it",
+                remedy="write whole numbers",
+            )
+    return Segmentation.from_boundaries(cast(Any, given), n_units)
+
+
+def from_unit_labels(
+    labels: Sequence[object], n_units: int, convention: Convention | None
+) -> Segmentation:
+    """Read a label for every unit: topics, which change at boundaries, or 0 and 1.
+
+    Nothing but 0 and 1 may be either; where the readings differ a convention has to tell.
+    """
+    if len(labels) != n_units or not labels:
+        raise InputError(
+            counted(len(labels), "label"),
+            expected=f"{n_units}, one for every unit",
+            remedy="check that labels and text belong to the same document",
+        )
+    for label in labels:
+        if isinstance(label, bool) or not isinstance(label, (str, int)):
+            raise InputError(
+                f"the label {shorten(repr(label))}",
+                expected="a topic's name or number, or 0 and 1",
+                remedy="write every label as text or as a whole number",
+            )
+    topics = [str(label).strip() for label in labels]
+    if set(topics) - {"0", "1"}:
+        return Segmentation.from_segment_ids(topics)
+    marks = [int(topic) for topic in topics]
+    if convention == "gap":
+        raise InputError(
+            "a label for every unit",
+            expected="one for every gap between units, as the convention 'gap' says",
+            remedy="choose --convention end or --convention start",
+        )
+    if convention is not None:
+        return Segmentation.from_labels(marks, convention)
+    readings = {
+        Segmentation.from_segment_ids(marks),
+        Segmentation.from_labels(marks, "end"),
+        Segmentation.from_labels(marks, "start"),
+    }
+    if len(readings) == 1:
+        return readings.pop()
+    raise InputError(
+        f"labels that are all 0 or 1, {shorten(''.join(topics))}",
+        expected="one reading, but a 1 may end a segment, start one, or be a topic's number",
+        remedy="choose with --convention end or --convention start, or name topics otherwise, "
+        "such as t0 and t1",
+    )
+
+
+def without_text(labels: Sequence[Label], convention: Convention | None) -> list[Document]:
+    """Make documents whose units are numbers, for what looks at segmentations alone."""
+    sizes: dict[str, int] = {}
+    for label in labels:
+        sizes.setdefault(str(label.document), _size(label, convention))
+    return [
+        Document.build(id, numbers(n), place=Place(labels[0].place.file)) for id, n in sizes.items()
+    ]
+
+
+def numbers(n: int) -> list[str]:
+    """Stand in for units whose text nobody looks at."""
+    return [str(i + 1) for i in range(n)]
+
+
+def _size(label: Label, convention: Convention | None) -> int:
+    value = label.value
+    if isinstance(value, Segmentation):
+        return value.n_units
+    if isinstance(value, str) and convention is not None:
+        return len(value) + (convention == "gap")
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        place = replace(label.place, document=label.document, system=label.name)
+        with located(place):
+            n = Segmentation(tuple(value)).n_units
+        n = min(n, 10**18)
+        check_limit("units_without_text", n, f"a document of {n:,} units or more", place)
+        return n
+    raise InputError(
+        "a boundary string without its text" if isinstance(value, str) else "chapters alone",
+        expected="the text, which tells how many units there are",
+        remedy="give it with --text"
+        + (", or say what a 1 means with --convention" if isinstance(value, str) else ""),
+        place=label.place,
+    )
 
 
 def numbered(labels: Sequence[Label], ids: Sequence[str] | None = None) -> list[Label]:
@@ -60,7 +215,10 @@ def numbered(labels: Sequence[Label], ids: Sequence[str] | None = None) -> list[
 
 
 def attach(
-    documents: Sequence[Document], labels: Sequence[Label], convention: Convention | None
+    documents: Sequence[Document],
+    labels: Sequence[Label],
+    convention: Convention | None,
+    coders_as: CodersAs = "systems",
 ) -> list[Document]:
     """Set every label on its document; each document must get at least one, each name once.
 
@@ -86,16 +244,20 @@ def attach(
                 remedy="add it there, or remove the document from the text",
                 place=document.place,
             )
-    return [_labelled(document, by_id[document.id], convention) for document in documents]
+    return [
+        _labelled(document, by_id[document.id], convention, coders_as) for document in documents
+    ]
 
 
 def _labelled(
-    document: Document, labels: Sequence[Label], convention: Convention | None
+    document: Document,
+    labels: Sequence[Label],
+    convention: Convention | None,
+    coders_as: CodersAs,
 ) -> Document:
     first: dict[str, Place] = {}
     text_place = document.place
     for label in labels:
-        system = None if label.name == GOLD else label.name
         place = replace(label.place, document=document.id, system=label.name)
         if not label.name.strip():
             raise InputError(
@@ -119,8 +281,8 @@ def _labelled(
                 place=place,
             )
         first[label.name] = replace(label.place, document=None)
-        value = document.align(label.read(len(document.kept), convention), place)
-        held = document.gold if system is None else document.systems.get(system)
+        value = document.align(label.read(document, convention), place)
+        held, labelled = _with(document, label.name, value, coders_as)
         if held not in (None, value):
             raise InputError(
                 f"another segmentation of this name than {replace(text_place, document=None)} has",
@@ -128,9 +290,18 @@ def _labelled(
                 remedy="rename or remove one of the two",
                 place=place,
             )
-        document = (
-            replace(document, gold=value, place=label.place)
-            if system is None
-            else replace(document, systems={**document.systems, system: value}, place=label.place)
-        )
+        document = replace(labelled, place=label.place)
     return replace(document, place=replace(document.place, document=document.id))
+
+
+def _with(
+    document: Document, name: str, value: Segmentation, coders_as: CodersAs
+) -> tuple[Segmentation | None, Document]:
+    """Return what the document had under the name, and the document with the new one."""
+    if coders_as == "golds":
+        golds = {**document.golds, name: value}
+        return document.golds.get(name), replace(document, golds=golds)
+    if name == GOLD:
+        return document.gold, replace(document, gold=value)
+    systems = {**document.systems, name: value}
+    return document.systems.get(name), replace(document, systems=systems)

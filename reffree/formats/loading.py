@@ -1,88 +1,135 @@
 """`load`: files of any format into one corpus.
 
 The text of formats that hold none comes from ``--text``. A corpus file (JSONL, or JSON) gives units
-by id, and its own gold and systems stay. A plain text file has one unit per line and a blank line
-between documents, in the order of the labels. A folder has one ``<id>.txt`` per document, one unit
-per line; blank lines inside count as units without text.
+by id, and its own gold and systems stay; so do subtitles and transcripts. A plain text file has one
+unit per line and a blank line between documents, in the order of the labels, or is all one
+document. A folder has one ``<id>.txt`` per document, one unit per line; blank lines inside count as
+units without text.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from itertools import chain, groupby
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
+from typing import Any, Literal
 
 from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, OptionError, Place, counted, shorten
-from reffree.formats.labels import Label, attach, numbered
-from reffree.formats.readers import check_names, read
+from reffree.formats import hub, subtitles, values
+from reffree.formats.labels import CodersAs, Label, Starts, attach, numbered, without_text
+from reffree.formats.readers import ReadingOptions, TextDocuments, read
 from reffree.formats.shards import shard_files
-from reffree.formats.source import LINE_SUFFIXES, STDIN, Source, without_suffix
+from reffree.formats.source import LINE_SUFFIXES, STDIN, Source, unpacked_name, without_suffix
 from reffree.segmentation import Convention
 
 _KINDS = {list: "a list", tuple: "a tuple", set: "a set", type(None): "None"}
 
 
 def load(
-    *paths: str | Path,
+    *sources: str | Path | Any,  # noqa: ANN401  (a frame of any library)
     format: str | None = None,
-    text: str | Path | None = None,
+    text: str | Path | Literal[False] | None = None,
     convention: Convention | None = None,
+    columns: Mapping[str, str] | None = None,
+    coders_as: CodersAs = "systems",
+    text_documents: TextDocuments = "blank-line",
 ) -> Corpus:
-    """Read files and folders into one corpus; ``-`` is stdin.
+    """Read files, folders and values into one corpus; ``-`` is stdin.
 
     A folder of nothing but corpus JSONL and Parquet files stands for them, in the order of names.
+    ``hf://owner/name`` is a data set of the Hugging Face hub or of its cache (`hub`). Values are a
+    corpus, a pandas or polars frame (`tables`), a list of documents (`Document`, or as corpus JSONL
+    has them), of lists of sentences, or of the sentences of one document.
 
     Args:
-        paths: What to read, in order; the format of each is told by its extension and content.
-        format: One of `FORMATS`, for all paths, where it cannot or should not be told.
-        text: The text for formats that hold none (segeval, nltk).
+        sources: What to read, in order; the format of each is told by its extension and content.
+        format: One of `FORMATS`, perhaps with options, for all files, where it cannot or should
+            not be told.
+        text: The text for formats that hold none (segeval, nltk, chapters); False gives units
+            numbers for text, for what needs none.
         convention: What a label 1 means where a file leaves it open; formats that leave nothing
             open do not need it, and tiage and dialseg refuse one that contradicts them.
+        columns: Names of a table's columns, such as ``{"text": "utterance"}``.
+        coders_as: Whether the coders of segeval files are systems or annotators (``golds``).
+        text_documents: Whether blank lines of ``text`` separate documents, or it is ``one``.
 
     Raises:
         InputError: If anything cannot be read, with its place and what to do.
     """
-    check_names(format, convention)
-    _check_paths(paths, text)
-    parts: list[Corpus] = []
-    labels: list[Label] = []
-    label_notes: list[str] = []
-    slot = 0
-    for file in chain.from_iterable(map(shard_files, paths)):
-        source = Source(file)
-        documents: list[Document] = []
-        for item in read(source, format, convention):
-            if isinstance(item, Label):
-                slot = slot if labels else len(parts)
-                labels.append(item)
-            else:
-                documents.append(item)
-        if documents:
-            parts.append(Corpus(tuple(documents), tuple(source.notes)))
-        else:
-            label_notes += source.notes
+    reading = ReadingOptions(
+        format=format,
+        convention=convention,
+        columns=columns or {},
+        coders_as=coders_as,
+        text_documents=text_documents,
+        text_needed=text is not False,
+    )
+    _check_paths(sources, text)
+    parts, labels, notes, slot = _read_all(sources, reading)
     if labels:
-        if text is None:
-            raise InputError(
-                "segmentations without text",
-                expected="the text they belong to",
-                remedy="give it with --text: a corpus JSONL, a text file with one unit per line "
-                "and a blank line between documents, or a folder of <id>.txt files",
-                place=Place(file=labels[0].place.file),
-            )
-        source = Source(text)
-        found, named = _find_text(source, labels)
-        labelled = attach(found, named, convention)
-        parts.insert(slot, Corpus(tuple(labelled), (*label_notes, *source.notes)))
-    elif text is not None:
+        if text is False:
+            named = numbered(labels)
+            found = without_text(named, convention)
+        else:
+            source = _text_source(text, labels)
+            found, named = _find_text(source, labels, reading)
+            notes += source.notes
+        labelled = attach(found, named, convention, coders_as)
+        parts.insert(slot, Corpus(tuple(labelled), tuple(notes)))
+    elif text:
         raise InputError(
             f"--text {text}, but no file that needs it",
-            expected="text only with segeval or nltk files",
+            expected="text only with segeval, nltk or chapter files",
             remedy="leave out --text",
         )
     return Corpus.merge(parts)
+
+
+def _read_all(
+    sources: Sequence[Any], reading: ReadingOptions
+) -> tuple[list[Corpus], list[Label], list[str], int]:
+    """Read everything: corpora, labels, the labels' notes, and where among the corpora they stand.
+
+    The labels of all files become one corpus, where the first of them is.
+    """
+    parts: list[Corpus] = []
+    labels: list[Label] = []
+    notes: list[str] = []
+    slot = 0
+    for given in sources:
+        if not _is_path(given):
+            parts.append(values.corpus_of(given, reading))
+        elif str(given).startswith(hub.SCHEME):
+            parts.append(hub.read(str(given), reading))
+        else:
+            for source in map(Source, shard_files(given)):
+                found = read(source, reading)
+                documents = [item for item in found if isinstance(item, Document)]
+                if documents:
+                    parts.append(Corpus(tuple(documents), tuple(source.notes)))
+                    continue
+                slot = slot if labels else len(parts)
+                labels += [item for item in found if isinstance(item, Label)]
+                notes += source.notes
+    return parts, labels, notes, slot
+
+
+def _text_source(text: str | Path | None, labels: Sequence[Label]) -> Source:
+    if text is not None:
+        return Source(text)
+    raise InputError(
+        "segmentations without text",
+        expected="the text they belong to",
+        remedy="give it with --text: a corpus JSONL, a text file with one unit per line "
+        "and a blank line between documents, or a folder of <id>.txt files",
+        place=Place(file=labels[0].place.file),
+    )
+
+
+def _is_path(given: object) -> bool:
+    return isinstance(given, (str, os.PathLike))
 
 
 def corpus_names(paths: Sequence[str]) -> dict[str, str]:
@@ -95,7 +142,7 @@ def corpus_names(paths: Sequence[str]) -> dict[str, str]:
     >>> list(corpus_names(["a/talks.jsonl", "b/talks.jsonl"]))
     ['a/talks.jsonl', 'b/talks.jsonl']
     """
-    names = ["stdin" if path == "-" else Path(path).stem for path in paths]
+    names = ["stdin" if path == "-" else unpacked_name(Path(path)).stem for path in paths]
     if len(set(names)) < len(names):
         names = list(paths)
     for name in names:
@@ -115,13 +162,13 @@ def _check_paths(paths: Sequence[object], text: object) -> None:
             "no paths", expected="at least one", remedy=f"{one_by_one}, or - for standard input"
         )
     for path in paths:
-        if not isinstance(path, (str, os.PathLike)):
+        if not _is_path(path) and not values.is_value(path):
             raise InputError(
                 f"{_KINDS.get(type(path), type(path).__name__)} as a path",
                 expected="a string or a Path",
                 remedy=one_by_one,
             )
-    if [str(path) for path in (*paths, text)].count("-") > 1:
+    if [str(path) for path in (*paths, text) if _is_path(path)].count("-") > 1:
         raise InputError(
             "- twice",
             expected="it once, since standard input can be read only once",
@@ -130,10 +177,13 @@ def _check_paths(paths: Sequence[object], text: object) -> None:
         )
 
 
-def _find_text(source: Source, labels: Sequence[Label]) -> tuple[list[Document], list[Label]]:
+def _find_text(
+    source: Source, labels: Sequence[Label], reading: ReadingOptions
+) -> tuple[list[Document], list[Label]]:
     """Read the documents that the labels speak of, and give labels without ids theirs."""
-    if not source.is_folder and source.suffix in (*LINE_SUFFIXES, ".json"):
-        documents = [doc for doc in read(source, None, None) if isinstance(doc, Document)]
+    if not source.is_folder and _is_corpus(source, labels):
+        as_it_is = ReadingOptions(columns=reading.columns)
+        documents = [doc for doc in read(source, as_it_is) if isinstance(doc, Document)]
         if not documents:
             raise InputError(
                 "a file without text",
@@ -144,18 +194,33 @@ def _find_text(source: Source, labels: Sequence[Label]) -> tuple[list[Document],
         return documents, numbered(labels, [document.id for document in documents])
     named = numbered(labels)
     ids = list(dict.fromkeys(str(label.document) for label in named))
-    return (_folder_text if source.is_folder else _block_text)(source, ids), named
+    if source.is_folder:
+        return _folder_text(source, ids), named
+    return _block_text(source, ids, is_one=reading.text_documents == "one"), named
 
 
-def _block_text(source: Source, ids: Sequence[str]) -> list[Document]:
-    runs = groupby(source.lines(), key=lambda line: bool(line[1].strip()))
-    blocks = [list(run) for has_text, run in runs if has_text]
+def _is_corpus(source: Source, labels: Sequence[Label]) -> bool:
+    """Whether text is read by a format of its own, and not a unit a line."""
+    known = (*LINE_SUFFIXES, ".json", ".csv", ".tsv", ".parquet", *subtitles.SUBTITLES)
+    if source.suffix in known or source.is_stdin:
+        return source.suffix in known
+    return any(isinstance(label.value, Starts) for label in labels)
+
+
+def _block_text(source: Source, ids: Sequence[str], *, is_one: bool) -> list[Document]:
+    if is_one:
+        block = [line for line in source.lines() if line[1].strip()]
+        blocks = [block] if block else []
+    else:
+        runs = groupby(source.lines(), key=lambda line: bool(line[1].strip()))
+        blocks = [list(run) for has_text, run in runs if has_text]
     if len(blocks) != len(ids):
         raise InputError(
             f"{counted(len(blocks), 'block')} of text",
             expected=f"{len(ids)}, one for every document, separated by blank lines",
             remedy="check that text and segmentations belong together, or give a folder of "
-            "<id>.txt files",
+            "<id>.txt files"
+            + (", or write --text-documents one" if len(ids) == 1 < len(blocks) else ""),
             place=source.place(),
         )
     return [

@@ -1,41 +1,60 @@
-"""Parquet with the fields of corpus JSONL, one document a row (needs pyarrow).
+"""Parquet with the fields of corpus JSONL, one document a row, or a unit a row (needs pyarrow).
 
 ``id`` is a string, ``units`` and ``speakers`` lists of strings, ``gold`` a list of integers,
-``systems`` and ``golds`` structs or maps of such lists. A null is a field left out.
+``systems`` and ``golds`` structs or maps of such lists. A null is a field left out. A file without
+``units`` is a table with a unit a row (see `tables`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from reffree.corpus import Document
 from reffree.errors import InputError, Place, shorten
 from reffree.formats import jsonl
+from reffree.formats import tables as unit_tables
 from reffree.formats.source import Source, unreadable
 from reffree.optional import require
+from reffree.segmentation import Convention
 
 SUFFIX = ".parquet"
 ROWS_AT_ONCE = 64
 _TABLES = ("systems", "golds", "meta")
 
 
-def read(source: Source) -> list[Document]:
+def read(
+    source: Source, columns: Mapping[str, str], convention: Convention | None
+) -> list[Document]:
     """Read every document."""
-    return [jsonl.document(table, place) for table, place in tables(source)]
+    if is_corpus(source) and not columns:
+        return [jsonl.document(table, place, convention) for table, place in tables(source)]
+    rows = tables(source, nulls=True)
+    return unit_tables.documents_of(rows, columns, convention, source.stem, source.place())
+
+
+def is_corpus(source: Source) -> bool:
+    """Whether a row is a document, and not a unit."""
+    place = source.place()
+    pa, pq = _pyarrow(place)
+    with _sentences(pa, place), pq.ParquetFile(source.path) as file:
+        return "units" in file.schema_arrow.names
 
 
 def tables(
-    source: Source, start: int = 0, count: int | None = None
+    source: Source, start: int = 0, count: int | None = None, *, nulls: bool = False
 ) -> Iterator[tuple[dict[str, object], Place]]:
-    """Yield rows as corpus JSONL would have them, from row ``start`` (0 is the first)."""
+    """Yield rows as corpus JSONL would have them, from row ``start`` (0 is the first).
+
+    With ``nulls`` a row has every column.
+    """
     place = source.place()
     pa, pq = _pyarrow(place)
     with _sentences(pa, place), pq.ParquetFile(source.path) as file:
         stop = file.metadata.num_rows if count is None else start + count
         for row, table in _rows(file, start, stop):
-            yield table, Place(file=f"{source.name}, row {row + 1}")
+            yield table if nulls else _plain(table), Place(file=f"{source.name}, row {row + 1}")
 
 
 @contextmanager
@@ -61,7 +80,7 @@ def _rows(file: Any, start: int, stop: int) -> Iterator[tuple[int, dict[str, obj
             for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group]):
                 for values in batch.to_pylist(maps_as_pydicts="strict"):
                     if start <= row < stop:
-                        yield row, _plain(values)
+                        yield row, values
                     row += 1
         first += size
 

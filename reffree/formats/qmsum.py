@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from reffree.corpus import Document
 from reffree.errors import InputError, Place, shorten
-from reffree.formats.source import Source, checked_name, without_suffix
+from reffree.formats.source import Source
 from reffree.formats.strict_json import as_list, as_object, field
 from reffree.segmentation import Segmentation
 
@@ -27,14 +27,8 @@ def read(source: Source) -> list[Document]:
             return [_meeting(source.json, source.stem, source.place())]
         lines = source.json_lines()
         return [_meeting(value, f"{source.stem}/{n}", source.place(n)) for n, value in lines]
-    files = source.files()
-    meetings = [(name, path) for name, path in files if path.suffix.lower() == ".json"]
-    documents = []
-    for name, file in source.opened(meetings):
-        id = checked_name(without_suffix(name, (".json",)), file.place())
-        documents.append(_meeting(file.json, id, file.place()))
-    source.note_unread(len(files) - len(meetings), "of another kind", expected="meetings (.json)")
-    return documents
+    files = source.members((".json",), "meetings (.json)")
+    return [_meeting(file.json, id, file.place()) for id, file in files]
 
 
 def _meeting(value: object, id: str, place: Place) -> Document:

@@ -2,54 +2,149 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, cast
 
 from reffree.corpus import Document
 from reffree.errors import InputError, UnknownNameError
-from reffree.formats import choi, dialseg, jsonl, nltk, parquet, qmsum, segeval, tiage
-from reffree.formats.labels import Label
+from reffree.formats import (
+    choi,
+    dialogues,
+    dialseg,
+    headings,
+    jsonl,
+    meetings,
+    nltk,
+    parquet,
+    qmsum,
+    segeval,
+    subtitles,
+    tables,
+    tiage,
+)
+from reffree.formats.labels import CodersAs, Label
 from reffree.formats.source import LINE_SUFFIXES, Source
 from reffree.formats.strict_json import OWN_TEXT, parse
+from reffree.naming import parse_named
 from reffree.segmentation import CONVENTIONS, Convention
 
-FORMATS: tuple[str, ...] = (
-    *("jsonl", "choi", "segeval", "segeval-tsv", "nltk", "dialseg", "tiage", "qmsum"),
-)
-_READERS: dict[str, Callable[[Source], list[Document]] | Callable[[Source], list[Label]]] = {
-    "jsonl": jsonl.read,
-    "parquet": parquet.read,
-    "choi": choi.read,
-    "segeval": segeval.read,
-    "segeval-tsv": segeval.read_table,
-    "nltk": nltk.read,
-    "qmsum": qmsum.read,
+Read = list[Document] | list[Label]
+TextDocuments = Literal["blank-line", "one"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingOptions:
+    """What is asked for beside the files; where it says nothing, they tell it themselves."""
+
+    format: str | None = None
+    convention: Convention | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    coders_as: CodersAs = "systems"
+    text_documents: TextDocuments = "blank-line"
+    text_needed: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse names that do not exist."""
+        check_names(self.format, self.convention)
+        for kind, value, known in (
+            ("coders_as", self.coders_as, ("systems", "golds")),
+            ("text_documents", self.text_documents, ("blank-line", "one")),
+        ):
+            if value not in known:
+                raise UnknownNameError(kind, str(value), known)
+        tables.check_columns(self.columns)
+
+
+_READERS: dict[str, Callable[[Source, ReadingOptions], Read]] = {
+    "jsonl": lambda s, r: jsonl.read(s, r.convention, text_needed=r.text_needed),
+    "choi": lambda s, r: choi.read(s),
+    "segeval": lambda s, r: segeval.read(s),
+    "segeval-tsv": lambda s, r: segeval.read_table(s),
+    "nltk": lambda s, r: nltk.read(s),
+    "dialseg": lambda s, r: dialseg.read(s, r.convention),
+    "tiage": lambda s, r: tiage.read(s, r.convention),
+    "qmsum": lambda s, r: qmsum.read(s),
+    "table": lambda s, r: tables.read(s, r.columns, r.convention),
+    "tiage-tsv": lambda s, r: tiage.read_table(s, r.convention),
+    "tadam": lambda s, r: dialogues.read_tadam(s),
+    "utterances": lambda s, r: dialogues.read_utterances(s),
+    "multiwoz": lambda s, r: dialogues.read_multiwoz(s),
+    "topical-chat": lambda s, r: dialogues.read_topical_chat(s),
+    "chapters": lambda s, r: subtitles.read_chapters(s),
+    "youtube": lambda s, r: subtitles.read_chapter_lines(s),
+    "parquet": lambda s, r: parquet.read(s, r.columns, r.convention),
 }
-_LABEL_READERS = {"dialseg": dialseg.read, "tiage": tiage.read}
-"""Readers of labels that may open or close a segment: they heed a convention."""
-_FOLDERS = ("choi", "qmsum")
+_WITH_OPTIONS = {
+    kind.name: kind
+    for kind in (
+        dialogues.DailyDialog,
+        dialogues.Taskmaster,
+        headings.WikiSection,
+        headings.RadioNews,
+        meetings.Meetings,
+        subtitles.Subtitles,
+        subtitles.Transcript,
+        headings.Markdown,
+        headings.Headings,
+        headings.PlainLines,
+    )
+}
+"""Readers whose options may be named, as in ``taskmaster:level=subtask``."""
+
+FORMATS: tuple[str, ...] = tuple(name for name in (*_READERS, *_WITH_OPTIONS) if name != "parquet")
+_FOLDERS = {"choi", "qmsum", "dailydialog", "radionews", "nxt"}
+_FOLDERS |= {"subtitles", "transcript", "markdown", "headings"}
 _PLAIN = "plain text, which has no segmentation"
 _SUFFIXES = {"jsonl": ".jsonl", "choi": ".ref", "segeval-tsv": ".tsv", "nltk": ".txt"}
+_SUFFIXES |= {"markdown": ".md", "subtitles": ".vtt", "table": ".csv", "tiage-tsv": ".tsv"}
+_SUFFIXES |= dict.fromkeys(("tadam", "dailydialog", "transcript", "youtube", "headings"), ".txt")
 
 
-def read(
-    source: Source, format: str | None, convention: Convention | None
-) -> list[Document] | list[Label]:
+@dataclass(frozen=True, slots=True)
+class _NoOptions:
+    """Of a reader without options."""
+
+    name: ClassVar[str] = ""
+
+
+def format_name(format: str | None) -> str | None:
+    """Leave out a format's options."""
+    return None if format is None else format.partition(":")[0]
+
+
+def _parsed(format: str) -> Any:  # noqa: ANN401  (a reader, or none)
+    known = {name: _WITH_OPTIONS.get(name, _NoOptions) for name in FORMATS}
+    return parse_named(format, cast(Any, known), "format", "--format")
+
+
+def read(source: Source, reading: ReadingOptions) -> Read:
     """Read one source: documents, or labels if the format holds no text; never nothing."""
-    format = format or detect(source)
-    if source.is_folder and format not in _FOLDERS:
+    format = reading.format or detect(source)
+    name = format.partition(":")[0]
+    if source.is_folder and name not in _FOLDERS:
         raise InputError(
             "a folder",
-            expected=f"a file, since the format {format} has no folders",
+            expected=f"a file, since the format {name} has no folders",
             remedy="name its files one by one",
             place=source.place(),
         )
-    with suggest_format(source, format):
-        found: list[Document] | list[Label]
-        if format in _LABEL_READERS:
-            found = _LABEL_READERS[format](source, convention)
+    if name == "nxt" and not source.is_folder:
+        raise InputError(
+            "a file",
+            expected="a folder, since a meeting of the format nxt has many files",
+            remedy="give the folder that has them all",
+            place=source.place(),
+        )
+    with suggest_format(source, name):
+        found: Read
+        if name == headings.PlainLines.name and format == name:
+            found = headings.PlainLines(reading.text_documents).read(source)
+        elif name in _WITH_OPTIONS:
+            found = _parsed(format).read(source)
         else:
-            found = _READERS[format](source)
+            found = _READERS[name](source, reading)
         if found:
             return found
         raise InputError(
@@ -72,7 +167,7 @@ def suggest_format(source: Source, format: str) -> Iterator[None]:
         usual = None
         with suppress(InputError):
             usual = detect(source)
-        if usual != format:
+        if format_name(usual) != format:
             why = "--format says"
         else:
             why = "standard input has by default" if source.is_stdin else "its name says"
@@ -91,8 +186,8 @@ def _name_format(source: Source, format: str) -> str:
 
 def check_names(format: str | None, convention: str | None) -> None:
     """Refuse a format or a convention that does not exist."""
-    if format is not None and format not in FORMATS:
-        raise UnknownNameError("format", format, FORMATS)
+    if format is not None:
+        _parsed(format)
     if convention is not None and convention not in CONVENTIONS:
         raise UnknownNameError("convention", convention, CONVENTIONS)
 
@@ -101,25 +196,28 @@ def detect(source: Source) -> str:
     """Tell the format of a source; stdin is corpus JSONL unless said otherwise."""
     if source.is_stdin:
         return "jsonl"
-    if source.is_folder:
-        format = _folder_format(source)
-    elif source.suffix == parquet.SUFFIX:
-        format = "parquet"
-    elif source.suffix in LINE_SUFFIXES:
+    if source.suffix in LINE_SUFFIXES and not source.is_folder:
         with suppress(InputError):  # its reader says what is wrong
             return _json_format(source) or "jsonl"
         return "jsonl"
-    elif source.suffix == ".json":
-        format = _json_format(source)
-    elif source.suffix in (".tsv", ".csv"):
-        format = "segeval-tsv"
-    elif source.suffix == choi.REF:
-        format = "choi"
-    else:
-        format = _text_format(source)
+    format = _folder_format(source) if source.is_folder else _file_format(source)
     if format is None:
         raise _no_format(source)
     return format
+
+
+def _file_format(source: Source) -> str | None:
+    suffix = source.suffix
+    if suffix == ".json":
+        return _json_format(source)
+    if suffix in (".tsv", ".csv"):
+        return _table_format(source) or "table"
+    return _BY_SUFFIX.get(suffix) or _text_format(source)
+
+
+_BY_SUFFIX = {parquet.SUFFIX: "parquet", choi.REF: "choi"}
+_BY_SUFFIX |= dict.fromkeys(subtitles.SUBTITLES, "subtitles")
+_BY_SUFFIX |= dict.fromkeys(headings.MARKDOWN, "markdown")
 
 
 def recognise(source: Source) -> str | None:
@@ -130,9 +228,9 @@ def recognise(source: Source) -> str | None:
         if source.is_folder:
             return _folder_format(source)
         next((text for _, text in source.lines() if text.strip()), None)  # sets the head
-        if source.head.startswith(("{", "[")):
+        if source.head.startswith(("{", "[")) and not subtitles.is_timed(source.head):
             return _json_format(source)
-        return _text_format(source) if segeval.table_columns(source.head) is None else "segeval-tsv"
+        return _table_format(source) or _text_format(source)
     except InputError:
         return None
 
@@ -143,15 +241,20 @@ def _line_format(source: Source) -> str | None:
         return _format_of(parse(head, source.place()))
     if segeval.table_columns(head) is not None:
         return "segeval-tsv"
+    if tiage.is_table_line(head):
+        return "tiage-tsv"
     if choi.is_separator(head):
         return "choi"
+    if (format := _by_first_line(head)) is not None:
+        return format
     return "nltk" if nltk.is_line(head) and head.endswith(("0", "1")) else None
 
 
 def _no_format(source: Source) -> InputError:
     """Say what kind of input it is that no reader is for, and what to do instead."""
-    expected = f"one of {', '.join(FORMATS)}"
+    expected = "a format that is known (reffree convert --help lists them)"
     remedy = f"{OWN_TEXT}, or name the format with --format"
+    prose = f"{remedy}, such as text (a unit a line) or headings (whose sections are gold)"
     other = recognise(source)
     if other is not None:
         found = f"what looks like the format {other}, but is not named so"
@@ -167,19 +270,32 @@ def _no_format(source: Source) -> InputError:
         found = _PLAIN
     else:
         found = "an empty file"
+    remedy = prose if found == _PLAIN else remedy
     return InputError(found, expected=expected, remedy=remedy, place=source.place())
 
 
 def _folder_format(source: Source) -> str | None:
     """Take .ref files for Choi's; other text only where a file of it has separators."""
+    paths = {path.name: path for _, path in source.files()}
+    suffixes = {Source(path).suffix for path in paths.values()}
+    if any(name.endswith(meetings.TOPICS) for name in paths):
+        return "nxt"
+    if "dialogues_text.txt" in paths:
+        return "dailydialog"
+    if suffixes and suffixes <= set(subtitles.SUBTITLES):
+        return "subtitles"
+    if suffixes and suffixes <= set(headings.MARKDOWN):
+        return "markdown"
     files, _ = choi.folder_files(source)
     for _, path in files:
-        if path.suffix.lower() == choi.REF or _text_format(Source(path)) == "choi":
+        if Source(path).suffix == choi.REF or _text_format(Source(path)) == "choi":
             return "choi"
-    meetings = [path for _, path in source.files() if path.suffix.lower() == ".json"]
-    if meetings and _json_format(Source(meetings[0])) == "qmsum":
-        return "qmsum"
-    return None
+    listed = [path for path in paths.values() if Source(path).suffix == ".json"]
+    format = _json_format(Source(listed[0])) if listed else None
+    if format in ("qmsum", "radionews"):
+        return format
+    format = _text_format(Source(files[0][1])) if files else None
+    return format if format in ("transcript", "headings") else None
 
 
 def _json_format(source: Source) -> str | None:
@@ -188,34 +304,94 @@ def _json_format(source: Source) -> str | None:
         return _format_of(value)
     value = source.json
     if isinstance(value, list):
-        return "jsonl" if value and _format_of(value[0]) == "jsonl" else None
+        format = _format_of(value[0]) if value else None
+        return format if format in _LISTED else None
     return _format_of(value)
+
+
+_LISTED = ("jsonl", "utterances", "wikisection", "multiwoz", "taskmaster")
+"""Formats whose files may be a list of documents."""
 
 
 def _format_of(value: object) -> str | None:
     """Tell by its keys the format that a JSON object is from."""
     if not isinstance(value, dict):
         return None
-    for keys, format in _BY_KEY:
-        if not value.keys().isdisjoint(keys):
+    for format, keys in _BY_KEYS:
+        if value.keys() >= keys:
             return format
+    for part, key in (("data", headings.PROGRAMME), ("segments", "transcript")):
+        inside = value.get(part)
+        inside = inside[0] if isinstance(inside, list) and inside else inside
+        if isinstance(inside, dict) and key in inside:
+            return "radionews"
+    first = next(iter(value.values()), None)
+    if isinstance(first, dict):
+        return "multiwoz" if "log" in first else "topical-chat" if "content" in first else None
     return "tiage" if tiage.looks_like(value) else None
 
 
-_BY_KEY = (
-    ((dialseg.DATA,), "dialseg"),
-    (("segmentation_type", "items"), "segeval"),
-    ((qmsum.MEETING,), "qmsum"),
-    (("units", "segmentation", "id"), "jsonl"),
+_BY_KEYS: tuple[tuple[str, set[str]], ...] = (
+    ("dialseg", {dialseg.DATA}),
+    ("segeval", {"segmentation_type"}),
+    ("segeval", {"items"}),
+    ("qmsum", {qmsum.MEETING}),
+    ("utterances", {"utterances", "segments"}),
+    ("taskmaster", {"conversation_id", "utterances"}),
+    ("multiwoz", {"dialogue_id", "turns"}),
+    ("wikisection", {"text", headings.SECTIONS}),
+    ("chapters", {subtitles.CHAPTERS}),
+    ("jsonl", {"units"}),
+    ("jsonl", {"segmentation"}),
+    ("jsonl", {"id"}),
 )
+
+
+def _table_format(source: Source) -> str | None:
+    """Tell tables by their first line; None where it may be anything."""
+    next((text for _, text in source.lines() if text.strip()), None)  # sets the head
+    if segeval.table_columns(source.head) is not None:
+        return "segeval-tsv"
+    if tiage.is_table_line(source.head):
+        return "tiage-tsv"
+    cells = tables.cells_of(source.head)
+    return "table" if tables.TEXT in cells and len(cells) > 1 else None
+
+
+def _by_first_line(line: str) -> str | None:
+    if dialogues.CALL.fullmatch(line.strip()):
+        return "tadam"
+    if dialogues.END in line:
+        return "dailydialog"
+    if line.startswith("WEBVTT"):
+        return "subtitles"
+    if subtitles.is_timed(line):
+        return "transcript"
+    return "headings" if headings.is_wiki727_heading(line) else None
 
 
 def _text_format(source: Source) -> str | None:
     """Look through all lines: a separator makes it choi, nothing but 0 and 1 nltk."""
-    strings, only_strings = 0, True
+    strings, only_strings, first = 0, True, None
+    some: list[str] = []
     for _, line in source.lines():
         if choi.is_separator(line):
             return "choi"
         only_strings = only_strings and nltk.is_line(line)
         strings += line.rstrip().endswith(("0", "1"))
-    return "nltk" if only_strings and strings else None
+        if line.strip():
+            first = line if first is None else first
+            if len(some) <= _MOST_CHAPTERS:
+                some.append(line)
+    if only_strings and strings:
+        return "nltk"
+    if first is None:
+        return None
+    if (format := _by_first_line(first)) is not None:
+        return format
+    is_short = len(some) <= _MOST_CHAPTERS
+    return "youtube" if is_short and subtitles.is_chapter_list(some) else None
+
+
+_MOST_CHAPTERS = 1_000
+"""Lines that a list of chapters may have."""

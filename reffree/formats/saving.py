@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from reffree.atomic import check_writable, write_file, write_folder
+from reffree.atomic import check_writable, encoded, write_file, write_folder
 from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, Place, counted
 from reffree.formats import choi, dialseg, jsonl, nltk, segeval
 from reffree.formats.readers import check_names
-from reffree.formats.source import is_folder
+from reffree.formats.source import is_folder, unpacked_name
 from reffree.segmentation import Segmentation
 
 WRITABLE = ("jsonl", "choi", "segeval", "segeval-tsv", "nltk", "dialseg")
@@ -22,30 +23,32 @@ def save(corpus: Corpus, path: str | Path, *, format: str | None = None) -> list
     """Write a corpus and return a sentence for everything the format could not hold.
 
     The format is told by the extension (.jsonl, .tsv, .ref, .txt; none is a folder of Choi files)
-    unless it is named; ``-`` is stdout, jsonl unless named. Where there is room for one
-    segmentation per document it is gold or, without gold, the only system.
+    unless it is named; a .gz behind it packs the file; ``-`` is stdout, jsonl unless named. Where
+    there is room for one segmentation per document it is gold or, without gold, the only system.
     """
     check_names(format, None)
     target = Path(path)
-    format = format or _format_of(target)
+    format = format or _format_of(unpacked_name(target))
     match format:
         case "jsonl":
-            write_file(target, jsonl.write(corpus))
+            _write(target, jsonl.write(corpus))
             lost = []
         case "segeval":
-            write_file(target, segeval.write(corpus))
+            _write(target, segeval.write(corpus))
             lost = _without_text(corpus, format)
         case "segeval-tsv":
             document = _only_document(corpus, target, "write segeval JSON instead")
-            write_file(target, segeval.write_table(document))
-            lost = _without_text(corpus, format) + _renamed([(document.id, target.stem)], format)
+            _write(target, segeval.write_table(document))
+            lost = _without_text(corpus, format) + _renamed(
+                [(document.id, unpacked_name(target).stem)], format
+            )
         case "nltk":
             chosen, lost = _one_each(corpus, format, target)
-            write_file(target, nltk.write(corpus, chosen))
+            _write(target, nltk.write(corpus, chosen))
             lost += _without_text(corpus, format)
         case "dialseg":
             chosen, lost = _one_each(corpus, format, target)
-            write_file(target, dialseg.write(corpus, chosen))
+            _write(target, dialseg.write(corpus, chosen))
             lost += _extras(corpus, format, speakers=False)
         case "choi":
             lost = _save_choi(corpus, target)
@@ -66,9 +69,23 @@ def save(corpus: Corpus, path: str | Path, *, format: str | None = None) -> list
 def check_target(path: str | Path) -> None:
     """Refuse what `save` could not write, before there is anything to save."""
     target = Path(path)
-    _format_of(target)
+    _format_of(unpacked_name(target))
     if str(target) != "-" and not target.is_dir():
         check_writable(target)
+
+
+def _write(target: Path, text: Iterable[str]) -> None:
+    """Write a file, packed if its name says so."""
+    is_packed = unpacked_name(target) != target
+    write_file(target, _packed(text, target) if is_packed else text)
+
+
+def _packed(text: Iterable[str], target: Path) -> Iterator[bytes]:
+    """Pack as gzip does, without a time, so that the same text gives the same bytes."""
+    packer = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
+    for part in text:
+        yield packer.compress(encoded(part, target))
+    yield packer.flush()
 
 
 def _format_of(target: Path) -> str:
@@ -94,8 +111,8 @@ def _save_choi(corpus: Corpus, target: Path) -> list[str]:
     documents = corpus.documents
     if str(target) == "-" or (target.suffix and not is_folder(target)):
         document = _only_document(corpus, target, "name a folder, without an extension")
-        write_file(target, choi.write(document, chosen[0]))
-        stems = [choi.id_of(target.name)]
+        _write(target, choi.write(document, chosen[0]))
+        stems = [choi.id_of(unpacked_name(target).name)]
     else:
         names = choi.file_names([document.id for document in documents])
         contents = map(choi.write, documents, chosen)

@@ -4,7 +4,7 @@ JSON: ``{"items": {"doc": {"coder1": [2, 3]}}, "segmentation_type": "linear"}``.
 ``Coder<TAB>Masses``, then a row ``coder<TAB>2<TAB>3<TAB>…`` per coder, one document per file, named
 by the file without its extension; where the header says ``Positions`` there is one segment id per
 unit instead, and ``.csv`` files have commas instead of tabs. Coders are systems, except one called
-gold.
+gold, unless they are said to be annotators.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reffree.errors import InputError, Place, shorten
 from reffree.formats.jsonl import dumps
 from reffree.formats.labels import Label
 from reffree.formats.source import Source
-from reffree.formats.strict_json import OWN_TEXT, as_list, as_object, field
+from reffree.formats.strict_json import as_list, as_object, field
 from reffree.segmentation import Segmentation
 
 
@@ -61,9 +61,9 @@ def read_table(source: Source) -> list[Label]:
     if kind is None:
         raise InputError(
             f"the header {shorten(header)!r}" if header else "no header",
-            expected="a header Coder, Masses (or Coder, Positions), since CSV and TSV are read "
-            "only as segeval tables",
-            remedy=f"put it on the first line, or {OWN_TEXT}",
+            expected="a header Coder, Masses (or Coder, Positions)",
+            remedy="put it on the first line, or read a table with a unit a row with --format "
+            "table",
             place=source.place(number),
         )
     labels = []

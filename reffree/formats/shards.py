@@ -32,7 +32,7 @@ def shard_files(path: str | Path) -> list[str | Path]:
     if not source.is_folder:
         return [path]
     files = [file for _, file in source.files()]
-    is_sharded = bool(files) and all(file.suffix.lower() in SUFFIXES for file in files)
+    is_sharded = bool(files) and all(Source(file).suffix in SUFFIXES for file in files)
     return [*files] if is_sharded else [path]
 
 
@@ -94,7 +94,7 @@ def joined(spans: Sequence[Span]) -> tuple[Span, ...]:
 
 def _is_streamed(source: Source) -> bool:
     if source.suffix == parquet.SUFFIX:
-        return True
+        return parquet.is_corpus(source)
     return source.suffix in LINE_SUFFIXES and detect(source) == "jsonl"
 
 
@@ -116,7 +116,7 @@ def _span_documents(span: Span) -> Iterator[Document]:
             yield jsonl.document(table, place)
         return
     number, found = span.line, 0
-    with source.path.open("rb") as file:
+    with source.opened_bytes() as file:
         file.seek(span.start)
         while found < span.count and (raw := file.readline()):
             if raw.strip():

@@ -2,29 +2,36 @@
 
 Every way a file can fail to be text (missing, unreadable, a folder, binary, UTF-16, invalid UTF-8,
 a line too long to hold) becomes an `InputError` here. A byte-order mark and Windows line ends are
-accepted, and each leaves one sentence in `Source.notes`, one for all files of a folder.
+accepted, and each leaves one sentence in `Source.notes`, one for all files of a folder. What is
+packed with gzip is unpacked on the way, within a limit.
 """
 
 from __future__ import annotations
 
 import codecs
+import gzip
+import io
 import os
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
+from reffree.bounds import check_limit
 from reffree.errors import InputError, Place, counted, shorten
 from reffree.formats.strict_json import INTO_JSONL, parse
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 STDIN = "<stdin>"
 LINE_SUFFIXES = (".jsonl", ".ndjson")
+PACKED = ".gz"
 _MARK, _CRLF = "mark", "crlf"
+_GZIP = b"\x1f\x8b"
 
 _HEAD_BYTES = 4096
 _ITS_TEXT = f"put its text {INTO_JSONL}"
@@ -36,7 +43,7 @@ _KINDS: tuple[tuple[bytes, str, str], ...] = (
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office file (.doc, .xls)", _ITS_TEXT),
     (b"PK\x03\x04", "a zip file (.docx and .xlsx are such)", f"unpack it, or {_ITS_TEXT}"),
     (b"PK\x05\x06", "an empty zip file", _GIVE_TEXT),
-    (b"\x1f\x8b", "a gzip file", _UNPACK),
+    (_GZIP, "a gzip file in a gzip file", "unpack it once first"),
     (b"\xfd7zXZ\0", "an xz file", _UNPACK),
     (b"(\xb5/\xfd", "a zstd file", _UNPACK),
     (b"7z\xbc\xaf\x27\x1c", "a 7z file", _UNPACK),
@@ -68,8 +75,8 @@ class Source:
 
     @property
     def suffix(self) -> str:
-        """The extension in lower case; stdin has none."""
-        return "" if self.is_stdin else self.path.suffix.lower()
+        """The extension in lower case, that of the content if it is packed; stdin has none."""
+        return "" if self.is_stdin else unpacked_name(self.path).suffix.lower()
 
     @property
     def is_folder(self) -> bool:
@@ -79,7 +86,8 @@ class Source:
     @property
     def stem(self) -> str:
         """The file's name without its extension, for formats that name their document by it."""
-        return "stdin" if self.is_stdin else checked_name(self.path.stem, self.place())
+        name = unpacked_name(self.path).stem
+        return "stdin" if self.is_stdin else checked_name(name, self.place())
 
     def place(self, line: int | None = None) -> Place:
         """Name this source, or a line of it, for an error."""
@@ -101,21 +109,20 @@ class Source:
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield (number from 1, text without its line end); only a line feed ends a line."""
-        with self._opened() as handle:
+        with self.opened_bytes() as handle:
             number = end = 0
             while raw := self._readline(handle, number + 1):
                 number += 1
                 self.line_start, end = end, end + len(raw)
+                self._check_unpacked(handle, end)
                 text = self._decode(raw, number)
                 if not self.head:
                     self.head = text.strip()
                 yield number, text
 
     def _readline(self, handle: BinaryIO, number: int) -> bytes:
-        try:
+        with self._reading():
             raw = handle.readline(MAX_LINE_BYTES + 1)
-        except OSError as error:
-            raise unreadable(error, self.place()) from None
         if number == 1:
             _refuse_binary(raw[:_HEAD_BYTES], self.place())
         if len(raw) > MAX_LINE_BYTES:
@@ -126,6 +133,39 @@ class Source:
                 place=self.place(number),
             )
         return raw
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            raise InputError(
+                "a gzip file that is damaged or cut off",
+                expected="a whole one",
+                remedy="pack it again, or give the file as it was before",
+                place=self.place(),
+            ) from None
+        except OSError as error:
+            raise unreadable(error, self.place()) from None
+
+    def _check_unpacked(self, handle: BinaryIO, n_bytes: int) -> None:
+        if isinstance(handle, gzip.GzipFile):
+            what = f"a gzip file of {n_bytes:,} bytes or more once it is unpacked"
+            check_limit("unpacked_bytes", n_bytes, what, self.place())
+
+    def content(self) -> bytes:
+        """All bytes at once, for formats that say their own encoding."""
+        parts: list[bytes] = []
+        end = 0
+        with self.opened_bytes() as handle:
+            while True:
+                with self._reading():
+                    part = handle.read(MAX_LINE_BYTES)
+                if not part:
+                    return b"".join(parts)
+                parts.append(part)
+                end += len(part)
+                self._check_unpacked(handle, end)
 
     def _decode(self, raw: bytes, number: int) -> str:
         start = 0
@@ -184,6 +224,20 @@ class Source:
         texts = (text.strip() for _, text in self.lines())
         head = list(islice(filter(None, texts), 2))
         return len(head) == 2 and head[0].startswith("{") and head[0].endswith("}")
+
+    @contextmanager
+    def opened_bytes(self) -> Iterator[BinaryIO]:
+        """Open it, and unpack what begins as gzip does; a file can be sought in."""
+        with self._opened() as handle:
+            own = None if hasattr(handle, "peek") else io.BufferedReader(cast(Any, handle))
+            buffered = cast(Any, own or handle)
+            try:
+                with self._reading():
+                    is_packed = buffered.peek(2)[:2] == _GZIP
+                yield cast(Any, gzip.GzipFile(fileobj=buffered) if is_packed else buffered)
+            finally:
+                if own is not None:
+                    own.detach()
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
@@ -250,6 +304,21 @@ class Source:
             else:
                 self.notes += notes
 
+    def members(self, suffixes: tuple[str, ...], kinds: str) -> Iterator[tuple[str, Source]]:
+        """Yield this file with its id, or the files of this folder that have such an extension.
+
+        ``kinds`` says what they are, for the note about others.
+        """
+        if not self.is_folder:
+            yield self.stem, self
+            return
+        files = self.files()
+        wanted = [(name, path) for name, path in files if Source(path).suffix in suffixes]
+        for name, file in self.opened(wanted):
+            yield checked_name(without_suffix(name, suffixes), file.place()), file
+            self.notes += [note for note in file.notes if note not in file.oddities.values()]
+        self.note_unread(len(files) - len(wanted), "of another kind", expected=kinds)
+
     def note_unread(self, n: int, which: str, *, expected: str) -> None:
         """Say that so many files of this folder were passed over, if any, and how to silence it."""
         was, it = ("it was", "it") if n == 1 else ("they were", "them")
@@ -259,6 +328,15 @@ class Source:
                 expected=expected,
                 remedy=f"{was} not read, move {it} elsewhere to silence this",
             )
+
+
+def unpacked_name(path: Path) -> Path:
+    """Leave out the extension that says a file is packed.
+
+    >>> unpacked_name(Path("talks.jsonl.gz")).name
+    'talks.jsonl'
+    """
+    return path.with_suffix("") if path.suffix.lower() == PACKED else path
 
 
 def is_folder(path: Path) -> bool:
@@ -300,7 +378,8 @@ def checked_name(name: str, place: Place) -> str:
 def without_suffix(relative: str, suffixes: tuple[str, ...]) -> str:
     """Document id for a file of a folder: its posix path, less one of the given extensions."""
     path = PurePosixPath(relative)
-    return str(path.with_suffix("")) if path.suffix.lower() in suffixes else relative
+    path = path.with_suffix("") if path.suffix.lower() == PACKED else path
+    return str(path.with_suffix("")) if path.suffix.lower() in suffixes else str(path)
 
 
 def _refuse_binary(head: bytes, place: Place) -> None:

@@ -1,7 +1,8 @@
 """`read_system`: the segmentations of one more system for a corpus already read.
 
 The usual file is JSONL, ``{"id": "m1", "segmentation": [2, 5]}`` a line, in any order and every
-document once; the segmentation may be a 0/1 string too. Every other format is read as well, for
+document once; the segmentation may be a 0/1 string too, or stand under ``boundaries`` or ``labels``
+(see `labels`). Every other format is read as well, for
 its segmentations only: of several coders the one with the system's name, of a corpus its gold or
 its only system.
 """
@@ -16,8 +17,8 @@ from typing import Any, cast
 from reffree.corpus import GOLD, Corpus, Document
 from reffree.errors import InputError, Place, shorten
 from reffree.formats import jsonl
-from reffree.formats.labels import Label, numbered
-from reffree.formats.readers import check_names, detect, read, suggest_format
+from reffree.formats.labels import OTHER_FORMS, Label, numbered
+from reffree.formats.readers import ReadingOptions, detect, format_name, read, suggest_format
 from reffree.formats.source import Source
 from reffree.formats.strict_json import field, listed
 from reffree.segmentation import Convention, Segmentation
@@ -36,19 +37,19 @@ def read_system(
     convention: Convention | None = None,
 ) -> Corpus:
     """Return the corpus with one more system, read from a file that covers every document once."""
-    check_names(format, convention)
+    reading = ReadingOptions(format=format, convention=convention)
     source = Source(path)
     format = format or detect(source)
     if format == "jsonl":
         with suggest_format(source, format):
-            labels = list(_jsonl_labels(source, name))
+            labels = list(_jsonl_labels(source, name, convention))
     else:
-        items = read(source, format, convention)
+        items = read(source, reading)
         documents = [item for item in items if isinstance(item, Document)]
         labels = [_label(document, name) for document in documents]
         labels += _one_coder([item for item in items if isinstance(item, Label)], name)
     known = {document.id: document for document in corpus.documents}
-    if format in _NAMED_BY_FILE and len(labels) == len(known) == 1:
+    if format_name(format) in _NAMED_BY_FILE and len(labels) == len(known) == 1:
         labels = [replace(labels[0], document=corpus.documents[0].id)]
     segmentations: dict[str, Segmentation | Sequence[int]] = {}
     places: dict[str, Place] = {}
@@ -63,17 +64,21 @@ def read_system(
             )
         places[id] = label.place
         # `Corpus.with_system` refuses unknown ids and wrong lengths.
-        n_units = len(known[id].kept) if id in known else 0
-        segmentations[id] = replace(label, name=name).read(n_units, convention) if n_units else ()
+        named = replace(label, name=name, document=id)
+        segmentations[id] = named.read(known[id], convention) if id in known else ()
     made = corpus.with_system(name, segmentations, places, source.place())
     return Corpus.of_checked(made.documents, (*made.notes, *source.notes))
 
 
-def _jsonl_labels(source: Source, name: str) -> Iterator[Label]:
+def _jsonl_labels(source: Source, name: str, convention: Convention | None) -> Iterator[Label]:
     for table, place in jsonl.tables(source):
         if "units" in table:
-            yield _label(jsonl.document(table, place), name)
+            yield _label(jsonl.document(table, place, convention), name)
             continue
+        given = [key for key in OTHER_FORMS if key in table]
+        if given and "segmentation" not in table:
+            others = {key: value for key, value in table.items() if key != given[0]}
+            table = {**others, "segmentation": {given[0]: table[given[0]]}}
         _refuse_unknown(table, place)
         id, value = field(table, "id", place), field(table, "segmentation", place, what=_WHAT)
         if not isinstance(id, str):

@@ -172,6 +172,7 @@ def _lines(document: DocumentBoundaries) -> Iterator[Text]:
             line.append(f"{shown_probability(probability):>4} ")
             for mark in _marks(marked[unit], letters, len(document.systems)):
                 line.append(mark, style="dim" if mark == NO_MARK else "bold green")
+            line.append(f" [{document.clocks[unit]}]" if document.clocks else "", style="dim")
             line.append(f" {visible(' '.join(document.units[unit].split()))}")
             yield line
 

@@ -101,4 +101,5 @@ def _lines(document: DocumentBoundaries) -> Iterator[dict[str, Any]]:
                 if ends:
                     shades[i] = "" if shades[i] else "odd"
         line = visible(" ".join(text.split()))
+        line = f"[{document.clocks[unit]}] {line}" if document.clocks else line
         yield {"is_gap": False, "marks": list(shades), "number": unit + 1, "text": line}

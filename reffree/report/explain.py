@@ -61,7 +61,8 @@ def _drawn(row: DocumentScores, metric: str) -> Iterator[Text]:
     for i, unit in enumerate(row.units):
         if i in effects:
             yield _boundary(effects[i])
-        yield Text(f"{i + 1:5}  {visible(' '.join(unit.split()))}")
+        time = f"[{row.clocks[i]}] " if row.clocks else ""
+        yield Text(f"{i + 1:5}  {time}{visible(' '.join(unit.split()))}")
     yield Text(f"       {_addition(explanation.addition)}\n", style="italic")
 
 

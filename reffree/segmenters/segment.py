@@ -10,6 +10,7 @@ from typing import Unpack
 import numpy as np
 
 from reffree.arrays import Floats
+from reffree.bounds import with_keywords
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Vectors, coming_spec, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
@@ -71,6 +72,7 @@ def parse_segmenter(text: str) -> Segmenter:
     return parse_named(text, SEGMENTERS, "method", "--method")
 
 
+@with_keywords(Encoding)
 def segment(
     corpus: Corpus,
     methods: str | Sequence[str] | Mapping[str, str] = (),

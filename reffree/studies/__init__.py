@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from reffree.studies.judged_pairs.pairs import pairs
     from reffree.studies.result import StudyResult
     from reffree.studies.selection_rates import selection
+    from reffree.studies.settings import tune
     from reffree.studies.single_moves import moves
     from reffree.studies.strength_curves.perturb import perturb
+    from reffree.studies.unseen_corpora import transfer
 
 __all__ = [
     "agreement",
@@ -44,6 +46,8 @@ __all__ = [
     "pairs",
     "perturb",
     "selection",
+    "transfer",
+    "tune",
 ]
 
 _HOMES = {
@@ -57,7 +61,9 @@ _HOMES = {
     "baselines": "blind_systems",
     "moves": "single_moves",
     "pairs": "judged_pairs.pairs",
+    "transfer": "unseen_corpora",
     "agreement": "annotators",
+    "tune": "settings",
     "boundaries": "boundary_posterior",
     "compare": "comparison",
 }
@@ -65,7 +71,7 @@ _HOMES = {
 
 STUDIES = (
     *("correlate", "perturb", "encoders", "density", "selection", "granularity", "diagnose"),
-    *("baselines", "moves", "pairs"),
+    *("baselines", "moves", "pairs", "transfer"),
 )
 """Studies of several corpora, which a file of `reffree run` may have, by their commands."""
 

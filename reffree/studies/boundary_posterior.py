@@ -11,6 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.bounds import with_keywords
 from reffree.corpus import GOLD, Corpus, Document
 from reffree.encoders.embed import (
     Embeddings,
@@ -75,6 +76,7 @@ class DocumentBoundaries:
     information: float | None  # nats that the text adds to the prior, per boundary
     assumed_segments: float | None
     systems: tuple[SystemBoundaries, ...]
+    clocks: tuple[str, ...] = ()  # where units start in time, if that is known
 
     def __getitem__(self, system: str) -> SystemBoundaries:
         """Return a system's boundaries."""
@@ -114,6 +116,7 @@ class DocumentBoundaries:
                     "at": gap + 1,
                     "probability": rounded(self.probability_at(gap)),
                     "systems": list(names),
+                    **({"time": self.clocks[gap + 1]} if self.clocks else {}),
                 }
                 for gap, names in enumerate(self.systems_at)
             ],
@@ -187,6 +190,7 @@ class BoundaryMap:
         }
 
 
+@with_keywords(Encoding)
 def boundaries(
     corpus: Corpus,
     *,
@@ -342,6 +346,7 @@ def _document(
         posterior.information if is_defined else None,
         posterior.segments if is_defined else None,
         tuple(placed),
+        document.clocks,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from reffree.arrays import Floats
+from reffree.bounds import with_keywords
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Vectors
 from reffree.errors import InputError
@@ -92,6 +93,7 @@ class Comparison:
         return pd.DataFrame(rows)
 
 
+@with_keywords(StudyKeywords)
 def compare(
     corpus: Corpus,
     *,

@@ -43,6 +43,7 @@ NAMES: dict[str, Callable[[str], object]] = {
     "metrics": lambda name: check_metrics([name]),
     "density.methods": parse_scored_method,
     "baselines.methods": parse_segmenter,
+    "transfer.methods": parse_segmenter,
     "perturb.kinds": lambda name: parse_strengths([name], None),
 }
 """Fields that hold names with options, of all studies or of one, and what reads one of them."""

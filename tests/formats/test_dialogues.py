@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reffree.corpus import Corpus, Document
-from reffree.errors import InputError
+from reffree.errors import InputError, OptionError
 from reffree.formats import load, save
 from reffree.segmentation import Segmentation
 from tests.helpers import refusal
@@ -301,3 +301,331 @@ def test_qmsum_that_is_refused(content, sentence):
 def test_an_empty_object_is_of_no_format():
     with pytest.raises(InputError, match="found a file of no known format"):
         load(write({}))
+
+
+# DialSeg711 of TADAM, and as JSON of utterances and segments
+
+
+TADAM = "call_id_0\n0 check the weather\n0 What city?\n1 a hotel please\n\ncall_id_1\n0 hi\n"
+
+
+def test_tadam_segments_are_numbered():
+    corpus = load(write(TADAM, "en.txt"))
+    assert [document.id for document in corpus] == ["call_id_0", "call_id_1"]
+    assert corpus.documents[0].units == ("check the weather", "What city?", "a hotel please")
+    assert gold("en.txt") == [(2, 1), (1,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("0 hi\n", "en.txt, line 1: found the line '0 hi'; expected call_id_N on the first line; "),
+        ("call_id_0\nhi\n", "en.txt, line 2: found the line 'hi'; expected call_id_N, or the num"),
+        ("call_id_0\ncall_id_1\n0 a\n", "en.txt, line 1, document 'call_id_0': found no units; "),
+        (
+            "call_id_0\n0 a\ncall_id_0\n0 b\n",
+            "en.txt, line 3, document 'call_id_0': found the id a second time, first at en.txt, "
+            "line 1; ",
+        ),
+    ],
+)
+def test_tadam_that_is_refused(text, sentence):
+    assert refusal(load, write(text, "en.txt"), format="tadam").startswith(sentence)
+
+
+def test_utterances_and_the_lengths_of_segments():
+    rows = [
+        {"dial_id": 0, "utterances": ["a", "b", "c"], "segments": [2, 1], "set": "test"},
+        {"utterances": ["d"], "segments": [1]},
+    ]
+    corpus = load(write(rows, "dialseg_711.json"))
+    assert [document.id for document in corpus] == ["0", "dialseg_711/2"]
+    assert gold("dialseg_711.json") == [(2, 1), (1,)]
+    lines = write("\n".join(map(json.dumps, rows)), "x.jsonl")
+    assert gold(lines) == [(2, 1), (1,)]
+    bad = write([{"dial_id": 7, "utterances": ["a"], "segments": [2]}])
+    assert refusal(load, bad).startswith(
+        "x.json, system 'gold', document '7': found a segmentation that covers 2 units; expected 1"
+    )
+    worse = write([{"dial_id": 7, "utterances": "a", "segments": [2]}])
+    assert refusal(load, worse).startswith("x.json, document '7': found a string as 'utterances'; ")
+
+
+# TIAGE's tables: the first lines of anno_test_dialogs.tsv are such
+
+
+def test_tiage_tables():
+    lines = ["0\thello\t0", "1\ti am well\t0", "2\tmy favorite season\t1", "0\thi\t0", "1\tho\t0"]
+    corpus = load(write("\n".join(lines), "test.tsv"))
+    assert [document.id for document in corpus] == ["test/1", "test/2"]
+    assert gold("test.tsv") == [(2, 1), (2,)]
+    assert gold("test.tsv", convention="start") == [(2, 1), (2,)]
+    assert "a TIAGE label 1 starts a topic" in refusal(load, "test.tsv", convention="end")
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        (
+            ["0\ta\t0", "2\tb\t0"],
+            "t.tsv, line 2: found the line '2\\tb\\t0'; expected index 0 or",
+        ),
+        (
+            ["0\ta\t0", "1\tb"],
+            "t.tsv, line 2: found the line '1\\tb'; expected index 0 or 1, tab",
+        ),
+        (["0\ta\t0", "1\tb\t2"], "t.tsv, line 2: found the label 2 at utterance 2; expected 0 or "),
+    ],
+)
+def test_tiage_tables_that_are_refused(lines, sentence):
+    assert refusal(load, write("\n".join(lines), "t.tsv")).startswith(sentence)
+
+
+# MultiWOZ
+
+
+def multiwoz(*turns) -> dict:
+    """2.2: turns are (speaker, service → (intent, slots, requested))."""
+    return {
+        "dialogue_id": "PMUL1.json",
+        "services": ["restaurant", "taxi"],
+        "turns": [
+            {
+                "frames": [
+                    {
+                        "actions": [],
+                        "service": service,
+                        "slots": [],
+                        "state": {
+                            "active_intent": intent,
+                            "requested_slots": requested,
+                            "slot_values": slots,
+                        },
+                    }
+                    for service, (intent, slots, requested) in frames.items()
+                ],
+                "speaker": speaker,
+                "turn_id": str(i),
+                "utterance": f"u{i}",
+            }
+            for i, (speaker, frames) in enumerate(turns)
+        ],
+    }
+
+
+def test_multiwoz_2_2_boundaries_are_changes_of_domain():
+    food = {"restaurant-food": ["chinese"]}
+    day = {**food, "restaurant-day": ["monday"]}
+    dialogue = multiwoz(
+        ("USER", {"restaurant": ("find_restaurant", food, []), "taxi": ("NONE", {}, [])}),
+        ("SYSTEM", {}),
+        ("USER", {"restaurant": ("book_restaurant", day, [])}),
+        ("SYSTEM", {}),
+        # the restaurant's state stays as it was, the taxi's is new
+        (
+            "USER",
+            {
+                "restaurant": ("book_restaurant", day, []),
+                "taxi": ("book_taxi", {"taxi-to": ["x"]}, []),
+            },
+        ),
+        ("SYSTEM", {}),
+        ("USER", {"restaurant": ("find_restaurant", day, ["restaurant-phone"])}),
+    )
+    document = load(write([dialogue], "dialogues_001.json")).documents[0]
+    assert document.id == "PMUL1.json"
+    assert document.units == tuple(f"u{i}" for i in range(7))
+    assert document.speakers[:2] == ("USER", "SYSTEM")
+    assert document.gold.masses == (4, 2, 1)
+
+
+def test_multiwoz_2_1_boundaries_are_changes_of_domain():
+    acts = [
+        {"general-greet": []},
+        {"Hotel-Inform": []},
+        {"Booking-Inform": [], "general-reqmore": []},
+        {"Taxi-Request": [], "Hotel-Inform": []},
+        {"Taxi-Inform": []},
+        {"general-bye": []},
+    ]
+    log = [{"text": f"u{i}", "metadata": {}, "dialog_act": act} for i, act in enumerate(acts)]
+    document = load(write({"SNG1.json": {"goal": {}, "log": log}}, "data.json")).documents[0]
+    assert document.id == "SNG1.json"
+    assert document.speakers[:2] == ("USER", "SYSTEM")
+    assert document.gold.masses == (4, 2)
+    older = load(write({"SNG1.json": {"log": [{"text": "a"}]}}, "data.json"))
+    assert older.documents[0].gold is None
+    assert older.notes[0].startswith("data.json: found dialogues without 'dialog_act'; ")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ([{"dialogue_id": "a", "turns": [1]}], "x.json, document 'a': found a number as turn 1; "),
+        ([{"dialogue_id": "a", "turns": [{}]}], "x.json, document 'a': found an empty object; "),
+        ([{"dialogue_id": [], "turns": []}], "x.json: found the dialogue_id []; expected text or"),
+        ({"a": {"log": [{"txt": "b"}]}}, "x.json, document 'a': found no 'text' among 'txt', 'sp"),
+        ({"a": {"log": 3}}, "x.json, document 'a': found a number as turns; "),
+    ],
+)
+def test_multiwoz_that_is_refused(content, sentence):
+    assert refusal(load, write(content)).startswith(sentence)
+
+
+# DailyDialog
+
+
+def dailydialog(topics: str | None = "1\n1\n8\n") -> str:
+    Path("dd").mkdir(exist_ok=True)
+    text = "Hi . __eou__ Hello . __eou__\nHow ? __eou__ So . __eou__\nA job . __eou__\n"
+    write(text, "dd/dialogues_text.txt")
+    if topics is not None:
+        write(topics, "dd/dialogues_topic.txt")
+    return "dd"
+
+
+def test_dailydialog_topics_change_where_dialogues_are_joined():
+    corpus = load(dailydialog())
+    assert corpus.documents[0].units == ("Hi .", "Hello .")
+    assert gold("dd") == [(2,), (2,), (1,)]
+    joined = load("dd/dialogues_text.txt", format="dailydialog:join=3")
+    assert joined.documents[0].id == "dialogues_text/1+2"
+    assert joined.documents[0].gold.masses == (4, 1)  # the first two have one topic
+    assert gold("dd", format="dailydialog:join=2") == [(4,), (1,)]
+
+
+def test_dailydialog_without_topics_has_a_segment_a_dialogue():
+    corpus = load(dailydialog(None), format="dailydialog:join=3")
+    assert corpus.documents[0].gold.masses == (2, 2, 1)
+    assert corpus.notes[0].startswith("dd: found no dialogues_topic.txt; expected it beside ")
+
+
+@pytest.mark.parametrize(
+    ("topics", "sentence"),
+    [
+        (
+            "1\n2\n",
+            "dd/dialogues_topic.txt: found 2 topics; expected 3, one for every dialogue",
+        ),
+        ("1\nx\n2\n", "dd/dialogues_topic.txt, line 2: found the topic 'x'; expected a number; "),
+    ],
+)
+def test_dailydialog_that_is_refused(topics, sentence):
+    assert refusal(load, dailydialog(topics)).startswith(sentence)
+    with pytest.raises(OptionError, match="join = 0 in 'dailydialog:join=0'; expected a whole num"):
+        load("dd", format="dailydialog:join=0")
+
+
+# Taskmaster
+
+
+def conversation(id: str, *names: str) -> dict:
+    return {
+        "conversation_id": id,
+        "instruction_id": "pizza-1",
+        "utterances": [
+            {
+                "index": i,
+                "speaker": ("USER", "ASSISTANT")[i % 2],
+                "text": f"{id}{i}",
+                "segments": [
+                    {
+                        "start_index": 0,
+                        "end_index": 2,
+                        "text": "x",
+                        "annotations": [{"name": name}] if name else [],
+                    }
+                ],
+            }
+            for i, name in enumerate(names)
+        ],
+    }
+
+
+def test_taskmaster_labels_are_tasks_or_subtasks():
+    a = conversation("a", "", "pizza_ordering.name.store", "pizza_ordering.size.pizza", "")
+    b = conversation("b", "auto_repair.date.appt")
+    name = write([a, b], "self-dialogs.json")
+    assert gold(name) == [(4,), (1,)]
+    assert gold(name, format="taskmaster:level=subtask") == [(2, 2), (1,)]
+    joined = load(name, format="taskmaster:join=2").documents[0]
+    assert (joined.id, joined.gold.masses) == ("a+1", (4, 1))
+    assert joined.speakers == ("USER", "ASSISTANT", "USER", "ASSISTANT", "USER")
+    without = write([{"conversation_id": "c", "utterances": [{"text": "x"}, {"text": "y"}]}])
+    assert load(without).documents[0].gold is None
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ({"conversation_id": "a", "utterances": 1}, "found a number as utterances; "),
+        ({"conversation_id": "a", "utterances": [{"txt": 1}]}, "found no 'text' among 'txt'; "),
+        (
+            {"conversation_id": "a", "utterances": [{"text": "x", "segments": [3]}]},
+            "found a number as segment 1; ",
+        ),
+    ],
+)
+def test_taskmaster_that_is_refused(content, sentence):
+    assert refusal(load, write([content])).startswith(f"x.json, document 'a': {sentence}")
+
+
+# Topical-Chat
+
+
+def test_topical_chat_labels_are_fact_sections():
+    sources = [["Personal Knowledge"], ["FS1"], ["AS2"], ["FS2", "FS1"], ["FS2"], ["FS3"]]
+    content = [
+        {
+            "message": f"m{i}",
+            "agent": f"agent_{i % 2 + 1}",
+            "sentiment": "Neutral",
+            "knowledge_source": source,
+            "turn_rating": "Good",
+        }
+        for i, source in enumerate(sources)
+    ]
+    chat = {"t_1": {"article_url": "x", "config": "A", "content": content}}
+    document = load(write(chat, "train.json")).documents[0]
+    assert (document.id, document.speakers[0]) == ("t_1", "agent_1")
+    assert document.gold.masses == (4, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ({"t": {"content": 1}}, "x.json, document 't': found a number as messages; "),
+        ({"t": {"content": [{}]}}, "x.json, document 't': found an empty object; "),
+        (
+            {"t": {"content": [{"message": "a", "knowledge_source": "FS1"}]}},
+            "x.json, document 't': found a string as 'knowledge_source'; ",
+        ),
+        (
+            {"t": {"content": [{"message": "a"}]}, "u": 3},
+            "x.json, document 'u': found a number as a conversation; ",
+        ),
+    ],
+)
+def test_topical_chat_that_is_refused(content, sentence):
+    assert refusal(load, write(content)).startswith(sentence)
+
+
+# Coen's appendix D, by its formula: i is a boundary where the labels of i and i + 1 differ
+
+
+@given(st.lists(st.sampled_from(["", "FS1", "FS2", "FS3"]), min_size=1, max_size=12))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_boundaries_are_changes_of_label(labels):
+    filled = [label for label in labels if label]
+    content = [{"message": "m", "knowledge_source": [label] if label else []} for label in labels]
+    document = load(write({"t": {"content": content}})).documents[0]
+    if not filled:
+        assert document.gold is None
+        return
+    current = filled[0]
+    carried = []
+    for label in labels:
+        current = label or current
+        carried.append(current)
+    expected = [i for i in range(1, len(labels)) if carried[i - 1] != carried[i]]
+    assert list(document.gold.boundaries) == expected

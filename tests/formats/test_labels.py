@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reffree.corpus import Corpus, Document
-from reffree.formats import load, save
+from reffree.errors import UnknownNameError
+from reffree.formats import load, read_system, save
 from reffree.segmentation import Segmentation
-from tests.helpers import refusal
+from tests.helpers import invoke, refusal
 
 TEXT = "one\ntwo\nthree\n\nfour\nfive\n"
 CORPUS = '{"id": "a", "units": ["1", "2", "3"]}\n{"id": "b", "units": ["4", "5"]}\n'
@@ -122,9 +123,8 @@ def test_masses_and_positions_agree_on_published_figures():
 
 
 HEADER = (
-    "expected a header Coder, Masses (or Coder, Positions), since CSV and TSV are read only as "
-    "segeval tables; put it on the first line, or put text of your own into a .jsonl file, one "
-    'document a line such as {"id": "a", "units": ["One.", "Two."], "systems": {"mine": [1, 1]}}'
+    "expected a header Coder, Masses (or Coder, Positions); put it on the first line, or read a "
+    "table with a unit a row with --format table"
 )
 
 
@@ -133,7 +133,6 @@ HEADER = (
     [
         ("", f"a.tsv, line 1: found no header; {HEADER}"),
         ("c1\t2\t1\n", f"a.tsv, line 1: found the header 'c1\\t2\\t1'; {HEADER}"),
-        ("id,text,label\n1,Hi,0\n", f"a.tsv, line 1: found the header 'id,text,label'; {HEADER}"),
         ('\n"id;text\n', f"a.tsv, line 2: found the header '\"id;text'; {HEADER}"),
         ("Coder\tMasses\n", "a.tsv: found no documents; "),
         (
@@ -155,7 +154,8 @@ HEADER = (
 )
 def test_tables_that_are_refused(content, sentence):
     write("one.txt", "x\ny\nz\n")
-    assert refusal(load, write("a.tsv", content), text="one.txt").startswith(sentence)
+    name = write("a.tsv", content)
+    assert refusal(load, name, format="segeval-tsv", text="one.txt").startswith(sentence)
 
 
 # nltk strings
@@ -378,3 +378,183 @@ def test_nltk_round_trip(corpus):
     again = load("s.txt", format="nltk", text=text_of(corpus))
     assert masses(again) == {"gold": masses(corpus)["gold"]}
     assert [doc.id for doc in again.documents] == [doc.id for doc in corpus.documents]
+
+
+# coders that are annotators
+
+
+CODERS = {"a": {"ann": [2, 1], "bob": [1, 2]}, "b": {"ann": [2], "bob": [1, 1]}}
+
+
+def test_coders_may_be_annotators():
+    name = write("s.json", segeval(**CODERS))
+    corpus = load(name, text="c.jsonl", coders_as="golds")
+    first = corpus.documents[0]
+    assert {name: gold.masses for name, gold in first.golds.items()} == {
+        "ann": (2, 1),
+        "bob": (1, 2),
+    }
+    assert (first.gold, dict(first.systems)) == (None, {})
+    write("one.txt", "x\ny\nz\n")
+    gold = load(write("t.tsv", "Coder\tMasses\ngold\t2\t1\n"), text="one.txt", coders_as="golds")
+    assert list(gold.documents[0].golds) == ["gold"]
+
+
+def test_an_unknown_kind_of_coders():
+    with pytest.raises(UnknownNameError, match="unknown coders_as 'gold'; did you mean 'golds'"):
+        load(write("s.json", segeval(**CODERS)), text="c.jsonl", coders_as="gold")
+
+
+# no text
+
+
+def test_segmentations_without_text_have_numbers_for_units():
+    corpus = load(write("s.json", segeval(**CODERS)), text=False, coders_as="golds")
+    assert [document.units for document in corpus] == [("1", "2", "3"), ("1", "2")]
+    assert corpus.documents[1].golds["bob"].masses == (1, 1)
+
+
+def test_agreement_needs_no_text():
+    name = write("s.json", segeval(**CODERS))
+    with_text = invoke("agreement", name, "--coders-as", "golds", "--text", "c.jsonl", "-f", "json")
+    without = invoke("agreement", name, "--coders-as", "golds", "-f", "json")
+    assert without.exit_code == 0
+    assert json.loads(without.output) == json.loads(with_text.output)
+    rows = [{"id": id, "golds": golds} for id, golds in CODERS.items()]
+    lines = write("g.jsonl", "\n".join(map(json.dumps, rows)))
+    assert json.loads(invoke("agreement", lines, "-f", "json").output) == json.loads(without.output)
+    assert invoke("score", lines).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        (
+            "x.txt",
+            "0100\n",
+            "x.txt, line 1: found a boundary string without its text; expected the text, which "
+            "tells how many units there are; give it with --text, or say what a 1 means with ",
+        ),
+        (
+            "s.json",
+            segeval(a={"c": [3], "d": [2]}),
+            "s.json, system 'd', document 'a': found a segmentation that covers 2 units; expected ",
+        ),
+        (
+            "s.json",
+            segeval(a={"c": [10**12]}),
+            "s.json, system 'c', document 'a': found a document of 1,000,000,000,000 units or more;"
+            " expected at most 10,000,000; ",
+        ),
+        (
+            "x.jsonl",
+            '{"id": "a", "systems": {"s": [9000000000]}}',
+            "x.jsonl, line 1, document 'a': found a document of 9,000,000,000 units or more; ",
+        ),
+        (
+            "x.jsonl",
+            '{"id": "a", "systems": {"s": {"boundaries": [1]}}}',
+            "x.jsonl, line 1, document 'a': found a document without units and without masses; ",
+        ),
+    ],
+)
+def test_without_text_not_everything_can_be_known(name, content, sentence):
+    assert refusal(load, write(name, content), text=False).startswith(sentence)
+
+
+def test_strings_without_text_under_a_convention():
+    corpus = load(write("x.txt", "0100\n"), text=False, convention="gap")
+    assert corpus.documents[0].gold.masses == (2, 3)
+
+
+# one document with blank lines
+
+
+def test_a_text_with_blank_lines_that_is_one_document():
+    name = write("s.json", segeval(a={"c": [2, 3]}))
+    assert refusal(load, name, text="text.txt").endswith(
+        "or give a folder of <id>.txt files, or write --text-documents one"
+    )
+    corpus = load(name, text="text.txt", text_documents="one")
+    assert corpus.documents[0].units == ("one", "two", "three", "four", "five")
+    assert corpus.documents[0].systems["c"].masses == (2, 3)
+
+
+# boundaries and labels in corpus JSONL
+
+
+def row(**fields) -> str:
+    return write("x.jsonl", json.dumps({"id": "d", "units": list("abcde"), **fields}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "masses"),
+    [
+        ({"boundaries": [2]}, (2, 3)),
+        ({"boundaries": [4, 1]}, (1, 3, 1)),
+        ({"boundaries": []}, (5,)),
+        ({"gold": {"boundaries": [2]}}, (2, 3)),
+        ({"labels": ["x", "x", "y", "y", "x"]}, (2, 2, 1)),
+        ({"labels": [7, 7, 0, 1, 1]}, (2, 1, 2)),
+        ({"labels": [0, 0, 0, 0, 0]}, (5,)),
+        ({"gold": {"labels": [3, 3, 3, 4, 4]}}, (3, 2)),
+    ],
+)
+def test_gold_by_boundaries_or_by_topics(fields, masses):
+    assert load(row(**fields)).documents[0].gold.masses == masses
+
+
+def test_every_segmentation_of_a_document_may_be_written_so():
+    corpus = load(
+        row(
+            systems={"a": {"boundaries": [1]}, "b": {"labels": ["p", "p", "p", "q", "q"]}},
+            golds={"ann": {"boundaries": [3]}, "bob": [5]},
+        )
+    )
+    document = corpus.documents[0]
+    assert [s.masses for s in document.systems.values()] == [(1, 4), (3, 2)]
+    assert [s.masses for s in document.golds.values()] == [(3, 2), (5,)]
+    save(corpus, "again.jsonl")
+    assert load("again.jsonl") == corpus
+
+
+def test_labels_of_0_and_1_need_a_convention_where_readings_differ():
+    name = row(labels=[0, 0, 1, 0, 0])
+    assert refusal(load, name) == (
+        "x.jsonl, line 1, system 'gold', document 'd': found labels that are all 0 or 1, 00100; "
+        "expected one reading, but a 1 may end a segment, start one, or be a topic's number; "
+        "choose with --convention end or --convention start, or name topics otherwise, such as "
+        "t0 and t1"
+    )
+    assert load(name, convention="end").documents[0].gold.masses == (3, 2)
+    assert load(name, convention="start").documents[0].gold.masses == (2, 3)
+    assert "convention 'gap' says" in refusal(load, name, convention="gap")
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"boundaries": [5]}, "found the boundary 5; expected an index from 1 to 4 in a document "),
+        ({"boundaries": [0]}, "found the boundary 0; "),
+        ({"boundaries": ["2"]}, "found the boundary '2'; expected the number of units before it; "),
+        ({"boundaries": 2}, "found the segmentation {'boundaries': 2}; expected segment lengths "),
+        ({"labels": [1, 2]}, "found 2 labels; expected 5, one for every unit; "),
+        ({"labels": [1, 2, None, 3, 4]}, "found the label None; expected a topic's name or number"),
+        ({"gold": {"masses": [5]}}, "found the key 'masses' in a segmentation; expected 'boundar"),
+        ({"gold": {"labels": [], "x": []}}, "found the segmentation {'labels': [], 'x': []}; "),
+        ({"gold": [5], "labels": [1] * 5}, "found 'gold', 'labels' in one document; expected one "),
+    ],
+)
+def test_boundaries_and_labels_that_are_refused(fields, sentence):
+    assert sentence in refusal(load, row(**fields))
+
+
+def test_a_system_file_of_boundaries_or_labels():
+    corpus = load("c.jsonl")
+    rows = ['{"id": "b", "labels": ["x", "y"]}', '{"id": "a", "boundaries": [2]}']
+    made = read_system(write("s.jsonl", "\n".join(rows)), "mine", corpus)
+    assert [document.systems["mine"].masses for document in made] == [(2, 1), (1, 1)]
+    bad = write("t.jsonl", '{"id": "a", "boundaries": [3]}\n{"id": "b", "boundaries": [1]}')
+    assert refusal(read_system, bad, "mine", corpus).startswith(
+        "t.jsonl, line 1, system 'mine', document 'a': found the boundary 3; expected an index "
+    )

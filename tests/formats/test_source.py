@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import subprocess
 import sys
 import tracemalloc
+from pathlib import Path
 
 import pytest
 
+from reffree.corpus import Document
 from reffree.errors import UnknownNameError
 from reffree.formats import FORMATS, load, save
 from reffree.formats import source as source_module
@@ -251,7 +254,10 @@ def test_no_stdin(monkeypatch):
 
 def test_a_terminal_read_that_fails(monkeypatch):
     class Broken(io.RawIOBase):
-        def readline(self, size=-1):
+        def readable(self):
+            return True
+
+        def readinto(self, buffer):
             raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"buffer": Broken()}))
@@ -297,17 +303,15 @@ def test_the_format_is_told_by_extension_and_content(file, name, content, unit):
 
 
 PLAIN = "plain text, which has no segmentation"
-NO_FORMAT = (
-    "expected one of jsonl, choi, segeval, segeval-tsv, nltk, dialseg, tiage, qmsum; put text of "
-    f"your own {INTO_JSONL}, or name the format with --format"
-)
+KNOWN = "expected a format that is known (reffree convert --help lists them)"
+NO_FORMAT = f"{KNOWN}; put text of your own {INTO_JSONL}, or name the format with --format"
+PROSE = ", such as text (a unit a line) or headings (whose sections are gold)"
 
 
 @pytest.mark.parametrize(
     ("name", "content", "found"),
     [
         ("x.txt", "just words\n", PLAIN),
-        ("x.md", "# Title\n\nwords\n", PLAIN),
         ("x.txt", "", "an empty file"),
         ("x.json", "[]", "a file of no known format"),
         ("x.json", "{}", "a file of no known format"),
@@ -317,7 +321,8 @@ NO_FORMAT = (
     ],
 )
 def test_a_format_that_cannot_be_told(file, name, content, found):
-    assert refusal(load, file(content, name)) == f"{name}: found {found}; {NO_FORMAT}"
+    more = PROSE if found == PLAIN else ""
+    assert refusal(load, file(content, name)) == f"{name}: found {found}; {NO_FORMAT}{more}"
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.json"])
@@ -344,7 +349,12 @@ ZIP = "what looks like a zip file (.docx and .xlsx are such)"
         ("x.rtf", b"{\\rtf1 Hello}", "what looks like an RTF file", f"put its text {INTO_JSONL}"),
         ("x.docx", b"PK\x03\x04\x14\0", ZIP, f"unpack it, or put its text {INTO_JSONL}"),
         ("x.csv", b"PK\x03\x04\x14\0", ZIP, f"unpack it, or put its text {INTO_JSONL}"),
-        ("c.jsonl", b"\x1f\x8b\x08\0", "what looks like a gzip file", "unpack it first"),
+        (
+            "c.jsonl.gz",
+            gzip.compress(gzip.compress(b"{}")),
+            "what looks like a gzip file in a gzip file",
+            "unpack it once first",
+        ),
         ("x.png", b"\x89PNG\r\n\x1a\n", "what looks like a PNG image", "give a text file"),
         ("x.jpg", b"\xff\xd8\xff\xe0", "what looks like a JPEG image", "give a text file"),
         ("x.gif", b"GIF89a\x01\0", "what looks like a GIF image", "give a text file"),
@@ -369,7 +379,7 @@ def test_utf16_without_a_mark(file, encoding):
 
 def test_a_binary_first_line_beyond_the_limit_is_called_so(file, monkeypatch):
     monkeypatch.setattr(source_module, "MAX_LINE_BYTES", 5)
-    assert "found what looks like a gzip file; " in refusal(load, file(b"\x1f\x8b" + b"\1" * 9))
+    assert "found what looks like a PNG image; " in refusal(load, file(b"\x89PNG" + b"\1" * 9))
 
 
 SAYS_SEGEVAL = "expected the format segeval, as --format says; leave out --format"
@@ -396,7 +406,7 @@ SAYS_SEGEVAL = "expected the format segeval, as --format says; leave out --forma
             "x.csv",
             LINE,
             None,
-            "what looks like the format jsonl; expected the format segeval-tsv, as its name says; "
+            "what looks like the format jsonl; expected the format table, as its name says; "
             "write --format jsonl, or name the file .jsonl",
         ),
         (
@@ -436,9 +446,8 @@ def test_a_file_of_another_format_than_named(file, name, content, format, senten
 )
 def test_a_format_that_the_name_hides(file, content, format, suffix):
     assert refusal(load, file(content, "x.txt")) == (
-        f"x.txt: found what looks like the format {format}, but is not named so; expected one of "
-        "jsonl, choi, segeval, segeval-tsv, nltk, dialseg, tiage, qmsum; write --format "
-        f"{format}, or name the file {suffix}"
+        f"x.txt: found what looks like the format {format}, but is not named so; {KNOWN}; write "
+        f"--format {format}, or name the file {suffix}"
     )
 
 
@@ -446,7 +455,7 @@ def test_folders_of_plain_text(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert refusal(load, ".") == f".: found an empty folder; {NO_FORMAT}"
     (tmp_path / "a.txt").write_text("just words\n")
-    assert refusal(load, ".") == f".: found {PLAIN}; {NO_FORMAT}"
+    assert refusal(load, ".") == f".: found {PLAIN}; {NO_FORMAT}{PROSE}"
     (tmp_path / "b.txt").write_text("==========\nwords\n")
     assert refusal(load, ".", format="qmsum") == (
         ".: found what looks like the format choi; expected the format qmsum, as --format says; "
@@ -456,7 +465,7 @@ def test_folders_of_plain_text(tmp_path, monkeypatch):
 
 def test_folders_of_no_known_format(tmp_path):
     (tmp_path / "a.json").write_text('{"1": 2}')
-    assert "found a folder of no known format; expected one of jsonl" in refusal(load, tmp_path)
+    assert f"found a folder of no known format; {KNOWN}" in refusal(load, tmp_path)
     assert refusal(load, tmp_path, format="jsonl").endswith(
         "found a folder; expected a file, since the format jsonl has no folders; "
         "name its files one by one"
@@ -474,14 +483,18 @@ def test_unknown_names_are_refused(file):
 
 
 def test_all_formats_are_named():
-    names = "jsonl choi segeval segeval-tsv nltk dialseg tiage qmsum"
+    names = (
+        "jsonl choi segeval segeval-tsv nltk dialseg tiage qmsum table tiage-tsv tadam utterances "
+        "multiwoz topical-chat chapters youtube dailydialog taskmaster wikisection radionews nxt "
+        "subtitles transcript markdown headings text"
+    )
     assert " ".join(FORMATS) == names
 
 
 def test_text_that_nothing_needs(file):
     assert refusal(load, file(LINE), text="t.txt") == (
-        "found --text t.txt, but no file that needs it; expected text only with segeval or nltk "
-        "files; leave out --text"
+        "found --text t.txt, but no file that needs it; expected text only with segeval, nltk or "
+        "chapter files; leave out --text"
     )
 
 
@@ -497,3 +510,83 @@ def test_formats_import_nothing_heavy():
     code = "import sys, reffree.formats; print({'torch', 'numpy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+# gzip
+
+
+@pytest.mark.parametrize("name", ["c.jsonl.gz", "c.jsonl", "c.JSONL.GZ"])
+def test_packed_files_are_unpacked_on_the_way(file, name):
+    corpus = load(file(gzip.compress(f"{LINE}\n".encode()), name))
+    assert corpus.documents[0].units == ("ä", "b")
+    assert corpus.notes == ()
+
+
+def test_packed_standard_input(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(gzip.compress(LINE.encode())))
+    monkeypatch.setattr(sys, "stdin", stream)
+    assert load("-").documents[0].id == "m1"
+
+
+def test_a_packed_file_is_named_as_it_was_before(file):
+    packed = file(gzip.compress(b"==========\na\n==========\nb\n"), "talk.ref.gz")
+    assert load(packed).documents[0].id == "talk"
+    assert load(packed).documents[0].gold.masses == (1, 1)
+
+
+def test_packed_files_of_a_folder(tmp_path, file):
+    (tmp_path / "d").mkdir()
+    for name in ("a", "b"):
+        content = gzip.compress(LINE.replace("m1", name).encode())
+        (tmp_path / "d" / f"{name}.jsonl.gz").write_bytes(content)
+    assert [document.id for document in load("d")] == ["a", "b"]
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "one.ref.gz").write_bytes(gzip.compress(b"==========\na\n"))
+    assert [document.id for document in load("c")] == ["one"]
+
+
+def test_a_packed_corpus_is_written_and_read(file):
+    corpus = load(file(LINE))
+    assert save(corpus, "out.jsonl.gz") == []
+    first = Path("out.jsonl.gz").read_bytes()
+    assert gzip.decompress(first).startswith(b'{"id": "m1"')
+    assert load("out.jsonl.gz") == corpus
+    save(corpus, "again.jsonl.gz")
+    assert Path("again.jsonl.gz").read_bytes() == first
+    save(corpus, "talk.ref.gz")
+    assert load("talk.ref.gz").documents[0].units == ("ä", "b")
+
+
+def test_packed_shards_are_streamed(file):
+    from reffree.formats.shards import Shards, joined, read_spans
+
+    lines = "\n".join(LINE.replace("m1", f"m{i}") for i in range(5))
+    shards = Shards.of([file(gzip.compress(lines.encode()), "c.jsonl.gz")])
+    found = list(shards)
+    assert [document.id for document, _ in found] == [f"m{i}" for i in range(5)]
+    again = read_spans(joined([span for _, span in found][2:]))
+    assert [document.id for document in again] == ["m2", "m3", "m4"]
+
+
+def test_half_a_character_is_refused_in_a_packed_file_as_well(tmp_path):
+    corpus = load([Document.build("a", ["x"], meta={"note": "\ud800"})])
+    target = tmp_path / "out.jsonl.gz"
+    assert "which UTF-8 cannot hold; expected text without lone" in refusal(save, corpus, target)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("cut", [4, 12, -4])
+def test_a_packed_file_that_is_cut_off(file, cut):
+    content = gzip.compress((LINE * 50).encode())[:cut]
+    assert refusal(load, file(content, "c.jsonl.gz")).startswith(
+        "c.jsonl.gz: found a gzip file that is damaged or cut off; expected a whole one; "
+    )
+
+
+def test_a_packed_file_that_grows_too_far_is_refused_early(file, monkeypatch):
+    """A few kilobytes that unpack into far more are read no further than the limit."""
+    name = file(gzip.compress(b"\n" * 50_000_000), "bomb.jsonl.gz")
+    monkeypatch.setenv("REFFREE_LIMITS", "unpacked_bytes=100000")
+    told = refusal(load, name)
+    assert told.startswith("bomb.jsonl.gz: found a gzip file of 100,001 bytes or more once it is ")
+    assert "expected at most 100,000; check it, or allow more with REFFREE_LIMITS" in told

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import io
 import json
 import sys
@@ -15,6 +17,7 @@ from typing import Any
 
 import click
 import numpy as np
+import pandas as pd
 import yaml
 
 import reffree
@@ -45,6 +48,82 @@ QMSUM = {
         {"topic": "hive", "relevant_text_span": [["2", "2"]]},
     ],
     "meeting_transcripts": [{"speaker": "A", "content": unit} for unit in UNITS],
+}
+TIMES = ("00:00:01.000 --> 00:00:03.000", "00:00:03.000 --> 00:01:00.500")
+VTT = f"WEBVTT\n\n1\n{TIMES[0]}\n<v Ann>Bees fly.\n\n2\n{TIMES[1]}\n<v Bob>They do.\n"
+SPOKEN = [{"speaker": "USER", "utterance": unit, "text": unit, "message": unit} for unit in UNITS]
+TREES = {
+    "tiage": TIAGE,
+    "qmsum": QMSUM,
+    "utterances": [{"dial_id": 0, "utterances": list(UNITS), "segments": [3, 2], "set": "test"}],
+    "multiwoz": [
+        {
+            "dialogue_id": "a",
+            "turns": [
+                {
+                    **turn,
+                    "frames": [
+                        {
+                            "service": "taxi",
+                            "state": {"active_intent": "x", "slot_values": {"a": ["b"]}},
+                        }
+                    ],
+                }
+                for turn in SPOKEN
+            ],
+        }
+    ],
+    "topical-chat": {"t": {"content": [{**turn, "knowledge_source": ["FS1"]} for turn in SPOKEN]}},
+    "taskmaster": [
+        {
+            "conversation_id": "a",
+            "utterances": [
+                {**turn, "segments": [{"annotations": [{"name": "pizza.size"}]}]} for turn in SPOKEN
+            ],
+        }
+    ],
+    "chapters": {"version": "1", "chapters": [{"startTime": 0, "title": "a"}, {"startTime": 2.5}]},
+    "wikisection": [
+        {
+            "id": "https://en.wikipedia.org/wiki/Bee",
+            "text": "Bees fly. They work.\nHoney is sweet.\n",
+            "annotations": [
+                {"begin": 0, "length": 21, "sectionHeading": "Work", "sectionLabel": "a"},
+                {"begin": 21, "length": 16, "sectionHeading": "Honey", "sectionLabel": "b"},
+            ],
+        }
+    ],
+    "radionews": {
+        "data": {"getProgrammeById": {"segments": [{"transcript": unit} for unit in UNITS]}}
+    },
+}
+"""Formats of JSON that are only read, or are lists."""
+
+PLAIN = {
+    "table": "document,text,speaker,segment,start\na,Bees,A,1,0\na,fly,B,1,1\nb,x,A,2,2.5\n",
+    "tiage-tsv": "0\thello\t0\n1\thi\t1\n0\ta\t0\n1\tb\t1\n",
+    "tadam": "call_id_0\n0 check the weather\n0 What city?\n1 a hotel\ncall_id_1\n0 hi\n",
+    "youtube": "0:00 Intro\n0:02 - Bees\n",
+    "dailydialog": "Hi . __eou__ Hello . __eou__\nA job . __eou__\n",
+    "subtitles": VTT,
+    "transcript": "[00:00:05] Ann: Hi.\n[00:01:00] Bob: Ho,\nthere.\n[01:00:00] Ann: He.\n",
+    "markdown": "---\nx: 1\n---\n# A\n\nBees fly. They do.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
+    "headings": "INTRO\n\nBees fly. They do.\n\n2.1 Honey\n\nSweet.\n\nWax\n---\nHard.\n",
+    "text": "one\ntwo\n\nthree\n",
+}
+NXT = '<nite:root xmlns:nite="http://nite.sourceforge.net/">{}</nite:root>'
+MEETING = {
+    "M.A.words.xml": "".join(
+        f'<w nite:id="w{i}" starttime="{i}">{unit}</w>' for i, unit in enumerate(UNITS)
+    ),
+    "M.A.segs.xml": "".join(
+        f'<segment nite:id="s{i}" starttime="{i}" endtime="{i + 1}">'
+        f'<nite:child href="M.A.words.xml#id(w{i})..id(w{i})"/></segment>'
+        for i in range(len(UNITS))
+    ),
+    "M.topic.xml": "".join(
+        f'<topic><nite:child href="M.A.segs.xml#id(s{i})..id(s{i + 1})"/></topic>' for i in (0, 2)
+    ),
 }
 STUDY = {
     "name": "small",
@@ -103,14 +182,55 @@ def corpus(format: str, rng: Random, folder: Path) -> None:
             data = b"\n".join(mutations.dumped(row, rng) for row in rows)
         else:
             data = mutations.mutate_bytes(data, rng)
+    elif format in TREES:
+        data = mutations.mutated_json(TREES[format], rng)
+    elif format != "nxt":
+        data = mutations.mutate_bytes(PLAIN[format].encode(), rng)
+    if format == "nxt":
+        path = _meeting(rng, folder)
     else:
-        data = mutations.mutated_json(TIAGE if format == "tiage" else QMSUM, rng)
-    path = _written(folder, f"in.{rng.choice(('jsonl', 'json', 'txt', 'tsv', 'ref', 'x'))}", data)
-    text = folder / "text.jsonl"
-    save(_corpus(), text)
-    needs_text = format in ("segeval", "segeval-tsv", "nltk")
+        packed = rng.random() < 0.1
+        if packed:
+            data = mutations.mutate_bytes(gzip.compress(data), rng) if data else data
+        ending = rng.choice(("jsonl", "json", "txt", "tsv", "csv", "ref", "x", "md", "vtt", "srt"))
+        path = _written(folder, f"in.{ending}{'.gz' if packed else ''}", data)
+    text: Path | bool | None = None
     given = format if rng.random() < 0.8 else None
-    read = load(path, format=given, text=text if needs_text and given else None)
+    if given in ("segeval", "segeval-tsv", "nltk"):
+        text = folder / "text.jsonl"
+        save(_corpus(), text)
+        text = rng.choice((text, False))
+    elif given in ("chapters", "youtube"):
+        text = _written(folder, "text.vtt", VTT.encode())
+    read = load(path, format=given, text=text, coders_as=rng.choice(("systems", "golds")))
+    save(read, folder / "again.jsonl")
+    assert len(load(folder / "again.jsonl")) == len(read)
+
+
+def _meeting(rng: Random, folder: Path) -> Path:
+    """A folder of a meeting's files, one of them damaged."""
+    (folder / "meeting").mkdir()
+    damaged = rng.choice(list(MEETING))
+    for name, inside in MEETING.items():
+        data = NXT.format(inside).encode()
+        data = mutations.mutate_bytes(data, rng) if name == damaged else data
+        _written(folder / "meeting", name, data)
+    return folder / "meeting"
+
+
+def frame(rng: Random, folder: Path) -> None:
+    """Read damaged Python values."""
+    kinds: list[Any] = [
+        mutations.mutate_tree(DOCUMENTS, rng),
+        mutations.mutate_tree([list(UNITS), list(UNITS)], rng),
+        mutations.mutate_tree(list(UNITS), rng),
+    ]
+    columns = {"text": list(UNITS), "segment": [1, 1, 2, 2, 3], "document": list("aabbb")}
+    kinds.append(pd.DataFrame([mutations.mutate_tree(columns, rng)]))
+    given = mutations.mutate_tree({**columns, "start": [0, 1.5, 2, 3, 4]}, rng)
+    with contextlib.suppress(ValueError, TypeError, AttributeError):  # of pandas
+        kinds.append(pd.DataFrame(given))
+    read = load(rng.choice(kinds))
     save(read, folder / "again.jsonl")
     assert len(load(folder / "again.jsonl")) == len(read)
 
@@ -180,6 +300,7 @@ def _results() -> list[dict[str, Any]]:
         synthetic_results.perturb(),
         synthetic_results.density(n_thresholds=3),
         synthetic_results.selection(),
+        synthetic_results.tune(),
         synthetic_results.granularity(n_numbers=3),
         synthetic_results.encoders(),
         synthetic_results.diagnose(),
@@ -338,8 +459,6 @@ def run_main(args: list[str], folder: Path) -> tuple[int, str, str]:
 
 @contextmanager
 def _replaced(folder: Path, out: io.TextIOWrapper, err: io.TextIOWrapper):
-    import contextlib
-
     kept = sys.stdin, sys.stdout, sys.stderr
     sys.stdin, sys.stdout, sys.stderr = io.TextIOWrapper(io.BytesIO(b""), "utf-8"), out, err
     try:
@@ -351,6 +470,7 @@ def _replaced(folder: Path, out: io.TextIOWrapper, err: io.TextIOWrapper):
 
 DOORS: dict[str, Door] = {
     **{f"corpus-{format}": partial(corpus, format) for format in FORMATS},
+    "frame": frame,
     "system": system,
     "vectors-npz": partial(vectors, "npz"),
     "vectors-npy": partial(vectors, "npy"),

@@ -21,12 +21,14 @@ from scipy.special import expit
 
 from reffree.cli.train_scorer import command
 from reffree.corpus import Corpus, Document
+from reffree.encoders.aliases import ALIASES
 from reffree.encoders.embed import from_arrays
 from reffree.encoders.models import find_model
 from reffree.errors import EncoderError, InputError, OptionError
 from reffree.naming import parse_named, spelling_of
 from reffree.scoring.evidence import Reading
 from reffree.scoring.posterior import Posterior
+from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs, directions, to_scale
 from reffree.segmenters.posterior import LeastExpectedPk
@@ -34,10 +36,11 @@ from reffree.segmenters.scorer.data import (
     ABSENT,
     Gaps,
     Passage,
+    TrainingCorpora,
     examples_of,
     gaps_of,
-    gold_passages,
     hold_out,
+    passages_of,
     single_segments,
     splice,
     windows_of,
@@ -49,24 +52,26 @@ from reffree.segmenters.scorer.model import (
     PairClassifier,
     PairOnTexts,
     load_transformer,
+    logits_of,
     probabilities,
     widths,
 )
+from reffree.segmenters.scorer.optimisation import rate_shares
 from reffree.segmenters.scorer.scorer import Scorer, load_checkpoint
 from reffree.segmenters.scorer.train import (
     TEMPERATURES,
-    _schedule,
+    WARM_UP,
     find_temperature,
     find_threshold,
     log_loss,
     pooled_f1,
     select,
-    train_head,
-    train_pair,
+    train_scorer,
 )
 from reffree.segmenters.segment import SEGMENTERS, segment
 from reffree.studies.boundary_posterior import boundaries
 from tests.checkpoints import WORDS, save_checkpoint
+from tests.oracles.training import training_figures
 from tests.properties import examples
 
 DIMENSION = 12
@@ -102,12 +107,14 @@ def topics(golds, seed=0, noise=0.15):
 
 GOLDS = golds_of(40)
 CORPUS, VECTORS = corpus_of(GOLDS), topics(GOLDS)
+ONE = TrainingCorpora({"d": CORPUS})
 FRESH_GOLDS = golds_of(30, seed=1)
 FRESH = Inputs(corpus_of(FRESH_GOLDS, "f"), embeddings=topics(FRESH_GOLDS, seed=1))
 
 
 def trained(quick=QUICK, corpus=CORPUS, vectors=VECTORS, **more):
-    return train_head(corpus, from_arrays(corpus, vectors), quick, **more)
+    given = {"settings": quick, "embeddings": {"d": vectors}}
+    return train_scorer({"d": corpus}, **given, **more)
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +151,7 @@ def test_windows_are_the_units_around_a_gap(n, window):
 
 
 def test_gaps_of_passages_follow_one_another():
-    gaps = gaps_of(gold_passages(corpus_of([(2, 1), (1,), (3,)])), 1)
+    gaps = gaps_of(passages_of(corpus_of([(2, 1), (1,), (3,)])), 1)
     assert gaps.windows.tolist() == [[0, 1], [1, 2], [4, 5], [5, 6]]
     assert gaps.labels.tolist() == [0, 1, 0, 0]
     assert gaps.sizes == (2, 0, 2)
@@ -154,27 +161,27 @@ def test_gaps_of_passages_follow_one_another():
 
 def test_every_annotator_is_learnt_from():
     document = Document.build("a", ["x"] * 4, golds={"p": (2, 2), "q": (1, 3)})
-    passages = gold_passages(Corpus((document,)))
+    passages = passages_of(Corpus((document,)))
     assert [p.segmentation.masses for p in passages] == [(2, 2), (1, 3)]
     assert [p.document for p in passages] == [0, 0]
 
 
 def test_documents_are_held_out_whole():
-    passages = gold_passages(CORPUS)
+    passages = passages_of(CORPUS)
     training, aside = hold_out(passages, 0.2, np.random.default_rng(0))
     assert len(aside) == 8
     assert {p.document for p in training} | {p.document for p in aside} == set(range(40))
     other = hold_out(passages, 0.2, np.random.default_rng(1))[1]
     assert {p.document for p in other} != {p.document for p in aside}
     for share in (0.001, 0.999):
-        training, aside = hold_out(passages[:3], share, np.random.default_rng(0))
-        assert (len(training), len(aside)) == (2, 1)
+        training, aside = hold_out(passages[:4], share, np.random.default_rng(0))
+        assert (len(training), len(aside)) == (2, 2)
 
 
 @given(st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=2, max_size=6))
 @examples(60)
 def test_splices_join_segments_of_different_documents(golds):
-    passages = gold_passages(corpus_of(golds))
+    passages = passages_of(corpus_of(golds))
     owner = np.repeat(np.arange(len(golds)), [sum(gold) for gold in golds])
     whole = set()
     for p in passages:
@@ -198,7 +205,7 @@ def test_splices_join_segments_of_different_documents(golds):
 
 
 def test_splices_draw_every_segment_equally():
-    passages = gold_passages(corpus_of([(3, 2, 2, 3), (3, 3), (3, 3)]))
+    passages = passages_of(corpus_of([(3, 2, 2, 3), (3, 3), (3, 3)]))
     made = splice(passages, 3000, np.random.default_rng(0))
     first = np.array([p.rows[0] for p in made])
     _, counts = np.unique(first, return_counts=True)
@@ -207,18 +214,32 @@ def test_splices_draw_every_segment_equally():
 
 
 def test_epochs_have_other_splices_and_seeds_other_documents():
-    one, two = examples_of(CORPUS, replace(QUICK, splice_epochs=2)).splices
+    one, two = examples_of(ONE, replace(QUICK, splice_epochs=2)).splices
     assert one.windows.shape != two.windows.shape or (one.windows != two.windows).any()
-    other = examples_of(CORPUS, replace(QUICK, seed=1))
-    same = examples_of(CORPUS, QUICK)
-    assert same.held_out.windows.tolist() == examples_of(CORPUS, QUICK).held_out.windows.tolist()
-    assert same.held_out.windows.tolist() != other.held_out.windows.tolist()
-    assert not set(same.held_out.windows.flat) & set(same.gold.windows.flat) - {ABSENT}
-    assert not set(same.held_out.windows.flat) & set(same.splices[0].windows.flat) - {ABSENT}
+    other = examples_of(ONE, replace(QUICK, seed=1)).held_out["gold"].together
+    same, again = examples_of(ONE, QUICK), examples_of(ONE, QUICK)
+    aside = same.held_out["gold"].together
+    assert aside.windows.tolist() == again.held_out["gold"].together.windows.tolist()
+    assert aside.windows.tolist() != other.windows.tolist()
+
+
+def test_what_judges_is_not_learnt_from():
+    made = examples_of(ONE, QUICK)
+    learnt = {*made.gold.windows.flat, *made.splices[0].windows.flat}
+    for stage in ("gold", "splices"):
+        held_out = made.held_out[stage]
+        judging = {*held_out.together.windows.flat, *held_out.control.windows.flat}
+        assert judging & learnt == {ABSENT}
+    # Held-out splices have boundaries where documents meet.
+    splices = made.held_out["splices"].together
+    owner = np.repeat(np.arange(len(GOLDS)), list(map(sum, GOLDS)))
+    middle = splices.windows[:, QUICK.window - 1 : QUICK.window + 1]
+    assert (owner[middle[:, 0]] != owner[middle[:, 1]]).tolist() == (splices.labels == 1).tolist()
+    assert len(splices.sizes) == QUICK.splices * made.counts["held_out_documents"]
 
 
 def test_the_negative_control_has_no_boundary():
-    alone = single_segments(gold_passages(corpus_of([(2, 3), (1,)])))
+    alone = single_segments(passages_of(corpus_of([(2, 3), (1,)])))
     assert [p.rows.tolist() for p in alone] == [[0, 1], [2, 3, 4], [5]]
     assert not gaps_of(alone, 2).labels.any()
 
@@ -230,7 +251,7 @@ def test_the_negative_control_has_no_boundary():
             Corpus((Document.build("a", ["x"], gold=(1,)), Document.build("b", ["x", "y"]))),
             "document 'b': found no gold, which a scorer is trained on; expected gold in every",
         ),
-        (corpus_of([(2, 2), (3, 3)]), "found 2 documents to train on; expected three at least"),
+        (corpus_of([(2, 2)] * 3), "a corpus of 3 documents to train on; expected four at least"),
         (corpus_of([(9,)] * 5), "found gold with a boundary in no gap"),
         (corpus_of([(1, 1, 1)] * 5), "found gold with a boundary in no gap, or in every gap"),
         (corpus_of([(1,)] * 5), "found gold with a boundary in no gap"),
@@ -238,7 +259,69 @@ def test_the_negative_control_has_no_boundary():
 )
 def test_corpora_that_teach_nothing_are_refused(corpus, message):
     with pytest.raises(InputError, match=message):
-        examples_of(corpus, QUICK)
+        examples_of(TrainingCorpora({"d": corpus}), QUICK)
+
+
+def test_stages_learn_from_corpora_of_their_own():
+    gold = {"a": corpus_of(golds_of(10, 1)), "b": corpus_of(golds_of(12, 2), "b")}
+    bare = Corpus(tuple(replace(d, gold=None) for d in corpus_of(golds_of(9, 3), "s")))
+    calibration = {"v": corpus_of(golds_of(5, 4), "v")}
+    corpora = TrainingCorpora(gold, {"s": bare}, calibration)
+    made = examples_of(corpora, QUICK)
+    sizes = {name: corpus.n_units for name, corpus in corpora.everything.items()}
+    ends = dict(zip(sizes, np.cumsum(list(sizes.values())).tolist(), strict=True))
+
+    def rows(gaps):
+        return set(gaps.windows.flat) - {ABSENT}
+
+    assert list(sizes) == ["a", "b", "s", "v"]
+    assert max(rows(made.gold)) < ends["b"]
+    assert {
+        name: max(rows(g)) < ends[name] for name, g in made.held_out["gold"].corpora.items()
+    } == {
+        "a": True,
+        "b": True,
+    }
+    assert min(rows(made.held_out["gold"].corpora["b"])) >= ends["a"]
+    for gaps in (*made.splices, made.held_out["splices"].together):
+        assert ends["b"] <= min(rows(gaps)) <= max(rows(gaps)) < ends["s"]
+    assert rows(made.calibration) == set(range(ends["s"], ends["v"]))
+    counts = made.counts
+    assert (counts["training_documents"], counts["held_out_documents"]) == (8 + 10, 2 + 2)
+    assert counts["calibration_documents"] == 5
+    assert corpora.roles == {"splices": ("s",), "gold": ("a", "b"), "calibration": ("v",)}
+    # Splices of gold's own corpora leave out the same documents.
+    shared = examples_of(TrainingCorpora(gold, {"a": gold["a"]}), QUICK)
+    assert not rows(shared.splices[0]) & rows(shared.held_out["gold"].corpora["a"])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"gold": {}}, "no corpus to train on"),
+        ({"gold": {"a": CORPUS}, "calibration": {"a": CORPUS}}, "'a' to calibrate on, which is tr"),
+        ({"gold": {"a": CORPUS}, "splices": {"a": corpus_of([(2, 2)])}}, "two corpora called 'a'"),
+    ],
+)
+def test_corpora_that_do_not_go_together_are_refused(given, message):
+    with pytest.raises(InputError, match=message):
+        TrainingCorpora(**given)
+
+
+def test_held_out_splices_need_more_than_a_greeting():
+    golds = [(2, 3)] * 8
+    aside = {p.document for p in hold_out(passages_of(corpus_of(golds)), 0.2, seeded())[1]}
+    short = corpus_of([(1, 1) if i in aside else gold for i, gold in enumerate(golds)])
+    with pytest.raises(InputError, match="fewer than two held-out documents with more than a gree"):
+        examples_of(TrainingCorpora({"d": short}), QUICK)
+    assert (
+        "splices"
+        not in examples_of(TrainingCorpora({"d": short}), replace(QUICK, splice_epochs=0)).held_out
+    )
+
+
+def seeded():
+    return rng_for(QUICK.seed, "scorer", "held out")
 
 
 # The network ----------------------------------------------------------------------------------
@@ -283,7 +366,7 @@ def test_directions_of_any_size():
 def test_features_are_standardised_on_the_training_gaps():
     head = Head(DIMENSION, 2, 4, 0.0)
     model = HeadOnVectors(head, [*VECTORS, np.full((2, DIMENSION), 5.0)])
-    gaps = gaps_of(gold_passages(CORPUS), 2)
+    gaps = gaps_of(passages_of(CORPUS), 2)
     head.standardise(model, gaps)
     x = (head.features(*model.gather(gaps.windows)) - head.centre) / head.spread
     np.testing.assert_allclose(x.mean(0), 0, atol=1e-4)
@@ -294,10 +377,10 @@ def test_features_are_standardised_on_the_training_gaps():
 
 
 def test_the_rate_rises_and_falls():
-    share = _schedule(100)
+    share = rate_shares(100, WARM_UP)
     assert [share(i) for i in (0, 4, 9, 10, 55)] == [0.1, 0.5, 1.0, 1.0, 0.5]
     assert 0 < share(99) < 0.02
-    assert [_schedule(1)(i) for i in (0, 1)] == [1.0, 0.0]
+    assert [rate_shares(1, WARM_UP)(i) for i in (0, 1)] == [1.0, 0.0]
 
 
 # Calibration ----------------------------------------------------------------------------------
@@ -377,6 +460,34 @@ def test_topics_are_learnt(checkpoint, folder):
     assert history[-1].bor == pytest.approx(1, abs=0.2)
 
 
+def test_history_is_that_of_tables_7_and_8():
+    golds = {name: golds_of(12, i) for i, name in enumerate("ab")}
+    corpora = TrainingCorpora({name: corpus_of(g, name) for name, g in golds.items()})
+    vectors = {name: topics(g, noise=0.6) for name, g in golds.items()}
+    quick = replace(QUICK, epochs=1, learning_rate=0.003)
+    made = train_scorer(corpora.gold, settings=quick, embeddings=vectors)
+    model = HeadOnVectors(made.network, [x for name in "ab" for x in vectors[name]])
+
+    def passages(gaps):
+        logits = logits_of(model, gaps.windows)
+        return list(zip(gaps.by_passage(logits), gaps.by_passage(gaps.labels), strict=True))
+
+    # One epoch a stage, so the network that is left is that of the last.
+    splices, gold = made.description.history
+    held_out = examples_of(corpora, quick).held_out["gold"]
+    every = {name: passages(gaps) for name, gaps in held_out.corpora.items()}
+    for name, told in {"a": gold.corpora["a"], "b": gold.corpora["b"], "ab": gold}.items():
+        *expected, _ = training_figures([pair for part in name for pair in every[part]])
+        assert [told.f1, told.w_f1, told.bor] == pytest.approx(expected, abs=1e-9)
+    logits = [z for part in every.values() for logits, _ in part for z in logits]
+    assert gold.mean_score == pytest.approx(sum(map(abs, logits)) / len(logits), abs=1e-9)
+    *_, n_false = training_figures(passages(held_out.control))
+    assert gold.negative_control == pytest.approx(n_false / len(held_out.control), abs=1e-9)
+    assert list(splices.corpora) == ["splices"]
+    assert splices.log_loss != gold.log_loss
+    assert made.description.corpora["gold"] == ("a", "b")
+
+
 def test_an_untrained_head_does_not_know_them(checkpoint):
     torch.manual_seed(0)
     network = Head(DIMENSION, QUICK.window, QUICK.hidden, QUICK.dropout)
@@ -431,14 +542,18 @@ def test_the_best_epoch_is_kept(monkeypatch):
     shuffled = [x[rng.permutation(len(x))] for x in VECTORS]  # all that can be done is overfit
     quick = replace(QUICK, epochs=6, splice_epochs=1, dropout=0.0)
     told = trained(quick, vectors=shuffled).description
-    losses = [epoch.log_loss for epoch in told.history]
+    losses = gold_losses(told)
     assert np.argmin(losses) < len(losses) - 1
     assert told.log_loss == min(losses) < losses[-1] - 0.01
 
 
+def gold_losses(told):
+    return [epoch.log_loss for epoch in told.history if epoch.stage == "gold"]
+
+
 def test_calibration_never_makes_held_out_log_loss_worse(checkpoint):
     told = checkpoint.description
-    assert told.log_loss <= min(epoch.log_loss for epoch in told.history) + 1e-9
+    assert told.log_loss <= min(gold_losses(told)) + 1e-9
 
 
 def test_a_training_without_end_in_sight_is_refused():
@@ -470,7 +585,7 @@ def test_interrupted_training_keeps_the_best_state():
     assert told.is_interrupted
     assert told.history == tuple(stop.seen)
     assert [e.stage for e in told.history] == ["splices", "gold", "gold"]
-    assert told.log_loss <= min(e.log_loss for e in told.history) + 1e-9
+    assert told.log_loss <= min(gold_losses(told)) + 1e-9
     scores = kept.boundary_scores(FRESH)
     assert [len(s) for s in scores] == [sum(g) - 1 for g in FRESH_GOLDS]
 
@@ -488,7 +603,7 @@ def test_interruption_amid_an_epoch():
     assert kept.is_interrupted
     assert kept.history == tuple(epochs)
     assert [(e.stage, e.epoch) for e in epochs] == [("splices", 1), ("gold", 1)]
-    examples = examples_of(CORPUS, QUICK)
+    examples = examples_of(ONE, QUICK)
     assert calls == [("Splices", len(examples.splices[0])), ("Gold", 4 * len(examples.gold))]
 
 
@@ -554,7 +669,7 @@ def spoil(folder, **changes):
         (lambda f: (f / "scorer.json").unlink(), "scorer.json: found no scorer"),
         (lambda f: (f / "scorer.json").write_text("{"), "found a damaged description"),
         (lambda f: (f / "scorer.json").write_text("[1]"), "found a damaged description"),
-        (lambda f: spoil(f, format=2), "a scorer of another version of reffree"),
+        (lambda f: spoil(f, format=3), "a scorer of another version of reffree"),
         (lambda f: spoil(f, settings={"windows": 3}), "found a damaged description"),
         (lambda f: spoil(f, dimension=7), "weights of another shape than described"),
         (lambda f: (f / "scorer.safetensors").unlink(), "found no weights"),
@@ -750,7 +865,7 @@ TUNING = Training(
 
 
 def tuned(encoder, corpus, quick=TUNING):
-    return train_pair(corpus, find_model(str(encoder)), torch.device("cpu"), quick)
+    return train_scorer(corpus, settings=quick, encoder=str(encoder), device="cpu")
 
 
 def test_fine_tuning_learns_round_trips_and_repeats(encoder, tmp_path):
@@ -769,6 +884,18 @@ def test_fine_tuning_learns_round_trips_and_repeats(encoder, tmp_path):
         segment(fresh.corpus, f"scorer:path={tmp_path / 's'}", device="cuda:99")
     tuned(encoder, corpus).save(tmp_path / "again")
     assert digest_tree(tmp_path / "again") == digest_tree(tmp_path / "s")
+
+
+def test_distilbert_is_fine_tuned_as_published(tmp_path):
+    """The alias has the paper's model; here one of its architecture, which has a [CLS]."""
+    assert ALIASES["distilbert"].model == "distilbert/distilbert-base-uncased"
+    folder = save_checkpoint("distilbert", tmp_path / "tiny")
+    made = tuned(folder, worded(30), replace(TUNING, epochs=12))
+    assert made.network.reads_first
+    made.save(tmp_path / "s")
+    fresh = Inputs(worded(8, seed=1))
+    found = Scorer(str(tmp_path / "s"), min_gap=1)(fresh)
+    assert f1_of(found, [d.gold.masses for d in fresh.corpus]) > 0.8
 
 
 def digest_tree(folder):
@@ -828,9 +955,9 @@ def train(write_corpus, monkeypatch, tmp_path):
 
     def vectors(corpus, *args, **options):
         made.append(options)
-        return from_arrays(corpus, VECTORS)
+        return from_arrays(corpus, VECTORS[: len(corpus)])
 
-    monkeypatch.setattr("reffree.encoders.embed.corpus_vectors", vectors)
+    monkeypatch.setattr("reffree.segmenters.scorer.train.corpus_vectors", vectors)
 
     def run(*args, corpus=path):
         return CliRunner().invoke(command, [str(corpus), "-o", str(tmp_path / "s"), *args])
@@ -843,13 +970,38 @@ def test_command(train, tmp_path):
     done = train("--epochs", "2", "--splice-epochs", "1", "--learning-rate", "0.01", "--window=2")
     assert done.exit_code == 0, done.output
     lines = done.stderr.splitlines()
-    assert re.match(r"splices 1: training loss 0\.\d+; held out: log loss 0\.\d+, F1 ", lines[0])
+    said = r"splices 1: training loss 0\.\d+; held-out splices: log loss 0\.\d+, F1 0\.\d+, W-F1 0"
+    assert re.match(said, lines[0])
     assert [line.split(":")[0] for line in lines[:3]] == ["splices 1", "gold 1", "gold 2"]
     assert lines[3].startswith(f"{tmp_path / 's'}: trained on 32 documents, 8 held out; temp")
     assert lines[3].endswith(f"use it with --method scorer:path={tmp_path / 's'}")
     told = load_checkpoint(tmp_path / "s").description
     assert (told.settings.window, told.settings.epochs, told.settings.hidden) == (2, 2, 128)
     assert Scorer(str(tmp_path / "s"))(FRESH)
+
+
+def test_command_has_a_corpus_for_every_stage(train, tmp_path, write_corpus):
+    def written(name, seed, *, has_gold=True):
+        golds = golds_of(8, seed)
+        units = [d.units for d in corpus_of(golds, name)]
+        rows = [
+            {"id": f"{i}", "units": list(u)} | ({"gold": list(g)} if has_gold else {})
+            for i, (u, g) in enumerate(zip(units, golds, strict=True))
+        ]
+        return str(write_corpus(rows, f"{name}.jsonl"))
+
+    # Vectors are those of the fixture's corpus, so documents are as long as its first.
+    a, b, s, v = (written(name, 0, has_gold=name != "s") for name in "absv")
+    quick = ("--epochs=1", "--splice-epochs=1", "--window=1")
+    done = train(b, "--splices", s, "--calibrate", v, *quick, corpus=a)
+    assert done.exit_code == 0, done.output
+    assert re.search(r"\ngold 1: .*; F1 / BOR: a [01]\.\d+ / [\d.-]+, b [01]\.\d+ / ", done.stderr)
+    assert "; F1 / BOR" not in done.stderr.splitlines()[0]
+    told = load_checkpoint(tmp_path / "s").description
+    assert told.corpora == {"splices": ("s",), "gold": ("a", "b"), "calibration": ("v",)}
+    assert told.counts["calibration_documents"] == 8
+    assert " on v log loss " in done.stderr
+    assert [list(epoch.corpora) for epoch in told.history] == [["splices"], ["a", "b"]]
 
 
 def test_command_refuses_before_it_encodes(train, tmp_path, write_corpus):

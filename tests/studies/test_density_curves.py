@@ -283,13 +283,12 @@ def test_few_documents_have_no_intervals():
 
 
 def test_a_trained_scorer_is_swept_by_its_probabilities(tmp_path):
-    from reffree.encoders.embed import from_arrays
     from reffree.segmenters.scorer.description import Training
-    from reffree.segmenters.scorer.train import train_head
+    from reffree.segmenters.scorer.train import train_scorer
 
     corpus, vectors = topical_corpus(GOLDS)
     quick = Training(splice_epochs=0, epochs=4, learning_rate=0.01, hidden=16)
-    checkpoint = train_head(corpus, from_arrays(corpus, vectors), quick)
+    checkpoint = train_scorer({"a": corpus}, embeddings={"a": vectors}, settings=quick)
     checkpoint.save(tmp_path / "s")
     method = f"scorer:path={tmp_path / 's'}"
     result = density(

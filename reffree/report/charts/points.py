@@ -210,6 +210,41 @@ def baselines(result: StudyResult) -> list[Chart]:
     return [Chart("baselines", title, reading, body, rows, choices, panel=(240, 420))]
 
 
+def transfer(result: StudyResult) -> list[Chart]:
+    """Density and quality of a scorer and of others on corpora it was not trained on."""
+    needed = ("trained_on", "corpus", "system", "w_f1", "bor")
+    found = records_of(result, "transfer", needed)
+    found = [row for row in found if row["w_f1"] is not None and row["bor"] is not None]
+    if not found:
+        return []
+    choices = choices_of(found, "trained_on")
+    rows = rows_of(found, choices, corpus="corpus", system="system", x="bor", y="w_f1")
+    systems = distinct(rows, "system")
+    points = alt.Chart(alt.NamedData("rows")).encode(
+        x=alt.X("x:Q", title="boundaries per gold boundary (BOR)"),
+        y=alt.Y("y:Q", title="W-F1", scale=alt.Scale(domain=[0, 1])),
+        tooltip=[
+            alt.Tooltip("corpus:N"),
+            alt.Tooltip("system:N"),
+            alt.Tooltip("x:Q", title="BOR", format=".2f"),
+            alt.Tooltip("y:Q", title="W-F1", format=".3f"),
+        ],
+    )
+    body = alt.layer(
+        points.mark_point(filled=True, size=90, opacity=0.85).encode(
+            color=colours("system", systems, "system"), shape=shapes("system", systems, "system")
+        ),
+        points.mark_text(fontSize=10).encode(text="corpus:N"),
+    ).properties(width=620, height=380)
+    reading = (
+        "Each point is a corpus that the scorer was not trained on: across, how many boundaries it "
+        "finds for each of gold's; up, how many of them are near one. Right of 1 it cuts finer "
+        "than the annotators, left of 1 coarser."
+    )
+    title = "A scorer on other corpora, at one threshold"
+    return [Chart("transfer", title, reading, body, rows, choices, ("x", "y"), has_labels=True)]
+
+
 def _strip(row: Row) -> tuple[str, ...]:
     return tuple(str(row[name]) for name in ("corpus", "encoder", "metric", "system"))
 

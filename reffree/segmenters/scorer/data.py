@@ -1,13 +1,13 @@
 """Examples to train on: gaps between units, seen through the windows on their two sides.
 
-Units are rows of one table, all units of the corpus in order, so that examples are the same
+Units are rows of one table, all units of all corpora in order, so that examples are the same
 whether the table holds vectors or texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +17,71 @@ from reffree.corpus import Corpus
 from reffree.errors import InputError, counted
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
-from reffree.segmenters.scorer.description import Training
+from reffree.segmenters.scorer.description import Stage, Training
 
 ABSENT = -1
 """Row of a unit before the beginning or after the end."""
 
 
 @dataclass(frozen=True, slots=True)
+class TrainingCorpora:
+    """What each stage learns from, by name (Coen Table 1).
+
+    The paper splices training splits of its corpora, fine-tunes on those of two, and calibrates on
+    the validation split of one. A corpus may serve splices and gold: the same of its documents are
+    then held out of both.
+    """
+
+    gold: Mapping[str, Corpus]
+    splices: Mapping[str, Corpus] = field(default_factory=dict)  # none: those of gold
+    calibration: Mapping[str, Corpus] = field(default_factory=dict)  # none: gold's held-out part
+
+    def __post_init__(self) -> None:
+        """Refuse to train on nothing, and to calibrate on what was learnt."""
+        if not self.gold:
+            raise InputError(
+                "no corpus to train on", expected="at least one", remedy="name one with gold"
+            )
+        for name in self.gold:
+            if name in self.splices and self.gold[name] != self.splices[name]:
+                raise InputError(
+                    f"two corpora called {name!r}, one with gold and one to splice",
+                    expected="a name of its own for every corpus",
+                    remedy="rename one of them",
+                )
+        for name in self.calibration:
+            if name in self.gold or name in self.splices:
+                raise InputError(
+                    f"the corpus {name!r} to calibrate on, which is trained on as well",
+                    expected="documents that the scorer has not seen",
+                    remedy="leave it out, to calibrate on documents held out of it",
+                )
+
+    @property
+    def spliced(self) -> Mapping[str, Corpus]:
+        """Corpora whose segments are put end to end."""
+        return self.splices or self.gold
+
+    @property
+    def everything(self) -> dict[str, Corpus]:
+        """Every corpus once: their units, in this order, are the rows."""
+        return {**self.gold, **self.splices, **self.calibration}
+
+    @property
+    def roles(self) -> dict[str, tuple[str, ...]]:
+        """Names of what each stage learns from, as they are written down."""
+        return {
+            "splices": tuple(self.spliced),
+            "gold": tuple(self.gold),
+            "calibration": tuple(self.calibration),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Passage:
     """Units in order, and the boundaries to be found among them."""
 
-    document: int  # where they come from; of a synthetic passage, its number
+    document: int  # where they come from, over all corpora; of a synthetic passage, its number
     rows: Integers
     segmentation: Segmentation
 
@@ -50,46 +104,105 @@ class Gaps:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldOut:
+    """What a stage is judged on."""
+
+    corpora: Mapping[str, Gaps]  # by name; held-out splices are one
+    control: Gaps  # their segments, each a document of its own
+
+    @property
+    def together(self) -> Gaps:
+        """The gaps of all corpora, one after the other."""
+        return joined(list(self.corpora.values()))
+
+
+@dataclass(frozen=True, slots=True)
 class Examples:
     """What the stages learn from, and what they are measured on."""
 
     splices: tuple[Gaps, ...]  # other synthetic documents in every epoch
     gold: Gaps
-    held_out: Gaps
-    control: Gaps
+    held_out: Mapping[Stage, HeldOut]  # splices only where there are epochs of them
+    calibration: Gaps
     counts: dict[str, int]
 
 
-def examples_of(corpus: Corpus, settings: Training) -> Examples:
-    """Set documents aside and splice the others."""
-    rng = rng_for(settings.seed, "scorer", "held out")
-    training, held_out = hold_out(gold_passages(corpus), settings.held_out, rng)
-    gold, measured = gaps_of(training, settings.window), gaps_of(held_out, settings.window)
+def examples_of(corpora: TrainingCorpora, settings: Training) -> Examples:
+    """Set documents of every corpus aside and splice the others."""
+    window = settings.window
+    rows = _first_rows(corpora.everything)
+    training: dict[str, list[Passage]] = {}
+    held_out: dict[str, list[Passage]] = {}
+    for name, corpus in {**corpora.gold, **corpora.spliced}.items():
+        passages = passages_of(corpus, *rows[name], is_taught=name in corpora.gold)
+        rng = rng_for(settings.seed, "scorer", "held out")
+        training[name], held_out[name] = hold_out(passages, settings.held_out, rng)
+    taught = [p for name in corpora.gold for p in training[name]]
+    gold = gaps_of(taught, window)
     if not 0 < gold.labels.sum() < len(gold):
         raise InputError(
             "gold with a boundary in no gap, or in every gap, of the training documents",
             expected="gaps with a boundary and gaps without",
             remedy="give other documents",
         )
-    n_training = len({p.document for p in training})
-    spliced = (
-        splice(training, settings.splices * n_training, rng_for(settings.seed, "splice", epoch))
-        for epoch in range(settings.splice_epochs)
-    )
+    aside = {name: held_out[name] for name in corpora.gold}
+    judged: dict[Stage, HeldOut] = {"gold": held_out_of(aside, window)}
+    spliced: list[Gaps] = []
+    if settings.splice_epochs:
+        seen = [p for name in corpora.spliced for p in training[name]]
+        unseen = [p for name in corpora.spliced for p in held_out[name]]
+        for epoch in range(settings.splice_epochs):
+            rng = rng_for(settings.seed, "splice", epoch)
+            made = splice(seen, settings.splices * n_documents(seen), rng)
+            spliced.append(gaps_of(made, window))
+        rng = rng_for(settings.seed, "splice", "held out")
+        made = splice(unseen, settings.splices * n_documents(unseen), rng, "held-out")
+        control = gaps_of(single_segments(unseen), window)
+        judged["splices"] = HeldOut({"splices": gaps_of(made, window)}, control)
+    calibrated = {
+        name: passages_of(corpus, *rows[name]) for name, corpus in corpora.calibration.items()
+    } or aside
+    measured, calibration = judged["gold"].together, held_out_of(calibrated, window).together
     return Examples(
-        splices=tuple(gaps_of(passages, settings.window) for passages in spliced),
+        splices=tuple(spliced),
         gold=gold,
-        held_out=measured,
-        control=gaps_of(single_segments(held_out), settings.window),
+        held_out=judged,
+        calibration=calibration,
         counts={
-            "training_documents": n_training,
+            "training_documents": n_documents(taught),
             "training_gaps": len(gold),
             "training_boundaries": int(gold.labels.sum()),
-            "held_out_documents": len({p.document for p in held_out}),
+            "held_out_documents": sum(map(n_documents, aside.values())),
             "held_out_gaps": len(measured),
             "held_out_boundaries": int(measured.labels.sum()),
+            "calibration_documents": sum(map(n_documents, calibrated.values())),
+            "calibration_gaps": len(calibration),
+            "calibration_boundaries": int(calibration.labels.sum()),
         },
     )
+
+
+def held_out_of(passages: Mapping[str, Sequence[Passage]], window: int) -> HeldOut:
+    """Gaps of passages by corpus, and of their segments alone."""
+    alone = [part for each in passages.values() for part in single_segments(each)]
+    return HeldOut(
+        {name: gaps_of(each, window) for name, each in passages.items()}, gaps_of(alone, window)
+    )
+
+
+def n_documents(passages: Sequence[Passage]) -> int:
+    """Documents that passages come from: one with several references has several passages."""
+    return len({p.document for p in passages})
+
+
+def _first_rows(corpora: Mapping[str, Corpus]) -> dict[str, tuple[int, int]]:
+    """Number of the first document and of the first unit of every corpus."""
+    first: dict[str, tuple[int, int]] = {}
+    document = row = 0
+    for name, corpus in corpora.items():
+        first[name] = document, row
+        document, row = document + len(corpus), row + corpus.n_units
+    return first
 
 
 def gaps_of(passages: Sequence[Passage], window: int) -> Gaps:
@@ -114,36 +227,50 @@ def windows_of(rows: Integers, window: int) -> Integers:
     return np.where(inside, rows[np.clip(places, 0, len(rows) - 1)], ABSENT)
 
 
-def gold_passages(corpus: Corpus) -> list[Passage]:
-    """Every document under every reference it has; refuses to go on without."""
+def joined(parts: Sequence[Gaps]) -> Gaps:
+    """Put gaps behind one another."""
+    return Gaps(
+        np.concatenate([part.windows for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        tuple(size for part in parts for size in part.sizes),
+    )
+
+
+def passages_of(
+    corpus: Corpus, document: int = 0, row: int = 0, *, is_taught: bool = True
+) -> list[Passage]:
+    """Every document under every reference it has, from a document's and a unit's number on.
+
+    What is taught must have gold. Of documents that are only spliced, one without is one segment.
+    """
     passages = []
-    start = 0
-    for index, document in enumerate(corpus.documents):
-        rows = np.arange(start, start + len(document.units))
-        start += len(document.units)
-        if not document.references:
+    for index, each in enumerate(corpus.documents, start=document):
+        rows = np.arange(row, row + len(each.units))
+        row += len(each.units)
+        if is_taught and not each.references:
             raise InputError(
                 "no gold, which a scorer is trained on",
                 expected="gold in every document",
                 remedy="leave such documents out, or segment with an untrained method",
-                place=document.place,
+                place=each.place,
             )
-        passages += [Passage(index, rows, reference) for reference in document.references]
+        references = each.references or (Segmentation((len(rows),)),)
+        passages += [Passage(index, rows, reference) for reference in references]
     return passages
 
 
 def hold_out(
     passages: Sequence[Passage], share: float, rng: np.random.Generator
 ) -> tuple[list[Passage], list[Passage]]:
-    """Set a share of the documents aside: two or more to train on, one or more to hold out."""
+    """Set a share of a corpus's documents aside: two or more to splice on either side."""
     documents = np.array(sorted({p.document for p in passages}))
-    if len(documents) < 3:
+    if len(documents) < 4:
         raise InputError(
-            f"{counted(len(documents), 'document')} to train on",
-            expected="three at least: two to splice, and one held out",
-            remedy="give more documents with gold",
+            f"a corpus of {counted(len(documents), 'document')} to train on",
+            expected="four at least: two to splice, and two held out",
+            remedy="give more documents, or several files as one corpus",
         )
-    n_held_out = min(max(1, round(share * len(documents))), len(documents) - 2)
+    n_held_out = min(max(2, round(share * len(documents))), len(documents) - 2)
     aside = set(rng.permutation(documents)[:n_held_out].tolist())
     return (
         [p for p in passages if p.document not in aside],
@@ -151,7 +278,9 @@ def hold_out(
     )
 
 
-def splice(passages: Sequence[Passage], n: int, rng: np.random.Generator) -> list[Passage]:
+def splice(
+    passages: Sequence[Passage], n: int, rng: np.random.Generator, kind: str = "training"
+) -> list[Passage]:
     """Make ``n`` synthetic documents: segments of different documents put end to end.
 
     Coen §5.3, stage 1: the splices are the boundaries. It says neither how many segments make a
@@ -166,7 +295,7 @@ def splice(passages: Sequence[Passage], n: int, rng: np.random.Generator) -> lis
     owners = owners[order]
     if len(set(owners.tolist())) < 2:
         raise InputError(
-            "fewer than two training documents with more than a greeting",
+            f"fewer than two {kind} documents with more than a greeting",
             expected="segments of two documents to splice",
             remedy="give more or longer documents, or leave out splices (splice_epochs=0)",
         )

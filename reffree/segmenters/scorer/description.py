@@ -14,7 +14,7 @@ from reffree.errors import InputError
 from reffree.segmenters.network_folder import Kind, check_encoder, read_values
 from reffree.selection import MIN_GAP
 
-FORMAT = 1
+FORMAT = 2
 KIND: Kind = "scorer"
 
 Stage = Literal["splices", "gold"]
@@ -96,21 +96,35 @@ class Training:
 
 
 @dataclass(frozen=True, slots=True)
-class Epoch:
-    """How the held-out documents fare after one epoch, without a temperature.
+class Figures:
+    """How far boundaries agree with gold.
 
-    F1 (of exact boundaries, pooled over documents), BOR and the negative control (gaps that get a
-    boundary when a held-out segment is a document of its own) are those of the paper's static rule
-    at a threshold of 0.5 (Coen Tables 7 and 8).
+    F1 is that of exact boundaries, pooled over documents; W-F1 (appendix A) a mean over them.
+    """
+
+    f1: float
+    w_f1: float
+    bor: float | None  # None where gold has no boundary
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch(Figures):
+    """How what a stage is judged on fares after one epoch, without a temperature.
+
+    Splices are judged on splices of held-out documents, gold on held-out gold (Coen Tables 7 and
+    8). Boundaries are those of the paper's static rule at a threshold of 0.5. ``mean_score`` is the
+    paper's mean |score|, a diagnostic for collapse, over the real-valued scores of §5.2: logits;
+    ``negative_control`` the share of gaps with a boundary when every held-out segment is a document
+    of its own. ``corpora`` has the figures of each corpus.
     """
 
     stage: Stage
     epoch: int
     training_loss: float
     log_loss: float
-    f1: float
-    bor: float | None  # None where held-out gold has no boundary
+    mean_score: float
     negative_control: float
+    corpora: Mapping[str, Figures]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +136,9 @@ class Description:
     encoder: EncoderSpec
     dimension: int
     temperature: float
-    threshold: float  # of the highest held-out F1
-    log_loss: float  # held-out, with the temperature
+    threshold: float  # of the highest F1 on what it was calibrated on
+    log_loss: float  # there, with the temperature
+    corpora: Mapping[str, tuple[str, ...]]  # names of splices, gold and calibration
     counts: Mapping[str, int]
     history: tuple[Epoch, ...]
     is_interrupted: bool
@@ -151,6 +166,12 @@ def _described(values: dict[str, Any]) -> Description:
         | {
             "settings": Training(**values["settings"]),
             "encoder": EncoderSpec(**values["encoder"]),
-            "history": tuple(Epoch(**epoch) for epoch in values["history"]),
+            "corpora": {stage: tuple(names) for stage, names in values["corpora"].items()},
+            "history": tuple(map(_epoch, values["history"])),
         }
     )
+
+
+def _epoch(values: Mapping[str, Any]) -> Epoch:
+    corpora = {name: Figures(**figures) for name, figures in values["corpora"].items()}
+    return Epoch(**{**values, "corpora": corpora})

@@ -1,16 +1,19 @@
 """Train a boundary scorer: on splices, on gold, then one temperature (Coen §5.3).
 
-Both stages minimise binary cross-entropy. After every epoch the held-out documents are scored, and
-the state with the lowest log loss on them is the one that counts: the second stage starts from it,
-and so does calibration. The paper reports epochs (Tables 7 and 8) but not how it chose among them.
+Both stages minimise binary cross-entropy. After every epoch a stage is judged on what it has not
+seen, the first on splices of held-out documents, the second on held-out gold, and its state with
+the lowest log loss there is the one that counts: the second stage starts from that of the first,
+calibration from that of the second. The paper reports epochs (Tables 7 and 8) but not how it chose
+among them.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Unpack
 
 import numpy as np
 import torch
@@ -20,13 +23,16 @@ from torch import Tensor, nn
 from reffree.arrays import Floats
 from reffree.corpus import Corpus
 from reffree.encoders.base import EncoderSpec
-from reffree.encoders.embed import Embeddings
-from reffree.encoders.models import ModelFolder
+from reffree.encoders.device import choose_device
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.models import DEFAULT_ENCODER, find_model
+from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError
 from reffree.progress import Progress, no_progress
+from reffree.reference.granularity import WF1
 from reffree.segmentation import Segmentation
-from reffree.segmenters.scorer.data import Examples, Gaps, examples_of
-from reffree.segmenters.scorer.description import Description, Epoch, Stage, Training
+from reffree.segmenters.scorer.data import Examples, Gaps, TrainingCorpora, examples_of
+from reffree.segmenters.scorer.description import Description, Epoch, Figures, Stage, Training
 from reffree.segmenters.scorer.model import (
     GapModel,
     Head,
@@ -37,12 +43,12 @@ from reffree.segmenters.scorer.model import (
     logits_of,
     probabilities,
 )
+from reffree.segmenters.scorer.optimisation import Optimisation
 from reffree.segmenters.scorer.scorer import Checkpoint
 from reffree.selection import select_above
 
 PAPER_THRESHOLD = 0.5
 WARM_UP = 0.1
-LARGEST_GRADIENT = 1.0
 
 TEMPERATURES = (0.1, 10.0)
 """Bounds: logits that separate the held-out boundaries would ask for a temperature of 0."""
@@ -53,45 +59,99 @@ TOLERANCE = 1e-12
 OnEpoch = Callable[[Epoch], None]
 
 
-def train_head(
-    corpus: Corpus,
-    embeddings: Embeddings,
-    settings: Training,
+def train_scorer(
+    corpora: Corpus | Mapping[str, Corpus],
     *,
+    splices: Mapping[str, Corpus] | None = None,
+    calibration: Mapping[str, Corpus] | None = None,
+    settings: Training | None = None,
+    embeddings: Mapping[str, Vectors] | None = None,
     on_epoch: OnEpoch = lambda epoch: None,
     progress: Progress = no_progress,
+    **encoding: Unpack[Encoding],
 ) -> Checkpoint:
-    """Train a small network on the units' vectors; the encoder stays as it is.
+    """Train a boundary scorer in the paper's three stages; ``save`` it for ``scorer:path=FOLDER``.
 
-    Interrupted, it returns the best state so far, once there is one.
+    By default a small network on the units' vectors, the encoder staying as it is; with
+    ``Training(finetune=True)`` the encoder itself, on pairs of windows, as the paper does with
+    DistilBERT (``encoder="distilbert"``). Interrupted, it returns the best state so far, once there
+    is one.
+
+    Args:
+        corpora: with gold in every document, by name; the second stage learns from them.
+        splices: corpora whose segments are spliced in the first stage; by default the same. A
+            document without gold is one segment.
+        calibration: corpora with gold, not trained on, for temperature and threshold; by default
+            documents held out.
+        settings: of the training.
+        embeddings: arrays of every corpus, by its name, instead of an encoder.
+        on_epoch: is told how each epoch went.
+        progress: called as stages start.
+        **encoding: which encoder, and how, as in `EncoderOptions`.
     """
-    examples = examples_of(corpus, settings)
-    dimension = embeddings.vectors[0].shape[1]
+    settings, options = settings or Training(), EncoderOptions(**encoding)
+    given = {"corpus": corpora} if isinstance(corpora, Corpus) else corpora
+    vectors = dict(embeddings or {})
+
+    def taking_part(named: Mapping[str, Corpus] | None) -> dict[str, Corpus]:
+        parts = {}
+        for name, corpus in (named or {}).items():
+            part, rows = units_taking_part(corpus, (embeddings or {}).get(name), options)
+            parts[name] = part.corpus
+            if rows is not None:
+                vectors[name] = rows
+        return parts
+
+    part = TrainingCorpora(taking_part(given), taking_part(splices), taking_part(calibration))
+    examples = examples_of(part, settings)  # refuses what cannot be trained on before it is encoded
+    if settings.finetune:
+        return _train_pair(part, examples, settings, options, on_epoch, progress)
+    embedded = {
+        name: corpus_vectors(corpus, vectors.get(name), options, progress)
+        for name, corpus in part.everything.items()
+    }
+    return _train_head(part, examples, settings, embedded, on_epoch, progress)
+
+
+def _train_head(
+    corpora: TrainingCorpora,
+    examples: Examples,
+    settings: Training,
+    embedded: Mapping[str, Embeddings],
+    on_epoch: OnEpoch,
+    progress: Progress,
+) -> Checkpoint:
+    """Train a small network on the units' vectors."""
+    vectors = [x for name in corpora.everything for x in embedded[name].vectors]
+    dimension = vectors[0].shape[1]
     with torch.random.fork_rng():
         torch.manual_seed(settings.seed)
         network = Head(dimension, settings.window, settings.hidden, settings.dropout)
-        model = HeadOnVectors(network, embeddings.vectors)
+        model = HeadOnVectors(network, vectors)
         network.standardise(model, examples.gold)
         run = _Run(model, examples, settings, on_epoch, progress)
         run.train()
-    return Checkpoint(network, run.describe(embeddings.spec, dimension))
+    spec = embedded[next(iter(corpora.gold))].spec
+    return Checkpoint(network, run.describe(corpora, spec, dimension))
 
 
-def train_pair(
-    corpus: Corpus,
-    folder: ModelFolder,
-    device: torch.device,
+def _train_pair(
+    corpora: TrainingCorpora,
+    examples: Examples,
     settings: Training,
-    *,
-    on_epoch: OnEpoch = lambda epoch: None,
-    progress: Progress = no_progress,
+    options: EncoderOptions,
+    on_epoch: OnEpoch,
+    progress: Progress,
 ) -> Checkpoint:
-    """Fine-tune the encoder itself on pairs of windows, as the paper does.
-
-    Interrupted, it returns the best state so far, once there is one.
-    """
-    examples = examples_of(corpus, settings)
-    texts = [unit for document in corpus.documents for unit in document.units]
+    """Fine-tune the encoder itself on pairs of windows."""
+    device = choose_device(options.device)
+    folder = find_model(options.encoder or DEFAULT_ENCODER, offline=options.offline)
+    texts = [
+        unit
+        for corpus in corpora.everything.values()
+        for document in corpus
+        for unit in document.units
+    ]
     transformer, tokenizer = load_transformer(folder)
     with torch.random.fork_rng():
         torch.manual_seed(settings.seed)
@@ -100,7 +160,7 @@ def train_pair(
         run = _Run(model, examples, settings, on_epoch, progress)
         run.train()
     dimension = network.projection.in_features
-    return Checkpoint(network, run.describe(folder.spec, dimension), tokenizer)
+    return Checkpoint(network, run.describe(corpora, folder.spec, dimension), tokenizer)
 
 
 @dataclass(slots=True)
@@ -115,9 +175,10 @@ class _Run:
     history: list[Epoch] = field(default_factory=list)
     best: dict[str, Tensor] | None = None
     is_interrupted: bool = False
+    _lowest: float = math.inf  # log loss of this stage
 
     def train(self) -> None:
-        """Run both stages; leaves the best state in the network."""
+        """Run both stages; leaves the best state of the last in the network."""
         settings = self.settings
         try:
             self._stage("splices", self.examples.splices, settings.rate)
@@ -140,24 +201,21 @@ class _Run:
         network = self.model.network
         if self.best is not None:
             network.load_state_dict(self.best)
-        steps = [math.ceil(len(gaps) / self.settings.batch) for gaps in epochs]
-        optimiser = torch.optim.AdamW(
-            network.parameters(), lr=rate, weight_decay=self.settings.weight_decay
+        self._lowest = math.inf
+        steps = Optimisation(
+            network,
+            sum(math.ceil(len(gaps) / self.settings.batch) for gaps in epochs),
+            rate=rate,
+            weight_decay=self.settings.weight_decay,
+            warm_up=WARM_UP,
         )
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, _schedule(sum(steps)))
         with self.progress(stage.capitalize(), sum(map(len, epochs))) as advance:
             for number, gaps in enumerate(epochs, start=1):
-                loss = self._epoch(gaps, optimiser, schedule, advance)
+                loss = self._epoch(gaps, steps, advance)
                 self._measure(stage, number, loss)
 
-    def _epoch(
-        self,
-        gaps: Gaps,
-        optimiser: torch.optim.Optimizer,
-        schedule: torch.optim.lr_scheduler.LRScheduler,
-        advance: Callable[[int], None],
-    ) -> float:
-        network = self.model.network.train()
+    def _epoch(self, gaps: Gaps, steps: Optimisation, advance: Callable[[int], None]) -> float:
+        self.model.network.train()
         order, size = torch.randperm(len(gaps)).numpy(), self.settings.batch
         total = 0.0
         for start in range(0, len(gaps), size):
@@ -165,49 +223,57 @@ class _Run:
             logits = self.model.logits(gaps.windows[batch])
             wanted = torch.from_numpy(gaps.labels[batch]).to(logits.device)
             loss = nn.functional.binary_cross_entropy_with_logits(logits, wanted)
-            optimiser.zero_grad()
-            torch.autograd.backward(loss)
-            nn.utils.clip_grad_norm_(network.parameters(), LARGEST_GRADIENT)
-            optimiser.step()
-            schedule.step()
-            total += loss.item() * len(batch)
+            total += steps.step(loss) * len(batch)
             advance(len(batch))
         return total / len(gaps)
 
     def _measure(self, stage: Stage, number: int, training_loss: float) -> None:
-        held_out, control = self.examples.held_out, self.examples.control
-        logits = logits_of(self.model, held_out.windows)
-        value = log_loss(logits, held_out.labels)
+        held_out = self.examples.held_out[stage]
+        together, control = held_out.together, held_out.control
+        logits = logits_of(self.model, together.windows)
+        value = log_loss(logits, together.labels)
         if not math.isfinite(value):
             return
-        f1, n_found = self._selected(logits, held_out)
-        _, n_false = self._selected(logits_of(self.model, control.windows), control)
-        n_gold = int(held_out.labels.sum())
+        found, false = self._selected(logits, together), self._selected_in(control)
+        sizes = np.cumsum([len(gaps.sizes) for gaps in held_out.corpora.values()]).tolist()
+        parts = [found[start:end] for start, end in zip([0, *sizes], sizes, strict=False)]
+        overall = figures(found, together)
         epoch = Epoch(
+            f1=overall.f1,
+            w_f1=overall.w_f1,
+            bor=overall.bor,
             stage=stage,
             epoch=number,
             training_loss=training_loss,
             log_loss=value,
-            f1=f1,
-            bor=n_found / n_gold if n_gold else None,
-            negative_control=n_false / max(1, len(control)),
+            mean_score=float(np.abs(logits).mean()) if len(logits) else 0.0,
+            negative_control=sum(len(s) - 1 for s in false) / max(1, len(control)),
+            corpora={
+                name: figures(part, gaps)
+                for part, (name, gaps) in zip(parts, held_out.corpora.items(), strict=True)
+            },
         )
-        if self.best is None or value < min(past.log_loss for past in self.history):
+        if value < self._lowest:
+            self._lowest = value
             state = self.model.network.state_dict()
             self.best = {name: tensor.detach().clone() for name, tensor in state.items()}
         self.history.append(epoch)
         self.on_epoch(epoch)
 
-    def _selected(self, logits: Floats, gaps: Gaps) -> tuple[float, int]:
-        """F1 and number of boundaries by the paper's static rule."""
-        found = select(probabilities(logits), gaps, PAPER_THRESHOLD, self.settings.min_gap)
-        return pooled_f1(found, gaps)
+    def _selected(self, logits: Floats, gaps: Gaps) -> list[Segmentation]:
+        """Boundaries by the paper's static rule."""
+        return select(probabilities(logits), gaps, PAPER_THRESHOLD, self.settings.min_gap)
 
-    def describe(self, encoder: EncoderSpec, dimension: int) -> Description:
+    def _selected_in(self, gaps: Gaps) -> list[Segmentation]:
+        return self._selected(logits_of(self.model, gaps.windows), gaps)
+
+    def describe(
+        self, corpora: TrainingCorpora, encoder: EncoderSpec, dimension: int
+    ) -> Description:
         """Calibrate what was trained, and write down how it came about."""
-        held_out = self.examples.held_out
-        logits = logits_of(self.model, held_out.windows)
-        temperature = find_temperature(logits, held_out.labels)
+        gaps = self.examples.calibration
+        logits = logits_of(self.model, gaps.windows)
+        temperature = find_temperature(logits, gaps.labels)
         scores = probabilities(logits, temperature)
         return Description(
             version=importlib.metadata.version("reffree"),
@@ -215,25 +281,14 @@ class _Run:
             encoder=encoder,
             dimension=dimension,
             temperature=temperature,
-            threshold=find_threshold(scores, held_out, self.settings.min_gap),
-            log_loss=log_loss(logits, held_out.labels, temperature),
+            threshold=find_threshold(scores, gaps, self.settings.min_gap),
+            log_loss=log_loss(logits, gaps.labels, temperature),
+            corpora=corpora.roles,
             counts=self.examples.counts,
             history=tuple(self.history),
             is_interrupted=self.is_interrupted,
             weights="",  # known once they are saved
         )
-
-
-def _schedule(n_steps: int) -> Callable[[int], float]:
-    """Rise to the full rate over the first tenth of the steps, then fall to zero, in lines."""
-    warm_up = max(1, int(WARM_UP * n_steps))
-
-    def share(step: int) -> float:
-        if step < warm_up:
-            return (step + 1) / warm_up
-        return max(0.0, (n_steps - step) / max(1, n_steps - warm_up))
-
-    return share
 
 
 def log_loss(logits: ArrayLike, labels: ArrayLike, temperature: float = 1.0) -> float:
@@ -281,6 +336,21 @@ def find_threshold(scores: Floats, gaps: Gaps, min_gap: int) -> float:
 def select(scores: Floats, gaps: Gaps, threshold: float, min_gap: int) -> list[Segmentation]:
     """Segment every passage by the static rule."""
     return [select_above(part, threshold, min_gap) for part in gaps.by_passage(scores)]
+
+
+def figures(found: list[Segmentation], gaps: Gaps) -> Figures:
+    """Agreement of the boundaries found with those of the gaps."""
+    f1, n_found = pooled_f1(found, gaps)
+    n_gold = int(gaps.labels.sum())
+    gold = [
+        Segmentation.from_boundaries((np.flatnonzero(part) + 1).tolist(), len(part) + 1)
+        for part in gaps.by_passage(gaps.labels.astype(np.float64))
+    ]
+    return Figures(
+        f1=f1,
+        w_f1=float(np.asarray(WF1()(found, gold), dtype=np.float64).mean()),
+        bor=n_found / n_gold if n_gold else None,
+    )
 
 
 def pooled_f1(found: list[Segmentation], gaps: Gaps) -> tuple[float, int]:

@@ -1,0 +1,411 @@
+"""Prose whose headings or sections are the gold segmentation, and plain text without any.
+
+* ``markdown``: headings open segments, down to ``level``; they are no units themselves.
+* ``headings``: plain text with lines that are headings: ``# Title``, ``== Title ==``, a line
+  underlined with = or -, ``2.1 Title`` or ``CHAPTER 3`` between blank lines, a line in capitals
+  between blank lines; and Wiki-727K's ``========,2,Title.``, where a line is a unit.
+* ``text``: a unit a line and a blank line between documents, without a segmentation.
+* ``wikisection``: ``{"id": …, "text": …, "annotations": [{"begin": 0, "length": 238,
+  "sectionHeading": …, "sectionLabel": …}]}`` an article; every annotation is a segment, or every
+  run of one label (``boundaries=label``). What no annotation covers is a segment, too.
+* ``radionews``: a programme of SBBC-RadioNews a file, ``{"data": {"getProgrammeById": {"segments":
+  [{"transcript": …}]}}}``; every segment with a transcript is one.
+
+Units are sentences (sentencex; ``meta["sentences"]`` says which version), or paragraphs with
+``units=paragraph``. Titles of segments are kept in ``meta["headings"]``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, ClassVar, Literal, cast
+
+from reffree.bounds import check_whole
+from reffree.corpus import Document
+from reffree.errors import InputError, Place, shorten
+from reffree.formats import jsonl
+from reffree.formats.source import Source
+from reffree.formats.strict_json import as_list, as_object, field
+from reffree.sentences import sentence_spans, splitter
+
+MARKDOWN = (".md", ".markdown")
+PROGRAMME = "getProgrammeById"
+SECTIONS = "annotations"
+_WIKI727 = re.compile(r"={8,},(\d{1,2}),(.*)")
+_ATX = re.compile(r" {0,3}(#{1,6})\s+(.*?)\s*#*\s*")
+_WIKI = re.compile(r"\s*(={2,6})\s*([^=].*?)\s*\1\s*")
+_UNDERLINE = re.compile(r"\s*(={3,}|-{3,})\s*")
+_NUMBERED = re.compile(r"\s*(\d+(?:\.\d+)*)[.)]?\s+(\S.{0,99})")
+_NAMED = re.compile(r"\s*((?:chapter|section|part|appendix)\s+\w+\b.{0,99})", re.IGNORECASE)
+_LANGUAGE = re.compile(r"//(\w{2,3})\.(?:m\.)?wikipedia\.org|wikisection_([a-z]{2})_")
+_LIST = "***LIST***."
+
+Unit = Literal["sentence", "paragraph"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A stretch of text under one title; ``paragraphs`` may be units as they are."""
+
+    title: str | None
+    paragraphs: list[str]
+
+
+def _prose(
+    id: str,
+    sections: Sequence[_Section],
+    units: Unit,
+    language: str,
+    place: Place,
+    *,
+    has_gold: bool = True,
+    meta: dict[str, object] | None = None,
+) -> Document:
+    """Make a document of sections; those without text do not exist."""
+    masses, titles, all_units = [], [], []
+    for section in sections:
+        found = [unit for each in section.paragraphs for unit in _units(each, units, language)]
+        if found:
+            masses.append(len(found))
+            titles.append(section.title)
+            all_units += found
+    kept = dict(meta or {})
+    if any(titles):
+        kept["headings"] = titles
+    if units == "sentence":
+        kept["sentences"] = splitter(language)
+    return Document.build(
+        id, all_units, gold=masses if has_gold and masses else None, meta=kept, place=place
+    )
+
+
+def _units(text: str, units: Unit, language: str) -> list[str]:
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    if units == "paragraph":
+        return [" ".join(filter(None, lines))] if any(lines) else []
+    return [
+        line[start:end]
+        for line in lines
+        for start, end in sentence_spans(line, language, "prose")
+        if line[start:end] != _LIST
+    ]
+
+
+def _check(level: int, language: str) -> None:
+    check_whole("level", level, 1, 6)
+    if not re.fullmatch(r"[A-Za-z]{2,3}", language):
+        raise InputError(
+            f"language={shorten(language)}",
+            expected="a code such as en or de",
+            remedy="leave it out for en",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Markdown:
+    """Markdown."""
+
+    level: int = 6
+    units: Unit = "sentence"
+    language: str = "en"
+    name: ClassVar[str] = "markdown"
+
+    def __post_init__(self) -> None:
+        """Refuse levels that headings do not have."""
+        _check(self.level, self.language)
+
+    def read(self, source: Source) -> list[Document]:
+        """Read a file, or every one of a folder."""
+        documents = []
+        for id, file in source.members(MARKDOWN, "Markdown (.md)"):
+            lines = _without_front_matter([line for _, line in file.lines()])
+            blocks = list(_markdown_blocks("\n".join(lines)))
+            sections = _sections(blocks, self.level)
+            has_gold = any(level is not None and level <= self.level for level, _ in blocks)
+            documents.append(
+                _prose(id, sections, self.units, self.language, file.place(), has_gold=has_gold)
+            )
+        return documents
+
+
+Block = tuple[int | None, str]
+"""A heading's level and its title, or None and a paragraph."""
+
+
+def _sections(blocks: Sequence[Block], level: int) -> list[_Section]:
+    sections = [_Section(None, [])]
+    for rank, text in blocks:
+        if rank is None:
+            sections[-1].paragraphs.append(text)
+        elif rank <= level:
+            sections.append(_Section(text, []))
+    return sections
+
+
+def _without_front_matter(lines: list[str]) -> list[str]:
+    """Leave out what stands between two lines of --- at the very start."""
+    if not lines or lines[0].rstrip() != "---":
+        return lines
+    end = next((i for i, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "...")), None)
+    return lines if end is None else lines[end + 1 :]
+
+
+def _markdown_blocks(text: str) -> Iterator[Block]:
+    from markdown_it import MarkdownIt
+
+    heading: int | None = None
+    row: list[str] | None = None
+    for token in MarkdownIt("commonmark").enable("table").parse(text):
+        if token.type == "heading_open":
+            heading = int(token.tag[1:])
+        elif token.type == "tr_open":
+            row = []
+        elif token.type == "tr_close" and row is not None:
+            yield None, " | ".join(filter(None, row))
+            row = None
+        elif token.type in ("fence", "code_block"):
+            yield None, " ".join(token.content.split())
+        elif token.type == "inline":
+            said = _said(token.children or [])
+            if row is not None:
+                row.append(said)
+            else:
+                yield heading, said
+            heading = None
+
+
+def _said(children: Sequence[Any]) -> str:
+    """Put together what a reader sees of a paragraph."""
+    parts = []
+    for child in children:
+        if child.type in ("text", "code_inline"):
+            parts.append(child.content)
+        elif child.type == "image":
+            parts.append(_said(child.children or []))
+        elif child.type in ("softbreak", "hardbreak"):
+            parts.append(" ")
+    return "".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Headings:
+    """Plain text with headings."""
+
+    level: int = 6
+    units: Unit = "sentence"
+    language: str = "en"
+    name: ClassVar[str] = "headings"
+
+    def __post_init__(self) -> None:
+        """Refuse levels that headings do not have."""
+        _check(self.level, self.language)
+
+    def read(self, source: Source) -> list[Document]:
+        """Read a file, or every one of a folder."""
+        documents = []
+        for id, file in source.members((".txt", ""), "plain text (.txt)"):
+            lines = [line for _, line in file.lines()]
+            is_wiki727 = any(map(is_wiki727_heading, lines))
+            blocks = list(_wiki727_blocks(lines) if is_wiki727 else _text_blocks(lines))
+            if not any(level is not None and level <= self.level for level, _ in blocks):
+                raise InputError(
+                    "no headings",
+                    expected="lines such as # Title, == Title ==, 2.1 Title or TITLE",
+                    remedy="mark them so, or read it with --format text (a unit a line)",
+                    place=file.place(),
+                )
+            units: Unit = "paragraph" if is_wiki727 else self.units
+            sections = _sections(blocks, self.level)
+            documents.append(_prose(id, sections, units, self.language, file.place()))
+        return documents
+
+
+def is_wiki727_heading(line: str) -> bool:
+    """Whether a line is a heading of Wiki-727K."""
+    return _WIKI727.fullmatch(line.strip()) is not None
+
+
+def _wiki727_blocks(lines: Sequence[str]) -> Iterator[Block]:
+    for line in lines:
+        found = _WIKI727.fullmatch(line.strip())
+        if found:
+            yield max(1, int(found[1])), found[2].strip().removesuffix(".")
+        elif line.strip() and line.strip() != _LIST:
+            yield None, line
+
+
+def _text_blocks(lines: Sequence[str]) -> Iterator[Block]:
+    """Cut at blank lines and at headings."""
+    paragraph: list[str] = []
+    skip = False
+    for i, line in enumerate(lines):
+        if skip:
+            skip = False
+            continue
+        after = lines[i + 1] if i + 1 < len(lines) else ""
+        is_alone = not paragraph and not after.strip()
+        heading = _heading(line, after, is_alone=is_alone, follows_text=bool(paragraph))
+        if heading is None and line.strip():
+            paragraph.append(line)
+            continue
+        if paragraph:
+            yield None, " ".join(paragraph)
+            paragraph = []
+        if heading is not None:
+            level, title, skip = heading
+            yield level, title
+    if paragraph:
+        yield None, " ".join(paragraph)
+
+
+def _heading(
+    line: str, after: str, *, is_alone: bool, follows_text: bool
+) -> tuple[int, str, bool] | None:
+    """Return level, title, and whether the next line belongs to it; None for other lines."""
+    text = line.strip()
+    if not text:
+        return None
+    if found := _ATX.fullmatch(line) or _WIKI.fullmatch(line):
+        level = len(found[1]) - (found[1][0] == "=")
+        return max(1, level), found[2], False
+    underline = _UNDERLINE.fullmatch(after)
+    if underline and not follows_text and not _UNDERLINE.fullmatch(line):
+        return (1 if "=" in underline[1] else 2), text, True
+    if not is_alone or text[-1] in ".!?,;" or len(text) > 100:
+        return None
+    if found := _NUMBERED.fullmatch(line):
+        return min(6, found[1].count(".") + 1), text, False
+    if _NAMED.fullmatch(line) or (text.isupper() and sum(map(str.isalpha, text)) > 2):
+        return 1, text, False
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class PlainLines:
+    """Text of a unit a line: documents between blank lines, or ``documents=one``."""
+
+    documents: Literal["blank-line", "one"] = "blank-line"
+    name: ClassVar[str] = "text"
+
+    def read(self, source: Source) -> list[Document]:
+        """Read a file; its documents are numbered where there are several."""
+        lines = list(source.lines())
+        runs = groupby(lines, key=lambda line: self.documents == "one" or bool(line[1].strip()))
+        blocks = [list(run) for has_text, run in runs if has_text]
+        documents = []
+        for i, block in enumerate(blocks):
+            id = source.stem if len(blocks) == 1 else f"{source.stem}/{i + 1}"
+            units = [line for _, line in block if line.strip()]
+            documents.append(Document.build(id, units, place=source.place(block[0][0])))
+        return documents
+
+
+@dataclass(frozen=True, slots=True)
+class WikiSection:
+    """WikiSection; the language is that of an article's address or of the file's name, else en."""
+
+    boundaries: Literal["section", "label"] = "section"
+    units: Unit = "sentence"
+    name: ClassVar[str] = "wikisection"
+
+    def read(self, source: Source) -> list[Document]:
+        """Read a file's articles."""
+        documents = []
+        for i, (table, place) in enumerate(jsonl.tables(source)):
+            id = table.get("id", f"{source.stem}/{i + 1}")
+            if isinstance(id, str):
+                place = replace(place, document=id)
+            text = field(table, "text", place)
+            if not isinstance(text, str):
+                raise InputError(
+                    f"{shorten(text)} as 'text'",
+                    expected="the article's text",
+                    remedy="check the file's format",
+                    place=place,
+                )
+            found = _LANGUAGE.search(f"{id} {source.stem}")
+            language = (found[1] or found[2]) if found else "en"
+            spans = _annotations(field(table, SECTIONS, place), len(text), place)
+            sections = self._sections(text, spans)
+            meta = {key: table[key] for key in ("title", "type") if key in table}
+            document = _prose(
+                cast(str, id), sections, self.units, language, place, meta=cast(Any, meta)
+            )
+            documents.append(document)
+        return documents
+
+    def _sections(
+        self, text: str, spans: Sequence[tuple[int, int, dict[str, object]]]
+    ) -> list[_Section]:
+        sections: list[_Section] = []
+        end, label = 0, None
+        for start, stop, table in spans:
+            if text[end:start].strip():
+                sections.append(_Section(None, [text[end:start]]))
+                label = None
+            title = table.get("sectionHeading")
+            is_same = label is not None and table.get("sectionLabel") == label
+            if self.boundaries == "label" and is_same:
+                sections[-1].paragraphs.append(text[start:stop])
+            else:
+                sections.append(_Section(str(title) if title else None, [text[start:stop]]))
+            end, label = stop, table.get("sectionLabel")
+        if text[end:].strip():
+            sections.append(_Section(None, [text[end:]]))
+        return sections
+
+
+def _annotations(value: object, n: int, place: Place) -> list[tuple[int, int, dict[str, object]]]:
+    """Check that sections lie in the text, in order and without overlap."""
+    spans: list[tuple[int, int, dict[str, object]]] = []
+    for i, each in enumerate(as_list(value, f"{SECTIONS!r}", place)):
+        table = as_object(each, f"annotation {i + 1}", place)
+        begin, length = field(table, "begin", place), field(table, "length", place)
+        is_whole = type(begin) is int and type(length) is int
+        end = spans[-1][1] if spans else 0
+        if not is_whole or not end <= begin <= begin + length <= n:  # type: ignore[operator]
+            raise InputError(
+                f"annotation {i + 1} with begin {shorten(begin)} and length {shorten(length)}",
+                expected=f"characters from {end} to {n}, since sections follow one another",
+                remedy="correct it",
+                place=place,
+            )
+        spans.append((cast(int, begin), cast(int, begin) + cast(int, length), table))
+    return spans
+
+
+@dataclass(frozen=True, slots=True)
+class RadioNews:
+    """SBBC-RadioNews."""
+
+    units: Unit = "sentence"
+    name: ClassVar[str] = "radionews"
+
+    def read(self, source: Source) -> list[Document]:
+        """Read a programme, or every one of a folder."""
+        documents = []
+        for id, file in source.members((".json",), "programmes (.json)"):
+            place = replace(file.place(), document=id)
+            table = as_object(file.json, "a programme", place)
+            if "data" in table:
+                data = as_object(table["data"], "'data'", place)
+                table = as_object(field(data, PROGRAMME, place), PROGRAMME, place)
+            sections = []
+            for i, value in enumerate(as_list(field(table, "segments", place), "segments", place)):
+                segment = as_object(value, f"segment {i + 1}", place)
+                transcript = field(segment, "transcript", place)
+                if not isinstance(transcript, (str, type(None))):
+                    raise InputError(
+                        f"{shorten(transcript)} as the transcript of segment {i + 1}",
+                        expected="text",
+                        remedy="check the file's format",
+                        place=place,
+                    )
+                title = segment.get("title")
+                title = title if isinstance(title, str) else None
+                sections.append(_Section(title, [transcript or ""]))
+            documents.append(_prose(id, sections, self.units, "en", place))
+        return documents

@@ -1,0 +1,246 @@
+"""Meetings of the AMI and ICSI corpora with their topics, as published in NXT's XML.
+
+A folder with, anywhere below it, for every meeting ``M.topic.xml``, ``M.SPEAKER.words.xml`` and
+``M.SPEAKER.segments.xml`` (AMI) or ``M.SPEAKER.segs.xml`` (ICSI). Elements point to others by
+``<nite:child href="M.A.words.xml#id(M.A.words0)..id(M.A.words9)"/>``, from one to another in the
+order of the file. AMI's topics point to words, ICSI's to segments.
+
+Units are turns: what a speaker says until another does, or the topic changes (``units=segment``:
+the transcribers' segments). Segments follow one another by their start; a boundary lies where the
+topic changes between two units (Coen, appendix D), and what is in no topic is a topic of its own.
+Topics may have topics in them: ``topics=all`` counts those, by default they are part of the topic
+around them. A unit's topic is that of its first word that has one. Meetings without a topic file
+are not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Literal
+from xml.etree import ElementTree
+from xml.parsers import expat
+
+from reffree.corpus import TIMES, Document
+from reffree.errors import InputError, Place, shorten
+from reffree.formats.source import Source, checked_name
+from reffree.segmentation import Segmentation
+
+TOPICS = ".topic.xml"
+_WORDS = ".words.xml"
+_SEGMENTS = (".segments.xml", ".segs.xml")
+_NITE = "{http://nite.sourceforge.net/}"
+_HREF = re.compile(r"([^#]+)#id\(([^)]+)\)(?:\.\.id\(([^)]+)\))?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    text: str
+    speaker: str
+    start: float
+    end: float
+    topic: int
+
+
+@dataclass(frozen=True, slots=True)
+class Meetings:
+    """AMI and ICSI."""
+
+    units: Literal["turn", "segment"] = "turn"
+    topics: Literal["top", "all"] = "top"
+    name: ClassVar[str] = "nxt"
+
+    def read(self, source: Source) -> list[Document]:
+        """Read every meeting of a folder that has a topic file."""
+        files = _Files(source)
+        documents = []
+        for name in files.paths:
+            if name.endswith(TOPICS):
+                id = checked_name(name.removesuffix(TOPICS), source.place())
+                documents.append(self._meeting(id, files))
+        return documents
+
+    def _meeting(self, id: str, files: _Files) -> Document:
+        name = f"{id}{TOPICS}"
+        place = Place(str(files.paths[name]), document=id)
+        topic_of: dict[str, int] = {}
+        for number, element in enumerate(_topics(files.root(name), self.topics)):
+            for child in _children(element, deep=self.topics == "top"):
+                for pointed in files.pointed(child, place):
+                    topic_of[pointed.get(f"{_NITE}id", "")] = number
+        segments = sorted(
+            _segments(id, files, topic_of), key=lambda each: (each.start, each.speaker)
+        )
+        if not segments:
+            raise InputError(
+                "a topic file without segments",
+                expected=f"files such as {id}.A{_SEGMENTS[0]} and {id}.A{_WORDS} in the folder",
+                remedy="unpack the whole corpus into it",
+                place=place,
+            )
+        units = _turns(segments) if self.units == "turn" else segments
+        return Document.build(
+            id,
+            [unit.text for unit in units],
+            gold=Segmentation.from_segment_ids([unit.topic for unit in units]),
+            speakers=[unit.speaker for unit in units],
+            meta={TIMES: [[unit.start, max(unit.start, unit.end)] for unit in units]},
+            place=place,
+        )
+
+
+class _Files:
+    """The XML files of a folder by their names, each read once."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        listed = [path for _, path in source.files()]
+        self.paths: dict[str, Path] = {path.name: path for path in listed}
+        self._elements: dict[str, list[ElementTree.Element]] = {}
+        self._index: dict[str, dict[str, int]] = {}
+
+    def root(self, name: str) -> ElementTree.Element:
+        """Read a file."""
+        return self.elements(name)[0]
+
+    def elements(self, name: str) -> list[ElementTree.Element]:
+        """All elements of a file in its order, the root first."""
+        if name not in self._elements:
+            elements = list(_parsed(Source(self.paths[name])).iter())
+            self._elements[name] = elements
+            self._index[name] = {
+                id: i for i, each in enumerate(elements) if (id := each.get(f"{_NITE}id"))
+            }
+        return self._elements[name]
+
+    def pointed(self, child: ElementTree.Element, place: Place) -> list[ElementTree.Element]:
+        """Follow a pointer to elements of another file."""
+        href = child.get("href") or ""
+        match = _HREF.fullmatch(href.strip())
+        name = match[1] if match else ""
+        if match is None or name not in self.paths:
+            raise InputError(
+                f"the pointer {shorten(href)!r}",
+                expected="a file of the folder and an id in it",
+                remedy="unpack the whole corpus into the folder",
+                place=place,
+            )
+        elements, index = self.elements(name), self._index[name]
+        ends = [match[2], match[3] or match[2]]
+        for id in ends:
+            if id not in index:
+                raise InputError(
+                    f"a pointer to {shorten(id)!r}, which {name} does not have",
+                    expected="an id of that file",
+                    remedy="check that the files are of the same version of the corpus",
+                    place=place,
+                )
+        first, last = (index[id] for id in ends)
+        return elements[first : last + 1]
+
+
+def _parsed(file: Source) -> ElementTree.Element:
+    """Read XML in the encoding it names; declarations of its own, which can grow, are refused."""
+    content = file.content()
+    if any(part in content for part in (b"<!DOCTYPE", b"<!ENTITY", b"\0")):
+        raise InputError(
+            "XML with declarations of its own (<!DOCTYPE, <!ENTITY), or in UTF-16",
+            expected="files as NXT writes them",
+            remedy="unpack the corpus again",
+            place=file.place(),
+        )
+    try:
+        return ElementTree.fromstring(content)
+    except (ElementTree.ParseError, expat.ExpatError, LookupError, ValueError) as error:
+        raise InputError(
+            f"a file that is not XML ({shorten(str(error))})",
+            expected="XML as NXT has it",
+            remedy="unpack the corpus again",
+            place=file.place(),
+        ) from None
+
+
+def _topics(root: ElementTree.Element, which: str) -> Iterator[ElementTree.Element]:
+    return root.iter("topic") if which == "all" else iter(root.findall("topic"))
+
+
+def _children(element: ElementTree.Element, *, deep: bool) -> Iterator[ElementTree.Element]:
+    tag = f"{_NITE}child"
+    return element.iter(tag) if deep else iter(element.findall(tag))
+
+
+def _segments(id: str, files: _Files, topic_of: dict[str, int]) -> Iterator[_Segment]:
+    for name in files.paths:
+        suffix = next((each for each in _SEGMENTS if name.endswith(each)), None)
+        if suffix is None or not name.startswith(f"{id}."):
+            continue
+        place = Place(str(files.paths[name]), document=id)
+        channel = name.removeprefix(f"{id}.").removesuffix(suffix)
+        for element in files.elements(name):
+            if element.tag != "segment":
+                continue
+            words = [
+                word
+                for child in _children(element, deep=False)
+                for word in files.pointed(child, place)
+                if word.tag == "w" and (word.text or "").strip()
+            ]
+            if words:
+                yield _segment(element, words, channel, topic_of, place)
+
+
+def _segment(
+    element: ElementTree.Element,
+    words: Sequence[ElementTree.Element],
+    channel: str,
+    topic_of: dict[str, int],
+    place: Place,
+) -> _Segment:
+    ids = [element.get(f"{_NITE}id", ""), *(word.get(f"{_NITE}id", "") for word in words)]
+    topic = next((topic_of[id] for id in ids if id in topic_of), -1)
+    first = _seconds(_time(element, "start") or words[0].get("starttime"), place)
+    last = _seconds(_time(element, "end") or words[-1].get("endtime") or f"{first}", place)
+    return _Segment(_text(words), element.get("participant") or channel, first, last, topic)
+
+
+def _time(segment: ElementTree.Element, which: str) -> str | None:
+    return segment.get(f"{which}time") or segment.get(f"transcriber_{which}")
+
+
+def _seconds(text: str | None, place: Place) -> float:
+    try:
+        seconds = float(text or "")
+    except ValueError:
+        seconds = -1.0
+    if 0 <= seconds < 1e9:
+        return seconds
+    raise InputError(
+        f"the time {shorten(text)!r} of a segment",
+        expected="seconds from the start",
+        remedy="check that the files are of the same version of the corpus",
+        place=place,
+    )
+
+
+def _text(words: Sequence[ElementTree.Element]) -> str:
+    """Put words together; what has no letter or begins with an apostrophe follows immediately."""
+    text = ""
+    for word in words:
+        said = (word.text or "").strip()
+        is_joined = said.startswith("'") or not any(map(str.isalnum, said))
+        text += said if is_joined or not text else f" {said}"
+    return text
+
+
+def _turns(segments: Sequence[_Segment]) -> list[_Segment]:
+    turns: list[_Segment] = []
+    for segment in segments:
+        last = turns[-1] if turns else None
+        if last and (last.speaker, last.topic) == (segment.speaker, segment.topic):
+            end = max(last.end, segment.end)
+            turns[-1] = replace(last, text=f"{last.text} {segment.text}", end=end)
+        else:
+            turns.append(segment)
+    return turns

@@ -1,0 +1,303 @@
+"""Text with times: SubRip and WebVTT subtitles, transcripts; and chapters, which have only times.
+
+Units keep their times, in seconds, in ``meta["times"]``. Subtitles are read with pysubs2, a cue
+being a unit, or as many cues as end with a sentence (``units=sentence``). A transcript has a time
+in brackets at the start of a unit, ``[00:01:02] text`` or ``[00:00.000 --> 00:04.200] text``; lines
+without one belong to the unit before. Speakers are those of ``<v Ann>`` or, where most units begin
+so, of ``Ann: ``.
+
+Chapters are podcast chapters, ``{"chapters": [{"startTime": 94, "title": "…"}]}``, or the lines
+``0:00 Intro`` of a video's description. They are the gold segmentation of a text with times
+(``--text``): a unit belongs to the chapter that its middle lies in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, ClassVar, Literal
+
+from reffree.corpus import GOLD, TIMES, Document
+from reffree.errors import InputError, Place, counted, shorten
+from reffree.formats.labels import Label, Starts
+from reffree.formats.source import Source
+from reffree.formats.strict_json import as_list, as_object, field
+from reffree.optional import require
+
+SUBTITLES = (".srt", ".vtt")
+TEXTS = (".txt", "")
+CHAPTERS = "chapters"
+_CLOCK = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2})(?:[.,](\d{1,3}))?"
+_TIMED = re.compile(rf"\s*[\[(]{_CLOCK}(?:\s*(?:-->|-|–|—)\s*{_CLOCK})?[\])]\s*:?\s*(.*)")
+_CHAPTER = re.compile(rf"\s*[\[(]?{_CLOCK}[\])]?\s*(?:[-–—:|]\s*)?(.*\S)\s*")
+_ARROW = re.compile(r"\s*[\d:.,]+\s*-->\s*[\d:.,]+")
+_VOICE = re.compile(r"<\s*v(?:\.[^\s>]*)?\s+([^>]+)>")
+_TAG = re.compile(r"<[^>]*>")
+_SPEAKER = re.compile(r"(?:>>\s*|-\s*)?([^\W\d_][^:\n]{0,39}):\s+(?=\S)")
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*$")
+
+Speakers = Literal["auto", "prefix", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    text: str
+    start: float
+    end: float
+    speaker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Subtitles:
+    """SubRip and WebVTT."""
+
+    units: Literal["cue", "sentence"] = "cue"
+    speakers: Speakers = "auto"
+    name: ClassVar[str] = "subtitles"
+
+    def read(self, source: Source) -> list[Document]:
+        """Read a file, or every one of a folder."""
+        documents = []
+        for id, file in source.members(SUBTITLES, "subtitles (.srt, .vtt)"):
+            units = _cues(file)
+            if not units:
+                raise InputError(
+                    "no cues",
+                    expected="lines such as 00:00:01,000 --> 00:00:04,000 with text under them",
+                    remedy="check that the file is the right one",
+                    place=file.place(),
+                )
+            units = _with_speakers(units, self.speakers, self.name, file)
+            units = _sentences(units) if self.units == "sentence" else units
+            documents.append(_document(id, units, file.place()))
+        return documents
+
+
+def _cues(file: Source) -> list[_Unit]:
+    lines = [line for _, line in file.lines()]
+    is_vtt = file.suffix == ".vtt" or bool(lines and lines[0].startswith("WEBVTT"))
+    pysubs2 = require("pysubs2", lambda name: _missing(file.place()))
+    text = "\n\n".join(_blocks(lines))
+    try:
+        cues = pysubs2.SSAFile.from_string(
+            text, format_="vtt" if is_vtt else "srt", keep_unknown_html_tags=True
+        )
+    except (ValueError, IndexError, OverflowError, pysubs2.exceptions.Pysubs2Error) as error:
+        raise InputError(
+            f"subtitles that cannot be read ({shorten(str(error).splitlines()[0], 120)})",
+            expected="SubRip or WebVTT",
+            remedy="save them again as one of the two",
+            place=file.place(),
+        ) from None
+    found = []
+    for cue in sorted(cues, key=lambda cue: cue.start):
+        voice = _VOICE.search(cue.plaintext)
+        words = " ".join(_TAG.sub("", cue.plaintext).split())
+        if words:
+            start, end = cue.start / 1000, max(cue.start, cue.end) / 1000
+            found.append(_Unit(words, start, end, " ".join(voice[1].split()) if voice else ""))
+    return found
+
+
+def _blocks(lines: Sequence[str]) -> list[str]:
+    """Keep of every block what stands from its times on: no notes, styles, numbers, names."""
+    starts = [i for i, line in enumerate(lines) if _ARROW.match(line)]
+    blocks = []
+    for first, last in pairwise([*starts, len(lines)]):
+        body = list(lines[first + 1 : last])
+        blank = next((i for i, line in enumerate(body) if not line.strip()), len(body))
+        blocks.append("\n".join([lines[first], *body[:blank]]))
+    return blocks
+
+
+def _missing(place: Place) -> InputError:
+    return InputError(
+        "subtitles, but no pysubs2",
+        expected="pysubs2 to read them",
+        remedy="run python -m pip install pysubs2",
+        place=place,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """Text with times in brackets."""
+
+    speakers: Speakers = "auto"
+    name: ClassVar[str] = "transcript"
+
+    def read(self, source: Source) -> list[Document]:
+        """Read a file, or every one of a folder."""
+        documents = []
+        for id, file in source.members(TEXTS, "transcripts (.txt)"):
+            units = _with_speakers(_timed(file), self.speakers, self.name, file)
+            documents.append(_document(id, units, file.place()))
+        return documents
+
+
+def is_timed(line: str) -> bool:
+    """Whether a line begins as a unit of a transcript does."""
+    return _TIMED.fullmatch(line) is not None
+
+
+def _timed(file: Source) -> list[_Unit]:
+    found: list[tuple[float, float | None, list[str]]] = []
+    for number, line in file.lines():
+        match = _TIMED.fullmatch(line)
+        if match is None:
+            if line.strip() and not found:
+                raise InputError(
+                    f"the line {shorten(line)!r}",
+                    expected="a time such as [00:01:02] before the first words",
+                    remedy="put one there, or move what stands above the first time elsewhere",
+                    place=file.place(number),
+                )
+            if line.strip():
+                found[-1][2].append(line.strip())
+            continue
+        start = _seconds(match.groups()[:4])
+        end = _seconds(match.groups()[4:8]) if match[6] is not None else None
+        if found and start < found[-1][0]:
+            raise InputError(
+                f"the time {line.split()[0]} after a later one",
+                expected="times in order",
+                remedy="correct the time, or sort the lines",
+                place=file.place(number),
+            )
+        found.append((start, end, [match[9]] if match[9].strip() else []))
+    starts = [start for start, _, _ in found]
+    following = [*starts[1:], *starts[-1:]]
+    return [
+        _Unit(" ".join(words), start, max(start, after if end is None else end))
+        for (start, end, words), after in zip(found, following, strict=True)
+        if words
+    ]
+
+
+def _seconds(groups: Sequence[str | None]) -> float:
+    hours, minutes, seconds, rest = groups
+    whole = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
+    return whole + float(f"0.{rest or 0}")
+
+
+def _with_speakers(
+    units: Sequence[_Unit], speakers: Speakers, format: str, file: Source
+) -> list[_Unit]:
+    """Take names before a colon for speakers, where that is asked for or most units have one."""
+    if speakers == "none" or any(unit.speaker for unit in units):
+        return list(units)
+    found = [_SPEAKER.match(unit.text) for unit in units]
+    names = Counter(match[1] for match in found if match)
+    n = sum(match is not None for match in found)
+    is_dialogue = 2 * n > len(units) and any(count > 1 for count in names.values())
+    if speakers == "auto" and not is_dialogue:
+        return list(units)
+    if speakers == "auto":
+        file.note(
+            f"{counted(n, 'unit')} of {len(units):,} that begin as {shorten(min(names))}: does",
+            expected="speakers there",
+            remedy="they were taken for speakers, keep them in the text with --format "
+            f"{format}:speakers=none",
+        )
+    speaker, named = "", []
+    for unit, match in zip(units, found, strict=True):
+        speaker = match[1].strip() if match else speaker
+        text = unit.text[match.end() :] if match else unit.text
+        named.append(replace(unit, text=text, speaker=speaker))
+    return named
+
+
+def _sentences(units: Sequence[_Unit]) -> list[_Unit]:
+    """Put cues of one speaker together until one ends with a sentence."""
+    joined: list[_Unit] = []
+    is_open = False
+    for unit in units:
+        if is_open and joined[-1].speaker == unit.speaker:
+            last = joined.pop()
+            unit = replace(unit, text=f"{last.text} {unit.text}", start=last.start)
+        joined.append(unit)
+        is_open = _SENTENCE_END.search(unit.text) is None
+    return joined
+
+
+def _document(id: str, units: Sequence[_Unit], place: Place) -> Document:
+    speakers = [unit.speaker for unit in units]
+    return Document.build(
+        id,
+        [unit.text for unit in units],
+        speakers=speakers if any(speakers) else None,
+        meta={TIMES: [[unit.start, max(unit.start, unit.end)] for unit in units]},
+        place=place,
+    )
+
+
+def read_chapters(source: Source) -> list[Label]:
+    """Read podcast chapters; those that no table of contents shows are left out."""
+    place = source.place()
+    table = as_object(source.json, "the content", place)
+    starts = []
+    for i, value in enumerate(as_list(field(table, CHAPTERS, place), f"{CHAPTERS!r}", place)):
+        chapter = as_object(value, f"chapter {i + 1}", place)
+        if chapter.get("toc") is False:
+            continue
+        starts.append(_start(field(chapter, "startTime", place), i, place))
+    return _label(starts, place)
+
+
+def _start(value: Any, i: int, place: Place) -> float:  # noqa: ANN401  (from JSON)
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e9:
+        return float(value)
+    raise InputError(
+        f"the startTime {shorten(value)} of chapter {i + 1}",
+        expected="seconds from the start",
+        remedy="write a number such as 94",
+        place=place,
+    )
+
+
+def is_chapter_list(lines: Sequence[str]) -> bool:
+    """Whether lines are all a time without brackets and a title, from 0:00 on and in order."""
+    found = [_CHAPTER.fullmatch(line) for line in lines]
+    if len(lines) < 2 or not all(found) or any(line.strip()[0] in "[(" for line in lines):
+        return False
+    times = [_seconds(match.groups()[:4]) for match in found if match]
+    return times[0] == 0 and all(a < b for a, b in pairwise(times))
+
+
+def read_chapter_lines(source: Source) -> list[Label]:
+    """Read lines of a time and a title; others are left out and counted."""
+    starts, others = [], 0
+    for _, line in source.lines():
+        match = _CHAPTER.fullmatch(line) if line.strip() else None
+        if match:
+            starts.append(_seconds(match.groups()[:4]))
+        others += bool(line.strip()) and match is None
+    if others:
+        source.note(
+            f"{counted(others, 'line')} without a time",
+            expected="lines such as 3:45 Title",
+            remedy="they were not read",
+        )
+    return _label(starts, source.place())
+
+
+def _label(starts: Sequence[float], place: Place) -> list[Label]:
+    if not starts:
+        raise InputError(
+            "no chapters",
+            expected="at least one",
+            remedy="check that the file is the right one",
+            place=place,
+        )
+    for i, (a, b) in enumerate(pairwise(starts)):
+        if b <= a:
+            raise InputError(
+                f"chapter {i + 2}, which starts at {b:g} s, after one that starts at {a:g} s",
+                expected="chapters in order",
+                remedy="sort them, or correct the time",
+                place=place,
+            )
+    return [Label(None, GOLD, Starts(tuple(starts)), place)]
