@@ -45,6 +45,7 @@ ROOMS = {
         "naming",
         "segmentation",
         "masses",
+        "words",
         "corpus",
     },
     "scoring": {
@@ -215,6 +216,7 @@ HEAVY = (
         ["report", "-h"],
         ["models", "-h"],
         ["embed", "-h"],
+        ["train-segmenter", "-h"],
     ],
 )
 def test_help_imports_nothing_heavy(arguments):
