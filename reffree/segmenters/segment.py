@@ -44,6 +44,8 @@ HOMES = {
     "optimal": "optimal:Optimal",
     "posterior": "posterior:LeastExpectedPk",
     "scorer": "scorer.scorer:Scorer",
+    "trained": "labeller.trained:Trained",
+    "supervised": "labeller.supervised:Supervised",
 }
 
 
@@ -135,7 +137,9 @@ def segment(
         embedded = corpus_vectors(corpus, embeddings, options, progress)
         inputs = replace(inputs, embeddings=embedded.vectors, encoder=embedded.spec)
     ids = [document.id for document in corpus.documents]
-    with progress("Segmenting", len(parsed) + len(given)) as advance:
+    n_steps = sum(method.n_steps for _, method in parsed) + len(given)
+    with progress("Segmenting", n_steps) as advance:
+        inputs = replace(inputs, advance=advance)
         for name, source in sources:
             for system, made in _systems(name, source, rules, inputs).items():
                 corpus = corpus.with_system(system, dict(zip(ids, made, strict=True)))

@@ -107,7 +107,7 @@ def baselines(
         question="How do metrics judge systems that read no text, beside systems that do?",
         answer=_answer(rows),
         tables=_tables(rows, names),
-        signature={"systems": "+".join(dict.fromkeys(row["system"] for row in rows))}
+        signature={"methods": "+".join(methods) or "none"}
         | _made_with([each.embedded for each in studied]),
         short_signature=settings.short_signature,
         settings={"methods": list(methods), "metrics": names, "seed": settings.seed},
