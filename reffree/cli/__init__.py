@@ -26,6 +26,7 @@ COMMANDS = {
     "chunkers": ("chunkers", "Score text splitters on plain text."),
     "tune": ("tune", "Choose a text splitter's parameters without gold."),
     "train-scorer": ("train_scorer", "Train a boundary scorer for reffree segment."),
+    "train-segmenter": ("train_segmenter", "Train a supervised segmenter for reffree segment."),
     "correlate": ("studies:correlate", "Do metrics without gold rank systems as gold does?"),
     "encoders": ("studies:encoders", "Compare encoders on your corpus."),
     "density": ("studies:density", "Quality against the number of boundaries."),

@@ -15,7 +15,16 @@ from reffree.evaluate.table import (
     rounded,
 )
 from reffree.report import explain
-from reffree.report.grid import Cell, Grid, OutputFormat, json_text, render_grids, shown, to_csv
+from reffree.report.grid import (
+    Cell,
+    Grid,
+    OutputFormat,
+    json_text,
+    opening_of,
+    render_grids,
+    shown,
+    to_csv,
+)
 
 CSV_HEADER = (
     *("system", "document", "segment", "metric", "value", "raw", "ci_low", "ci_high"),
@@ -56,13 +65,16 @@ def render(
         documents = counted(table.corpus["documents"], "document")
         legend = f"{documents}, {counted(table.corpus['units'], 'unit')}. {legend}"
     else:
-        legend = legend.replace("* marks", "bold marks").replace("Under", "Beside")
+        legend = legend.replace("* marks", "bold marks")
+        legend = legend if format == "html" else legend.replace("Under", "Beside")
     remarks = [legend, *_counts(table), *table.notes]
     return texts + render_grids(
         *(grids, remarks, table.signature, format),
         color=color,
         width=width,
-        opening=[" ".join(table.verdict)] if table.verdict else (),
+        opening=opening_of(table.verdict, format),
+        command="score",
+        question="How good are these segmentations?",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import Field, dataclass
 from typing import Any, ClassVar, Literal
 
@@ -20,8 +20,9 @@ from reffree.segmentation import Segmentation
 from reffree.selection import Candidates
 from reffree.words import STOP_WORDS, Language, Lexicon, Terms
 
-Wanted = Literal["auto", "gold"] | int | None
-"""Boundaries to find: so many, as many as gold has, or (auto, None) as the method sees fit."""
+Wanted = Literal["auto", "gold", "mean"] | int | None
+"""Boundaries to find: so many; as many as gold has in the document, or on average over the corpus;
+or (auto, None) as the method sees fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Inputs:
     encoder: EncoderSpec | None = None  # that made them
     device: str = "auto"  # for methods that run a model themselves
     candidates: Sequence[Candidates] | None = None  # gaps that may become boundaries, else all
+    advance: Callable[[int], None] = lambda steps: None  # told of steps done before the last
 
     def candidates_of(self, document: int) -> Candidates | None:
         """Gaps of a document, by its number, that may become boundaries; None for all."""
@@ -62,10 +64,13 @@ class Inputs:
 
     def n_boundaries(self, k: Wanted, method: str) -> list[int | None]:
         """Boundaries to find in each document, no more than gaps; None for the method to say."""
-        if k == "gold":
-            return [round(segments) - 1 for segments in self.gold_segments(method)]
         if k is None or k == "auto":
             return [None] * len(self.corpus)
+        if k == "gold":
+            return [round(segments) - 1 for segments in self.gold_segments(method)]
+        if k == "mean":
+            segments = self.gold_segments(method)
+            k = round(sum(segments) / len(segments)) - 1
         return [min(k, len(document.units) - 1) for document in self.corpus]
 
     def vectors(self, method: str) -> Iterator[NDArray[np.generic]]:
@@ -107,9 +112,14 @@ class Segmenter(ABC):
         return False
 
     @property
+    def n_steps(self) -> int:
+        """Steps that progress is shown in."""
+        return 1
+
+    @property
     def needs_gold(self) -> bool:
         """Whether gold says how many boundaries to find."""
-        return getattr(self, "k", None) == "gold"
+        return getattr(self, "k", None) in ("gold", "mean")
 
     def check(self, corpus: Corpus, encoder: EncoderSpec | None) -> None:
         """Refuse what cannot be segmented, before anything is encoded.
@@ -141,9 +151,9 @@ class GapScorer(Segmenter):
 
 
 def check_wanted(k: Wanted, method: str, *, has_auto: bool = False) -> None:
-    """Refuse what is no number of boundaries; with ``has_auto``, auto is one."""
-    if k not in (("auto", "gold") if has_auto else ("gold", None)):
-        other = f" or {method}:k=5, or leave it out for auto" if has_auto else ""
+    """Refuse what is no number of boundaries; with ``has_auto``, auto and mean are."""
+    if k not in (("auto", "gold", "mean") if has_auto else ("gold", None)):
+        other = f", {method}:k=mean or {method}:k=5, or leave it out for auto" if has_auto else ""
         check_whole("k", k, remedy=f"write {method}:k=gold{other}")
 
 

@@ -25,7 +25,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from reffree.arrays import Booleans, Integers
-from reffree.bounds import check_whole, within_bounds
+from reffree.bounds import check_whole, with_keywords, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.embed import units_taking_part
 from reffree.errors import InputError, OptionError, counted, listed
@@ -53,6 +53,7 @@ SAME = 1e-12
 """Values of documents of up to 20 units lie farther apart if they differ, and nearer if not."""
 
 
+@with_keywords(StudyKeywords)
 @within_bounds
 def moves(
     corpora: Mapping[str, Corpus],
@@ -249,6 +250,7 @@ def _ranks(metric: GoldMetric, pairs: Pairs) -> tuple[Integers, Booleans]:
     """Place of each pair's value among the distinct values, the worst first; which have one."""
     if not len(pairs):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
+    metric = metric.over(lambda: [Pairs(pairs.reference, pairs.reference)])
     values = -as_loss(metric.value(count_pairs(metric, pairs)), metric.direction)
     order = np.argsort(values)
     rank = np.empty(len(values), dtype=np.int64)

@@ -202,7 +202,8 @@ def corpus(format: str, rng: Random, folder: Path) -> None:
         text = rng.choice((text, False))
     elif given in ("chapters", "youtube"):
         text = _written(folder, "text.vtt", VTT.encode())
-    read = load(path, format=given, text=text, coders_as=rng.choice(("systems", "golds")))
+    coders_as = rng.choice(("systems", "golds")) if "segeval" in format else "systems"
+    read = load(path, format=given, text=text, coders_as=coders_as)
     save(read, folder / "again.jsonl")
     assert len(load(folder / "again.jsonl")) == len(read)
 

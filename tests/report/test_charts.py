@@ -35,6 +35,26 @@ def first_picks(chart):
     return {choice.field: choice.values[0] for choice in chart.choices}
 
 
+def test_a_coefficient_is_chosen_without_its_level():
+    result = synthetic.correlate(corpora=("alpha",), encoders=("minilm",))
+    table = result.table("correlations")
+    at = [field.name for field in table.fields].index("level")
+    others = tuple((*row[:at], "document", *row[at + 1 :]) for row in table.rows)
+    both = replace(table, rows=table.rows + others)
+    chart = chart_of(replace(result, tables=(both,)), "correlations")
+    assert {c.field: c.values for c in chart.choices}["coefficient"] == (
+        *("pearson (corpus)", "kendall (corpus)", "pearson (document)", "kendall (document)"),
+    )
+    for picked, drawn in {
+        "kendall": "kendall_corpus",
+        "kendall (document)": "kendall_document",
+    }.items():
+        ((name, _),) = draw_files([chart], "svg", {"coefficient": picked})
+        assert name.endswith(f"{drawn}.svg")
+    with pytest.raises(UnknownNameError, match="unknown coefficient 'kend'"):
+        list(draw_files([chart], "svg", {"coefficient": "kend"}))
+
+
 @pytest.mark.parametrize("study", EXPECTED)
 def test_every_study_has_its_charts(study):
     assert [chart.name for chart in charts_of(synthetic.ALL[study]())] == EXPECTED[study]
@@ -134,11 +154,15 @@ def test_lines_marks_and_gold_of_granularity():
     assert charts_of(replace(damaged, tables=(replace(curves, rows=rows),))) == []
 
 
-def test_agreement_is_mirrored():
+def test_agreement_is_mirrored_in_one_order():
     chart = chart_of(synthetic.encoders(), "agreement")
-    drawn = {(row["row"], row["column"]): row["value"] for row in chart.drawn(first_picks(chart))}
-    assert len(drawn) == 6
+    rows = chart.drawn(first_picks(chart))
+    drawn = {(row["row"], row["column"]): row["value"] for row in rows}
+    assert len(drawn) == 9
     assert all(drawn[a, b] == drawn[b, a] for a, b in drawn)
+    assert all(value == 1.0 for (a, b), value in drawn.items() if a == b)
+    orders = [{row[axis]: row[f"{axis}_order"] for row in rows} for axis in ("row", "column")]
+    assert orders[0] == orders[1] == {"minilm": 0, "mpnet": 1, "falcon-7b": 2}
 
 
 def test_coefficients_of_several_levels_are_one_choice():

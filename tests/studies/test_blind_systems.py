@@ -8,6 +8,7 @@ from statistics import fmean
 import pytest
 
 from reffree.errors import InputError, OptionError, UnknownNameError
+from reffree.formats import load
 from reffree.report.charts import charts_of
 from reffree.report.charts.drawing import vega_for_page
 from reffree.report.study import render
@@ -36,11 +37,13 @@ def test_every_value_is_the_mean_of_the_definition(small):
     from reffree.segmenters.segment import segment
 
     made = segment(corpus, ["none", "all", "random_known", "random_unknown"]).hypotheses
+    p_seg = reference_based.share_of_windows(GOLDS)
     for row in rows:
         if row["system"] in made:
             metric = getattr(reference_based, row["metric"])
+            corpus_own = {"p_seg": p_seg} if row["metric"] == "pk_prime" else {}
             values = [
-                metric(list(h.masses), gold)
+                metric(list(h.masses), gold, **corpus_own)
                 for h, gold in zip(made[row["system"]], GOLDS, strict=True)
             ]
             assert row["value"] == pytest.approx(float(fmean(values)), abs=1e-9)
@@ -137,3 +140,15 @@ def test_command_and_file(write_corpus, tmp_path):
     done = invoke("baselines", without, "--method", "none", "--method", "depth", "--encoder", "no")
     assert done.exit_code == 1
     assert "no gold to compare with" in str(done.exception)
+
+
+def test_several_annotators(write_corpus):
+    """A value is the mean over annotators; random_known takes their mean number of boundaries."""
+    golds = {"ann": [4, 4], "bob": [2, 6]}
+    path = write_corpus([{"id": "a", "units": list("abcdefgh"), "golds": golds}])
+    result = baselines({"a": load(path)}, methods=["none", "random_known"], metrics=["pk"])
+    row = result.table("systems").records(system="none")[0]
+    assert row["pk"] == pytest.approx(
+        fmean(float(reference_based.pk([8], gold)) for gold in golds.values())
+    )
+    assert result.table("systems").records(system="random_known")[0]["segments"] == 2

@@ -12,7 +12,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any, Unpack
 
-from reffree.bounds import Count, Resamples, within_bounds
+from reffree.bounds import Count, Resamples, with_keywords, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Vectors
 from reffree.errors import listed
@@ -73,6 +73,7 @@ READING = {
 }
 
 
+@with_keywords(StudyKeywords)
 @within_bounds
 def correlate(
     corpora: Mapping[str, Corpus],

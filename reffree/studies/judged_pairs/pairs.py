@@ -14,7 +14,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from reffree.bounds import Count, within_bounds
+from reffree.bounds import Count, with_keywords, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.embed import units_taking_part
 from reffree.errors import InputError, OptionError, counted, listed
@@ -40,6 +40,7 @@ METRICS = ("boundary_similarity", "alignment", "windowdiff")
 ALL_EQUAL = "all equal"
 
 
+@with_keywords(StudyKeywords)
 @within_bounds
 def pairs(
     corpora: Mapping[str, Corpus],
@@ -245,6 +246,10 @@ def _tables(
     verdicts = [
         (c.name, name, c.verdict(name), *c.losses[name]) for c in every.values() for name in names
     ]
+    if agreement:
+        long = [(r["kind"], n, r[n], r[ALL_EQUAL]) for r in agreement for n in names]
+        of_chart = (*columns("text", "kind", "metric"), *columns("share", "share", "turned"))
+        yield Table.of("majority", "Agreement, a row a metric", of_chart, long, shown=False)
     yield Table.of("verdicts", "Losses of both, by metric", fields, verdicts, shown=False)
 
 
