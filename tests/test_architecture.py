@@ -204,6 +204,7 @@ HEAVY = (
         ["diagnose", "-h"],
         ["transfer", "-h"],
         ["train-scorer", "-h"],
+        ["train-csm", "-h"],
         ["baselines", "-h"],
         ["moves", "-h"],
         ["pairs", "-h"],

@@ -25,6 +25,7 @@ COMMANDS = {
     "perturb": ("perturb", "Make segmentations worse by a known amount."),
     "chunkers": ("chunkers", "Score text splitters on plain text."),
     "train-scorer": ("train_scorer", "Train a boundary scorer for reffree segment."),
+    "train-csm": ("train_csm", "Train a coherence model for reffree segment."),
     "correlate": ("studies:correlate", "Do metrics without gold rank systems as gold does?"),
     "encoders": ("studies:encoders", "Compare encoders on your corpus."),
     "density": ("studies:density", "Quality against the number of boundaries."),

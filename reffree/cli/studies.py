@@ -185,8 +185,8 @@ _scored_methods = option_group(
         "methods",
         multiple=True,
         metavar="METHOD",
-        help="With a score per gap: depth, texttiling, posterior, scorer:path=FOLDER or random; "
-        "may be repeated.  [default: depth, texttiling, random]",
+        help="With a score per gap: depth, texttiling, posterior, scorer:path=FOLDER, "
+        "csm:path=FOLDER or random; may be repeated.  [default: depth, texttiling, random]",
     ),
     scores_option("Beside them, any scorer's gap scores as NAME, of the one CORPUS"),
 )

@@ -43,6 +43,7 @@ HOMES = {
     "optimal": "optimal:Optimal",
     "posterior": "posterior:LeastExpectedPk",
     "scorer": "scorer.scorer:Scorer",
+    "csm": "coherence.csm:CoherenceScoring",
 }
 
 

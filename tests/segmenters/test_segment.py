@@ -19,7 +19,7 @@ SPELLINGS = {
     "even": "even:k=3",
     "random": "random:p=0.3",
 }
-EVERY = [text for name, text in SPELLINGS.items() if name != "scorer"]
+EVERY = [text for name, text in SPELLINGS.items() if name not in ("scorer", "csm")]
 
 
 def corpus_of(*texts, gold=True):
