@@ -168,7 +168,7 @@ def _sentences(path: Path) -> Iterator[None]:
     except (OSError, ValueError) as error:
         if isinstance(error, (NotADirectoryError, FileExistsError)):
             found, expected, remedy = "a file in its way", "folders", "choose another path"
-        elif isinstance(error, FileNotFoundError):
+        elif isinstance(error, FileNotFoundError) and not path.parent.is_dir():
             found = f"no folder {shorten(str(path.parent))!r}"
             expected, remedy = "a folder that exists", "create it first"
         elif isinstance(error, IsADirectoryError):

@@ -17,12 +17,14 @@ A small file can ask for much memory, and a number on the command line for much 
 
 from __future__ import annotations
 
+import difflib
 import math
 import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
+from inspect import signature
 from numbers import Integral, Real
 from typing import (
     Annotated,
@@ -90,6 +92,40 @@ def bounds_in(hint: object) -> Bounds | None:
     """Return the bounds that stand beside a type, if there are any."""
     beside = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
     return next((each for each in beside if isinstance(each, Bounds)), None)
+
+
+def with_keywords(more: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a function that passes keywords of ``more`` on refuse others itself.
+
+    >>> from typing import TypedDict
+    >>> class Encoding(TypedDict, total=False):
+    ...     device: str
+    >>> @with_keywords(Encoding)
+    ... def score(corpus: str, *, metrics: str = "all", **encoding: Unpack[Encoding]) -> None: ...
+    >>> score("mine", metric="pk")
+    Traceback (most recent call last):
+    TypeError: score() got an unexpected keyword argument 'metric'; did you mean 'metrics'?
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        own = signature(function).parameters.values()
+        known = [each.name for each in own if each.kind is not each.VAR_KEYWORD]
+        known += more.__annotations__
+
+        @wraps(function)
+        def checked(*args: P.args, **keywords: P.kwargs) -> R:
+            for name in keywords:
+                if name not in known:
+                    near = difflib.get_close_matches(name, known, n=1)
+                    hint = f"; did you mean {near[0]!r}?" if near else ""
+                    raise TypeError(
+                        f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}"
+                    )
+            return function(*args, **keywords)
+
+        return checked
+
+    return decorate
 
 
 def within_bounds(function: Callable[P, R]) -> Callable[P, R]:

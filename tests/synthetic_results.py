@@ -291,6 +291,24 @@ def selection(nasty=""):
     return result("selection", tables, nasty=nasty)
 
 
+def tune(nasty=""):
+    rows = [
+        {
+            "corpus": "texts",
+            "splitter": splitter,
+            "setting": f"{splitter}:{size}",
+            "size": 1.0 * size,
+            "value": 0.3 + abs(size - 400) / 4000,
+            "value_ci": [0.2, 0.6] if size < 500 else None,
+        }
+        for splitter in ("recursive", f"token{nasty}")
+        for size in (200, 400, 800)
+    ]
+    kinds = dict.fromkeys(("corpus", "splitter", "setting"), "text")
+    kinds |= {"size": "number", "value": "number", "value_ci": "interval"}
+    return result("tune", [table("curve", kinds, rows)], nasty=nasty)
+
+
 def granularity(nasty="", n_numbers=12):
     rows, marks = [], []
     systems = ("gold", "depth", f"changepoint{nasty}")
@@ -370,5 +388,6 @@ def unknown():
 
 
 ALL = {
-    f.__name__: f for f in (correlate, perturb, density, selection, granularity, encoders, diagnose)
+    f.__name__: f
+    for f in (correlate, perturb, density, selection, tune, granularity, encoders, diagnose)
 }

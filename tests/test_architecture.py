@@ -29,6 +29,7 @@ ROOMS = {
     "segmentation": set(),
     "masses": {"segmentation"},
     "naming": set(),
+    "notebooks": set(),
     "parallel": set(),
     "progress": set(),
     "seeds": set(),
@@ -59,10 +60,12 @@ ROOMS = {
     },
     "statistics": set(),
     "evaluate": {
+        "notebooks",
         *("atomic", "seeds", "naming", "segmentation", "masses", "corpus", "formats", "progress"),
         *("encoders", "scoring", "reference", "segmenters", "statistics"),
     },
     "studies": {
+        "notebooks",
         *("atomic", "seeds", "naming", "segmentation", "masses", "corpus", "formats", "progress"),
         *("encoders", "scoring", "reference", "segmenters", "selection", "perturbation"),
         *("statistics", "evaluate"),
@@ -194,6 +197,7 @@ HEAVY = (
         ["boundaries", "-h"],
         ["compare", "embed", "-h"],
         ["chunkers", "-h"],
+        ["tune", "-h"],
         ["correlate", "-h"],
         ["encoders", "-h"],
         ["perturb", "-h"],
@@ -212,6 +216,7 @@ HEAVY = (
         ["report", "-h"],
         ["models", "-h"],
         ["embed", "-h"],
+        ["train-segmenter", "-h"],
     ],
 )
 def test_help_imports_nothing_heavy(arguments):

@@ -12,6 +12,7 @@ import reffree
 from reffree.bounds import LIMITS, check_limit
 from reffree.encoders.embed import from_file
 from reffree.errors import InputError, OptionError, UnknownNameError
+from reffree.studies import correlate
 
 UNITS = ["One.", "Two.", "Three."]
 
@@ -106,3 +107,27 @@ def test_limits_that_do_not_exist(monkeypatch):
     monkeypatch.setenv("REFFREE_LIMITS", "dimensions=3")
     with pytest.raises(UnknownNameError, match="did you mean 'dimension'"):
         check_limit("dimension", 1, "")
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: reffree.score(corpus(), metric="pk"), r"score\(\) .* 'metric'; did you mean 'met"),
+        (lambda: reffree.compare(corpus(), encoding=1), r"compare\(\) got an unexpected .*coding'"),
+        (
+            lambda: reffree.embed(corpus(), devise="cpu"),
+            r"embed\(\) .* 'devise'; did you mean 'dev",
+        ),
+        (
+            lambda: reffree.segment(corpus(), "none", sed=1),
+            r"segment\(\) .* 'sed'; did you mean 's",
+        ),
+        (
+            lambda: correlate({"c": corpus()}, seeds=1),
+            r"correlate\(\) .*'seeds'; did you mean 'seed",
+        ),
+    ],
+)
+def test_a_misspelt_keyword_is_the_function_s_own(call, sentence):
+    with pytest.raises(TypeError, match=sentence):
+        call()

@@ -33,14 +33,23 @@ class Chunker(Protocol):
         """What a reader of its scores must know, as a sentence without its subject."""
         ...
 
+    @property
+    def cap(self) -> int | None:
+        """Size that chunks are to have at most, in the chunker's own measure; None without one."""
+        ...
+
+    def size(self, chunk: str) -> int:
+        """Return the size of a chunk in the measure of the cap."""
+        ...
+
     def __call__(self, text: str) -> Sequence[Span]:
-        """Return the chunks of a text in order, as spans of characters."""
+        """Return the chunks of a text in the order of their starts, as spans of characters."""
         ...
 
     def __hash__(self) -> int: ...
 
 
-def library(module: str, package: str, user: str) -> Any:  # noqa: ANN401  (a module)
+def library(module: str, package: str, user: str, extra: str = "chunkers") -> Any:  # noqa: ANN401  (a module)
     """Import a library that is not among the requirements, or say how to install it."""
     return require(
         module,
@@ -48,7 +57,9 @@ def library(module: str, package: str, user: str) -> Any:  # noqa: ANN401  (a mo
             f"no installed {package}",
             expected=f"this library, since {user} needs it",
             remedy=f"install it with pip install {package}, or all that are known with "
-            "pip install 'reffree[chunkers]'",
+            "pip install 'reffree[chunkers]'"
+            if extra == "chunkers"
+            else f"install it with pip install 'reffree[{extra}]'",
             place=Place(system=user),
         ),
     )

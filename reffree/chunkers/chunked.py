@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 
 from reffree.chunkers.base import Chunker, Span, said_by
+from reffree.chunkers.sizes import ChunkSizes
 from reffree.chunkers.snap import SnapReport, snap
+from reffree.chunkers.spans import trimmed
 from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, Place, ReffreeError, located
 from reffree.naming import spelling_of
@@ -18,31 +21,61 @@ SENTENCES = LIBRARY
 
 @dataclass(frozen=True, slots=True)
 class PlainText:
-    """A document before it is split into sentences."""
+    """A document before it is split into sentences, or one of a corpus, whose units are given."""
 
     id: str
     text: str
     place: Place
+    document: Document | None = None
+
+    @classmethod
+    def of(cls, document: Document) -> PlainText:
+        """Join a document's units by line breaks."""
+        return cls(document.id, "\n".join(document.units), document.place, document)
+
+    def units(self, language: str) -> list[Span]:
+        """Return spans of the units that were given, else of sentences."""
+        if self.document is None:
+            return sentences(self.text, language)
+        ends = accumulate(len(unit) + 1 for unit in self.document.units)
+        starts = [0, *ends]
+        return trimmed(self.text, [(a, b - 1) for a, b in pairwise(starts)])
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkReport:
+    """What became of one chunker's chunks over all texts."""
+
+    snap: SnapReport = field(default_factory=SnapReport)
+    sizes: ChunkSizes = field(default_factory=ChunkSizes)
+    texts: tuple[str, ...] = ()  # of the chunks
+
+    def __add__(self, other: ChunkReport) -> ChunkReport:
+        """Put two reports together."""
+        return ChunkReport(
+            self.snap + other.snap, self.sizes + other.sizes, self.texts + other.texts
+        )
 
 
 def chunked(
     texts: Sequence[PlainText], chunkers: Sequence[Chunker], language: str = "en"
-) -> tuple[Corpus, dict[str, SnapReport]]:
-    """Split texts into sentences, chunk them, and return what snapping did for every chunker."""
-    spans = [sentences(text.text, language) for text in texts]
+) -> tuple[Corpus, dict[str, ChunkReport]]:
+    """Split texts into sentences, chunk them, and say of every chunker what that took."""
+    spans = [text.units(language) for text in texts]
     corpus = Corpus(
         tuple(
-            Document.build(text.id, [text.text[a:b] for a, b in units], place=text.place)
+            text.document
+            or Document.build(text.id, [text.text[a:b] for a, b in units], place=text.place)
             for text, units in zip(texts, spans, strict=True)
         )
     )
     reports = {}
     for chunker in chunkers:
         name = spelling_of(chunker)
-        total = SnapReport()
+        total = ChunkReport()
         segmentations: dict[str, Segmentation] = {}
         for text, units in zip(texts, spans, strict=True):
-            segmentations[text.id], report = _segment(chunker, name, text, units)
+            segmentations[text.id], report = _segment(chunker, text, units)
             total += report
         corpus = corpus.with_system(name, segmentations)
         reports[name] = total
@@ -50,12 +83,22 @@ def chunked(
 
 
 def _segment(
-    chunker: Chunker, name: str, text: PlainText, units: Sequence[Span]
-) -> tuple[Segmentation, SnapReport]:
+    chunker: Chunker, text: PlainText, units: Sequence[Span]
+) -> tuple[Segmentation, ChunkReport]:
+    """Chunk one text, and say what that took."""
+    chunks = cut_text(chunker, text)
+    with located(replace(text.place, system=spelling_of(chunker), document=text.id)):
+        segmentation, report = snap(chunks, units)
+    sizes = ChunkSizes.of(chunker, text.text, chunks)
+    cut = tuple(text.text[start:end] for start, end in chunks)
+    return segmentation, ChunkReport(report, sizes, cut)
+
+
+def cut_text(chunker: Chunker, text: PlainText) -> Sequence[Span]:
     """Chunk one text; whatever goes wrong is told with its place."""
-    place = replace(text.place, system=name, document=text.id)
+    place = replace(text.place, system=spelling_of(chunker), document=text.id)
     try:
-        return snap(chunker(text.text), units)
+        return chunker(text.text)
     except InputError as error:
         if str(error.place):
             raise

@@ -28,8 +28,8 @@ _SEPARATORS = {"paragraph": "\n\n", "line": "\n", "space": " "}
 class _LangChain:
     """A splitter of LangChain.
 
-    LangChain lets neighbouring chunks share 200 characters unless told otherwise; shared text is in
-    no segment or in two, so the default is 0 here.
+    LangChain lets neighbouring chunks share 200 characters unless told otherwise; the default is 0
+    here. Chunks that overlap count by their starts.
     """
 
     chunk_size: int = 4000
@@ -47,13 +47,13 @@ class _LangChain:
             raise InputError(
                 f"chunk_overlap={self.chunk_overlap}",
                 expected=f"at most chunk_size, {self.chunk_size}",
-                remedy="leave it out: chunks that overlap cannot be scored",
+                remedy="leave it out for 0",
             )
 
     @property
     def remark(self) -> str | None:
         """Tell of the overlap, and what else there is to say."""
-        overlap = "chunk_overlap is 0 here, 200 in LangChain, since segments do not overlap"
+        overlap = "chunk_overlap is 0 here, 200 in LangChain"
         return "; ".join(([] if self.chunk_overlap else [overlap]) + [*self.remarks]) or None
 
     def __call__(self, text: str) -> Sequence[Span]:
@@ -61,7 +61,17 @@ class _LangChain:
         module = library("langchain_text_splitters", "langchain-text-splitters", self.name)
         splitter = getattr(module, self.splitter)(**self._options())
         with _without_warnings():
-            return locate(text, splitter.split_text(text))
+            chunks = splitter.split_text(text)
+        return locate(text, chunks, lambda shared: len(shared) <= self.chunk_overlap)
+
+    @property
+    def cap(self) -> int:
+        """Characters."""
+        return self.chunk_size
+
+    def size(self, chunk: str) -> int:
+        """Return the number of characters."""
+        return len(chunk)
 
     def _options(self) -> dict[str, Any]:
         return {**settings_of(self)}
@@ -102,10 +112,21 @@ class _Chonkie:
     chunker: ClassVar[str]
     package: ClassVar[str | None] = "chonkie"
     remark: ClassVar[str | None] = None
+    chunk_size: int
 
     def __post_init__(self) -> None:
         """Refuse sizes that chonkie refuses."""
         _check_sizes(self)
+
+    @property
+    def cap(self) -> int:
+        """Characters, or words for ``tokenizer=word``."""
+        return self.chunk_size
+
+    def size(self, chunk: str) -> int:
+        """Return the number of characters, or of words for ``tokenizer=word``."""
+        is_words = getattr(self, "tokenizer", "character") == "word"
+        return len(chunk.split()) if is_words else len(chunk)
 
     def __call__(self, text: str) -> Sequence[Span]:
         """Cut a text."""
@@ -205,6 +226,15 @@ class SemanticTextSplitter:
     def __post_init__(self) -> None:
         """Refuse sizes that the library refuses."""
         _check_sizes(self)
+
+    @property
+    def cap(self) -> int:
+        """Characters."""
+        return self.chunk_size
+
+    def size(self, chunk: str) -> int:
+        """Return the number of characters."""
+        return len(chunk)
 
     def __call__(self, text: str) -> Sequence[Span]:
         """Cut a text."""

@@ -18,6 +18,12 @@ from reffree.chunkers.libraries import (
     LangChainRecursive,
     SemanticTextSplitter,
 )
+from reffree.chunkers.node_parsers import (
+    DoclingHierarchical,
+    DoclingHybrid,
+    LlamaIndexSentence,
+    LlamaIndexToken,
+)
 from reffree.chunkers.spans import spans_of
 from reffree.errors import InputError, OptionError, shorten
 from reffree.naming import parse_named
@@ -33,6 +39,10 @@ CHUNKERS: dict[str, type[Chunker]] = {
         ChonkieRecursive,
         ChonkieSemantic,
         SemanticTextSplitter,
+        LlamaIndexSentence,
+        LlamaIndexToken,
+        DoclingHierarchical,
+        DoclingHybrid,
     )
 }
 LIBRARIES = {
@@ -46,6 +56,8 @@ LIBRARIES = {
         "SentenceChunker": "sentence",
         "SemanticChunker": "semantic",
     },
+    "llamaindex": {"SentenceSplitter": "sentence", "TokenTextSplitter": "token"},
+    "docling": {"HybridChunker": "hybrid", "HierarchicalChunker": "hierarchical"},
 }
 """Libraries of several splitters: classes as we call them, the first unless one is named."""
 
@@ -61,6 +73,11 @@ class FunctionChunker:
     function: Callable[[str], object] = field(metadata={"option": False}, compare=False, repr=False)
     package: ClassVar[str | None] = None
     remark: ClassVar[str | None] = None
+    cap: ClassVar[int | None] = None
+
+    def size(self, chunk: str) -> int:
+        """Return the number of characters."""
+        return len(chunk)
 
     def __call__(self, text: str) -> Sequence[Span]:
         """Cut a text."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 from reffree.chunkers.base import Span
 from reffree.chunkers.spans import check_order
@@ -26,6 +27,8 @@ class SnapReport:
     distance: int = 0  # characters they moved, added up
     furthest: int = 0  # characters
     outside: int = 0  # sentences that no chunk touches
+    overlapping: int = 0  # chunks that start before the one before ends
+    shared: int = 0  # characters they share with it, added up
 
     def __add__(self, other: SnapReport) -> SnapReport:
         """Put two reports together."""
@@ -37,6 +40,8 @@ class SnapReport:
             distance=self.distance + other.distance,
             furthest=max(self.furthest, other.furthest),
             outside=self.outside + other.outside,
+            overlapping=self.overlapping + other.overlapping,
+            shared=self.shared + other.shared,
         )
 
     @property
@@ -57,6 +62,12 @@ class SnapReport:
     def __str__(self) -> str:
         """Say it in a sentence, without its subject and its full stop."""
         parts = [f"{counted(self.chunks, 'chunk')}, {counted(self.segments, 'segment')}"]
+        if self.overlapping:
+            parts.append(
+                f"{self.overlapping:,} of {counted(self.starts, 'chunk start')} lay inside the "
+                f"chunk before, with {self.shared / self.overlapping:.1f} characters in common on "
+                "average: a segment ends where the next chunk starts"
+            )
         if self.moved:
             parts.append(
                 f"{self.moved:,} of {counted(self.starts, 'chunk start')} ({self.share_moved:.1%}) "
@@ -81,8 +92,8 @@ def snap(chunks: Sequence[Span], sentences: Sequence[Span]) -> tuple[Segmentatio
     """Turn chunks of a text into a segmentation of its sentences, and say what that took.
 
     Each chunk's start moves to the nearest sentence start, the earlier of two equally near, so
-    chunks that fall inside one sentence merge. Both kinds of spans are in order, without overlap
-    and without whitespace at their ends.
+    chunks that fall inside one sentence merge, and chunks that overlap count by their starts. Both
+    kinds of spans are in order and without whitespace at their ends; sentences do not overlap.
     """
     if not chunks:
         raise InputError(
@@ -100,6 +111,7 @@ def snap(chunks: Sequence[Span], sentences: Sequence[Span]) -> tuple[Segmentatio
         nearest = min(near, key=lambda i: (abs(starts[i] - start), i))
         boundaries.add(nearest)
         distances.append(abs(starts[nearest] - start))
+    shares = [max(0, before[1] - start) for before, (start, _) in pairwise(chunks)]
     segmentation = Segmentation.from_boundaries(sorted(boundaries - {0}), len(sentences))
     report = SnapReport(
         chunks=len(chunks),
@@ -109,14 +121,17 @@ def snap(chunks: Sequence[Span], sentences: Sequence[Span]) -> tuple[Segmentatio
         distance=sum(distances),
         furthest=max(distances, default=0),
         outside=_outside(chunks, sentences),
+        overlapping=sum(share > 0 for share in shares),
+        shared=sum(shares),
     )
     return segmentation, report
 
 
 def _outside(chunks: Sequence[Span], sentences: Sequence[Span]) -> int:
     starts = [start for start, _ in chunks]
+    reached = list(accumulate((end for _, end in chunks), max))
     count = 0
     for start, end in sentences:
         last = bisect_left(starts, end) - 1  # the last chunk that starts before the sentence ends
-        count += last < 0 or chunks[last][1] <= start
+        count += last < 0 or reached[last] <= start
     return count

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import operator
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from reffree.chunkers.base import Span
 from reffree.errors import InputError, shorten
 
-_IN_ORDER = "chunks in order and without overlap"
-_NO_OVERLAP = "set the chunker's overlap to 0"
+_IN_ORDER = "chunks in the order in which they start"
 
 
 def spans_of(text: str, returned: object) -> list[Span]:
@@ -27,44 +26,77 @@ def spans_of(text: str, returned: object) -> list[Span]:
     return trimmed(text, [_pair(chunk, number) for number, chunk in enumerate(chunks, 1)])
 
 
-def locate(text: str, chunks: Iterable[str]) -> list[Span]:
-    """Find every chunk behind the one before; chunks without text are left out.
+def locate(
+    text: str, chunks: Iterable[str], may_share: Callable[[str], bool] | None = None
+) -> list[Span]:
+    """Find every chunk behind the start of the one before; chunks without text are left out.
 
-    A chunk that does not follow immediately may have lost text before it, or overlap the previous
-    one: where both are possible it is refused, since a wrong guess would move a boundary.
+    Neighbours may overlap. ``may_share`` is what is known of their library: whether they may have
+    this text in common; of several places a chunk then stands at the first that may be. Without
+    it, a chunk that does not follow immediately may have lost text before it, or overlap the
+    previous one: where several places are possible it is refused, since a wrong guess would move a
+    boundary.
     """
     squeezed = "".join(text.split())
     positions = array("q", (i for i, character in enumerate(text) if not character.isspace()))
     spans: list[Span] = []
-    start = end = 0  # of the previous chunk in the squeezed text
+    start, end = -1, 0  # of the previous chunk in the squeezed text
     for number, chunk in enumerate(chunks, 1):
         wanted = "".join(chunk.split())
         if not wanted:
             continue
-        if squeezed.startswith(wanted, end):
+        inside = _inside(squeezed, wanted, start, end)
+        if may_share is not None:
+            found = next((i for i in inside if may_share(_shared(text, positions, i, end))), -1)
+            found = found if found >= 0 else squeezed.find(wanted, end)
+            found = found if found >= 0 or not inside else inside[-1]
+        elif squeezed.startswith(wanted, end):
             found = end
         else:
-            # Occurrences that begin in the previous chunk and end behind it.
-            low = max(start + 1, end - len(wanted) + 1)
-            overlaps = squeezed.find(wanted, low, end + len(wanted) - 1) >= 0
-            found = squeezed.find(wanted, end)
-            if overlaps or (found < 0 and wanted in squeezed):
+            behind = squeezed.find(wanted, end)
+            found = max([behind, *inside])
+            if len(inside) + (behind >= 0) > 1:
                 raise InputError(
-                    f"chunk {number}, {shorten(chunk)!r}, which goes back behind the end of the "
-                    "chunk before",
-                    expected=_IN_ORDER,
-                    remedy=f"{_NO_OVERLAP}, or return (start, end) of each chunk",
+                    f"chunk {number}, {shorten(chunk)!r}, which stands at several places behind "
+                    "the start of the chunk before",
+                    expected="one place",
+                    remedy="return (start, end) of each chunk",
                 )
-            if found < 0:
-                raise InputError(
-                    f"chunk {number}, {shorten(chunk)!r}, which does not occur in the text",
-                    expected="chunks as they stand in the text, whitespace aside",
-                    remedy="keep the chunker from changing characters, or return (start, end) of "
-                    "each chunk",
-                )
+        if found < 0:
+            raise _not_found(number, chunk, is_earlier=wanted in squeezed)
         start, end = found, found + len(wanted)
         spans.append((positions[start], positions[end - 1] + 1))
     return spans
+
+
+def _inside(squeezed: str, wanted: str, start: int, end: int) -> list[int]:
+    """Occurrences that begin in the previous chunk, behind its start, and end behind it."""
+    found = []
+    at = squeezed.find(wanted, max(start + 1, end - len(wanted) + 1), end + len(wanted) - 1)
+    while 0 <= at < end:
+        found.append(at)
+        at = squeezed.find(wanted, at + 1, end + len(wanted) - 1)
+    return found
+
+
+def _shared(text: str, positions: Sequence[int], start: int, end: int) -> str:
+    """Return the text from one place of the squeezed text to another."""
+    return text[positions[start] : positions[end - 1] + 1]
+
+
+def _not_found(number: int, chunk: str, *, is_earlier: bool) -> InputError:
+    if is_earlier:
+        return InputError(
+            f"chunk {number}, {shorten(chunk)!r}, which stands only before or inside the chunk "
+            "before",
+            expected=_IN_ORDER,
+            remedy="return chunks in the order of the text, or (start, end) of each",
+        )
+    return InputError(
+        f"chunk {number}, {shorten(chunk)!r}, which does not occur in the text",
+        expected="chunks as they stand in the text, whitespace aside",
+        remedy="keep the chunker from changing characters, or return (start, end) of each chunk",
+    )
 
 
 def trimmed(text: str, spans: Iterable[Span]) -> list[Span]:
@@ -85,15 +117,15 @@ def trimmed(text: str, spans: Iterable[Span]) -> list[Span]:
 
 
 def check_order(chunks: Sequence[Span]) -> None:
-    """Refuse chunks that overlap or stand in another order than the text."""
+    """Refuse chunks that stand in another order than their starts in the text."""
     for number in range(1, len(chunks)):
-        start, end = chunks[number][0], chunks[number - 1][1]
-        if start < end:
+        start, before = chunks[number][0], chunks[number - 1][0]
+        if start <= before:
             raise InputError(
-                f"chunk {number + 1}, which starts at character {start} before chunk {number} "
-                f"ends at {end}",
+                f"chunk {number + 1}, which starts at character {start}, where chunk {number} "
+                f"starts at {before}",
                 expected=_IN_ORDER,
-                remedy=_NO_OVERLAP,
+                remedy="sort them, and leave out the smaller of two with one start",
             )
 
 

@@ -10,10 +10,18 @@ from reffree.cli.inputs import FileOptions, read_files
 from reffree.cli.messages import tell, tell_notes
 from reffree.cli.options import reading_options
 from reffree.errors import counted
+from reffree.formats.readers import formats_with_options
 from reffree.formats.saving import WRITABLE
 
 
-@click.command(name="convert")
+def _listing() -> str:
+    """Formats that have options, for the help."""
+    return "\n".join(f"  {text}" for text in formats_with_options())
+
+
+@click.command(
+    name="convert", epilog=f"\b\nFormats with options, and their defaults:\n{_listing()}"
+)
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
 @click.option(

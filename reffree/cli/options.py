@@ -29,6 +29,8 @@ from reffree.formats.tables import COLUMNS, check_columns
 from reffree.report.grid import OUTPUT_FORMATS
 from reffree.segmentation import CONVENTIONS
 
+LEAST_MEMORY = 2**20
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -397,6 +399,10 @@ def _bytes(ctx: click.Context, param: click.Parameter, text: str | None) -> int 
     size = parse_bytes(text)
     if size is None:
         raise click.UsageError(f"--memory {shorten(text)}: expected a size, such as 2G or 500M.")
+    if size < LEAST_MEMORY:
+        raise click.UsageError(
+            f"--memory {shorten(text)}: expected 1M or more, such as 2G or 500M."
+        )
     return size
 
 

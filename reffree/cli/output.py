@@ -6,8 +6,9 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +17,9 @@ from reffree.cli.messages import tell_notes
 from reffree.errors import InputError
 from reffree.optional import require
 from reffree.report.grid import OUTPUT_FORMATS
+
+if TYPE_CHECKING:
+    from reffree.studies.result import StudyResult
 
 ENDINGS = {
     ".json": "json",
@@ -70,6 +74,15 @@ class Output:
         """Write what ``render`` makes of a result in the format, colours and width that fit."""
         text = render(result, self.format, color=self.color, width=self.width)
         self.write(text, notes)
+
+    def show_study(self, result: StudyResult, table: str | None = None) -> None:
+        """Write the result of a study, as a page with its charts or as `show` does."""
+        if self.format == "html":
+            self.write(require_report("reffree.report.page").render_page(result))
+            return
+        from reffree.report.study import render
+
+        self.show(partial(render, table=table), result, result.notes)
 
     def write(self, text: str, notes: Sequence[str] = ()) -> None:
         """Write the result as UTF-8; say the notes, unless it is on the screen and shows them."""

@@ -49,7 +49,8 @@ def _strengths(
     metavar="KIND:STRENGTH",
     help="removal, insertion, replacement, transposition or mixture; a whole number counts "
     "boundaries (units for transposition), a share has a point: removal:2, insertion:0.3, "
-    "transposition:1, mixture:0.3. May be repeated; a system is called by kind and strength.",
+    "transposition:1, mixture:0.3 (always a share). May be repeated; a system is called by "
+    "kind and strength.",
 )
 @click.option(
     "--study",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,19 +12,16 @@ from reffree.cli.messages import tell
 from reffree.cli.options import format_option, output_option, table_option
 from reffree.cli.output import Output, require_report
 from reffree.errors import counted
-from reffree.report.grid import OUTPUT_FORMATS
 
 if TYPE_CHECKING:
     from reffree.report.charts.drawing import FileFormat
     from reffree.studies.result import StudyResult
 
-FORMATS = ("html", *OUTPUT_FORMATS)
-
 
 @click.command(name="report")
 @click.argument("results", type=click.Path(dir_okay=False, path_type=Path), metavar="RESULTS.json")
 @output_option
-@format_option(FORMATS)
+@format_option()
 @table_option
 @click.option(
     "--charts",
@@ -67,19 +63,15 @@ def command(
     if choose and charts is None:
         raise click.UsageError("--choose is for charts: add --charts FOLDER.")
     picks = dict(_pick(each) for each in choose)
-    out = Output.of(output_format, output, [str(results)], FORMATS)
+    out = Output.of(output_format, output, [str(results)])
     if table is not None and out.format in ("html", "json"):
         raise click.UsageError("--table is for table, csv, md and latex.")
 
     from reffree.studies.result import load_result
 
     result = load_result(results)
-    if out.format == "html":
-        out.write(require_report("reffree.report.page").render_page(result))
-    elif output is not None or output_format is not None or charts is None:
-        from reffree.report.study import render
-
-        out.show(partial(render, table=table), result, result.notes)
+    if output is not None or output_format is not None or charts is None:
+        out.show_study(result, table)
     if charts is not None:
         _write_charts(result, charts, chart_format, picks)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reffree.atomic import write_file
 from reffree.cli.inputs import split_named_file
 from reffree.cli.messages import progress, tell, tell_notes
 
@@ -58,7 +59,7 @@ def command(config: Path, corpora: tuple[str, ...], output: Path | None, fresh: 
         tell(" ".join(finished.result.answer))
         tell_notes(finished.result.notes)
 
-    run_config(
+    finished = run_config(
         loaded,
         folder,
         fresh=fresh,
@@ -66,12 +67,16 @@ def command(config: Path, corpora: tuple[str, ...], output: Path | None, fresh: 
         write=lambda result: render(result, "json"),
         on_step=tell_step,
     )
-    tell(f"results in {folder}", err=True)
+    from reffree.report.tables_page import render_index
+
+    steps = [(step.path.stem, step.result.question, step.result.answer) for step in finished]
+    pages = {name for name, _, _ in steps if (folder / f"{name}.html").is_file()}
+    write_file(folder / "index.html", [render_index(loaded.name, steps, pages)])
+    tell(f"results in {folder}; start with {folder / 'index.html'}", err=True)
 
 
 def _write_beside(finished: Finished) -> None:
     """Write a step's tables as markdown, and its page where charts can be drawn."""
-    from reffree.atomic import write_file
     from reffree.report.study import render
 
     write_file(finished.path.with_suffix(".md"), [render(finished.result, "md")])

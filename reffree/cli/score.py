@@ -109,7 +109,7 @@ def command(
 
 def _sorted(table: ScoreTable, metric: str | None, format: str | None) -> ScoreTable:
     """Put the systems in the order asked for; for people, best first."""
-    from reffree.evaluate.verdict import judged_by
+    from reffree.evaluate.table import judged_by
 
     if metric is None:
         metric = "corpus" if format in (None, "json", "csv") else judged_by(table.metrics)

@@ -5,7 +5,6 @@ An option of a study is called as the keyword of its function that it sets.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import click
@@ -43,7 +42,7 @@ from reffree.cli.options import (
     unsegmented_option,
     whole,
 )
-from reffree.cli.output import Output
+from reffree.cli.output import Output, require_report
 from reffree.formats import corpus_names
 
 
@@ -79,10 +78,9 @@ def run_study(name: str, given: Any) -> None:  # noqa: ANN401  (values of option
     if embeddings is not None:
         keywords["embeddings"] = {c: read_vectors(corpora[c], embeddings) for c in corpora}
 
-    from reffree.report.study import render
-
-    result = find_study(name)(corpora, progress=progress, **keywords)
-    out.show(partial(render, table=given.get("table")), result, result.notes)
+    if out.format == "html":
+        require_report("reffree.report.page")  # before the work, not after it
+    out.show_study(find_study(name)(corpora, progress=progress, **keywords), given.get("table"))
 
 
 def study_command(name: str, help: str, *options: Decorator) -> click.Command:
@@ -158,6 +156,11 @@ correlate = study_command(
     system_of_one_corpus,
     embeddings_option(
         "Your own vectors of the one CORPUS instead of an encoder, as in reffree score."
+    ),
+    click.option(
+        "--fallback",
+        metavar="ENCODER",
+        help="Leave out encoders that are not to be had, with a note; take this one if none is.",
     ),
     _correlation_options,
 )

@@ -19,7 +19,7 @@ from numpy.lib.format import read_array_header_1_0, read_array_header_2_0, read_
 from numpy.lib.npyio import NpzFile
 from numpy.typing import ArrayLike, NDArray
 
-from reffree.bounds import check_limit
+from reffree.bounds import check_limit, with_keywords
 from reffree.corpus import Corpus, Document
 from reffree.encoders.base import Encoder, EncoderSpec, encode_texts
 from reffree.encoders.device import choose_device
@@ -109,6 +109,7 @@ def encode_corpus(
     )
 
 
+@with_keywords(Encoding)
 def embed(
     corpus: Corpus, *, progress: Progress = no_progress, **encoding: Unpack[Encoding]
 ) -> Embeddings:

@@ -89,6 +89,10 @@ class SentenceTransformerEncoder:
         """What fixes the vectors; an approximate backend is measured for it at first use."""
         return replace(self.folder.spec, backend=self._computing.label)
 
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Count the tokens of texts, special ones and those of the prompt included."""
+        return [read.tokens for read in self._tokeniser.read(range(len(texts)), texts)]
+
     def stream(self, texts: Sequence[str]) -> Iterator[EncodedTexts]:
         """Encode longest first; when memory runs out, go on with half the tokens per batch."""
         batches = planned(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from reffree.bounds import check_limit
+from reffree.bounds import check_limit, with_keywords
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from reffree.encoders.ray_actors import Actors
 
 
+@with_keywords(Encoding)
 def score(
     corpus: Corpus | Shards | Any,  # noqa: ANN401  (what `load` takes)
     *,

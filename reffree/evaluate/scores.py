@@ -139,6 +139,14 @@ class Scores:
             embedded=embedded,
         )
 
+    def without(self, is_out: Booleans) -> Scores:
+        """Leave documents out of systems' scores, (documents, systems), by every metric."""
+        return replace(
+            self,
+            raw=np.where(is_out, np.nan, self.raw),
+            counts={n: np.where(is_out[:, :, None], 0.0, c) for n, c in self.counts.items()},
+        )
+
     def index(self, name: str) -> int:
         """Place of a metric."""
         return self.metrics.names.index(name)

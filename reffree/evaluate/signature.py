@@ -151,7 +151,13 @@ def _unusual(spec: EncoderSpec) -> dict[str, str]:
 
 
 def _with_settings(metric: Named) -> str:
-    settings: dict[str, object] = dict(settings_of(metric))
+    given = dataclass_fields(metric)
+    usual = {f.name: f.default for f in given if f.metadata.get("shown") == "unusual"}
+    settings: dict[str, object] = {
+        name: value
+        for name, value in settings_of(metric).items()
+        if name not in usual or value != usual[name]
+    }
     if isinstance(metric, Sed):
         settings["vectors"] = metric.vectors.name
         settings["threshold"] = metric.threshold or metric.vectors.threshold

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from reffree.errors import InputError
+from reffree.notebooks import sentences_html, table_html
 from reffree.optional import require_pandas
 
 if TYPE_CHECKING:
@@ -25,6 +27,14 @@ DECIMALS = 10
 
 POSTERIOR = ("spread", "information", "chance_information", "assumed_segments")
 """What comes with expected errors, in this order in every output."""
+
+
+RECOMMENDED = "expected_pk"
+
+
+def judged_by(metrics: Sequence[str]) -> str:
+    """Choose the metric that a verdict rests on: expected Pk where there is one, else the first."""
+    return next((name for name in metrics if name.split(":")[0] == RECOMMENDED), metrics[0])
 
 
 def rounded(value: float | None) -> float | None:
@@ -186,6 +196,14 @@ class DocumentScores:
         return result
 
 
+def _told(score: CorpusScore) -> str:
+    if score.value is None:
+        return "–"
+    return f"{score.value:.3f}" + (
+        "" if score.ci is None else " [{:.3f}, {:.3f}]".format(*score.ci)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ScoreTable:
     """Everything `reffree score` prints, in one value."""
@@ -226,6 +244,14 @@ class ScoreTable:
             ]
             lines.append(f"{row.system}: {', '.join(values)}")
         return "\n".join([*lines, self.signature])
+
+    def _repr_html_(self) -> str:
+        """The verdict and one row per system, best first, for notebooks."""
+        rows = [
+            [row.system, str(row.segments), *map(_told, row.metrics.values())]
+            for row in self.sorted_by(judged_by(self.metrics)).systems
+        ]
+        return sentences_html(self.verdict) + table_html(("system", "segs", *self.metrics), rows)
 
     def best(self, metric: str) -> frozenset[str]:
         """Return the systems with the best value, ties included.

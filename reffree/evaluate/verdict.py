@@ -9,19 +9,13 @@ import numpy as np
 
 from reffree.errors import listed
 from reffree.evaluate.scores import Scores, filled_weights
-from reffree.evaluate.table import SystemScores, rounded
+from reffree.evaluate.table import SystemScores, judged_by, rounded
 from reffree.scoring.expected import INFORMED
 from reffree.statistics.losses import Direction, as_loss
 from reffree.statistics.paired import PairedTest, holm, paired_tests
 
 ALPHA = 0.05
 GOLD = "gold"
-RECOMMENDED = "expected_pk"
-
-
-def judged_by(metrics: Sequence[str]) -> str:
-    """Choose the metric that a verdict rests on: expected Pk where there is one, else the first."""
-    return next((name for name in metrics if name.split(":")[0] == RECOMMENDED), metrics[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +20,7 @@ from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, OptionError, Place, counted, shorten
 from reffree.formats import hub, subtitles, values
 from reffree.formats.labels import CodersAs, Label, Starts, attach, numbered, without_text
-from reffree.formats.readers import ReadingOptions, TextDocuments, read
+from reffree.formats.readers import ReadingOptions, TextDocuments, format_name, read
 from reffree.formats.shards import shard_files
 from reffree.formats.source import LINE_SUFFIXES, STDIN, Source, unpacked_name, without_suffix
 from reffree.segmentation import Convention
@@ -67,7 +68,17 @@ def load(
         text_needed=text is not False,
     )
     _check_paths(sources, text)
-    parts, labels, notes, slot = _read_all(sources, reading)
+    _check_needed(reading, text)
+    # Columns are those of the text where it is given apart.
+    parts, labels, notes, slot = _read_all(
+        sources, replace(reading, columns={}) if text else reading
+    )
+    if coders_as != "systems" and not labels:
+        raise OptionError(
+            f"coders as {coders_as}, but no coders",
+            expected="a segeval file",
+            remedy="leave out --coders-as",
+        )
     if labels:
         if text is False:
             named = numbered(labels)
@@ -85,6 +96,16 @@ def load(
             remedy="leave out --text",
         )
     return Corpus.merge(parts)
+
+
+def _check_needed(reading: ReadingOptions, text: object) -> None:
+    """Refuse a way to read text that nothing would be read by."""
+    if reading.text_documents == "one" and not text and format_name(reading.format) != "text":
+        raise OptionError(
+            "text documents = one, but no such text",
+            expected="it with --text, or with --format text",
+            remedy="leave out --text-documents",
+        )
 
 
 def _read_all(

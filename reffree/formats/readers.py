@@ -27,7 +27,7 @@ from reffree.formats import (
 from reffree.formats.labels import CodersAs, Label
 from reffree.formats.source import LINE_SUFFIXES, Source
 from reffree.formats.strict_json import OWN_TEXT, parse
-from reffree.naming import parse_named
+from reffree.naming import parse_named, settings_of
 from reffree.segmentation import CONVENTIONS, Convention
 
 Read = list[Document] | list[Label]
@@ -96,6 +96,7 @@ _WITH_OPTIONS = {
 FORMATS: tuple[str, ...] = tuple(name for name in (*_READERS, *_WITH_OPTIONS) if name != "parquet")
 _FOLDERS = {"choi", "qmsum", "dailydialog", "radionews", "nxt"}
 _FOLDERS |= {"subtitles", "transcript", "markdown", "headings"}
+_TABLES = ("table", "parquet")
 _PLAIN = "plain text, which has no segmentation"
 _SUFFIXES = {"jsonl": ".jsonl", "choi": ".ref", "segeval-tsv": ".tsv", "nltk": ".txt"}
 _SUFFIXES |= {"markdown": ".md", "subtitles": ".vtt", "table": ".csv", "tiage-tsv": ".tsv"}
@@ -107,6 +108,14 @@ class _NoOptions:
     """Of a reader without options."""
 
     name: ClassVar[str] = ""
+
+
+def formats_with_options() -> list[str]:
+    """Spell every format that has options with all of them at their defaults."""
+    return [
+        f"{name}:" + ",".join(f"{key}={value}" for key, value in settings_of(kind()).items())
+        for name, kind in _WITH_OPTIONS.items()
+    ]
 
 
 def format_name(format: str | None) -> str | None:
@@ -139,6 +148,8 @@ def read(source: Source, reading: ReadingOptions) -> Read:
         )
     with suggest_format(source, name):
         found: Read
+        if name not in _TABLES:
+            tables.refuse_columns(reading.columns, f"the format {name}", source.place())
         if name == headings.PlainLines.name and format == name:
             found = headings.PlainLines(reading.text_documents).read(source)
         elif name in _WITH_OPTIONS:

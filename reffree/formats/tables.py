@@ -44,6 +44,17 @@ def check_columns(columns: Mapping[str, str]) -> None:
             )
 
 
+def refuse_columns(columns: Mapping[str, str], what: str, place: Place) -> None:
+    """Refuse names of columns for what is no table."""
+    for column, name in columns.items():
+        raise InputError(
+            f"--column {shorten(f'{column}={name}')} for {what}",
+            expected="names of columns only with a table (CSV, TSV, Parquet, a frame)",
+            remedy="leave it out",
+            place=place,
+        )
+
+
 def cells_of(line: str) -> list[str]:
     """Split the first line of a table; nothing where it cannot be."""
     try:

@@ -9,7 +9,7 @@ from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, Place, shorten
 from reffree.formats import jsonl
 from reffree.formats.readers import ReadingOptions
-from reffree.formats.tables import Row, documents_of
+from reffree.formats.tables import Row, documents_of, refuse_columns
 
 _FRAME = "<frame>"
 _LIST = "<list>"
@@ -36,12 +36,13 @@ def _is_frame(given: object) -> bool:
 
 def corpus_of(given: Any, reading: ReadingOptions) -> Corpus:  # noqa: ANN401  (what `is_value` takes)
     """Make a corpus of a value."""
+    if _is_frame(given):
+        return Corpus(tuple(documents_of_rows(_frame_rows(given), reading, _FRAME)))
+    refuse_columns(reading.columns, "a value that is no frame", Place())
     if isinstance(given, Corpus):
         return given
     if isinstance(given, Document):
         return Corpus((given,))
-    if _is_frame(given):
-        return Corpus(tuple(documents_of_rows(_frame_rows(given), reading, _FRAME)))
     return Corpus(tuple(_listed(list(given), reading)))
 
 

@@ -35,4 +35,10 @@ def render(result: CorpusAgreement, format: OutputFormat, *, color: bool, width:
     )
     undefined = [f"Undefined: {found.undefined}."] if found.undefined else []
     remarks = [size, *undefined, *result.notes]
-    return render_grids([grid], remarks, result.signature, format, color=color, width=width)
+    return render_grids(
+        *([grid], remarks, result.signature, format),
+        color=color,
+        width=width,
+        command="agreement",
+        question="How far do annotators agree?",
+    )

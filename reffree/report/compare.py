@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from reffree.evaluate.table import rounded
-from reffree.evaluate.verdict import judged_by
-from reffree.report.grid import Cell, Grid, OutputFormat, json_text, render_grids, shown, to_csv
+from reffree.evaluate.table import judged_by, rounded
+from reffree.report.grid import (
+    Cell,
+    Grid,
+    OutputFormat,
+    json_text,
+    opening_of,
+    render_grids,
+    shown,
+    to_csv,
+)
 from reffree.statistics.resampling import MIN_DOCUMENTS
 
 if TYPE_CHECKING:
@@ -37,7 +45,9 @@ def render(comparison: Comparison, format: OutputFormat, *, color: bool, width: 
         color=color,
         width=width,
         signature_first=True,
-        opening=[" ".join(comparison.verdict)] if comparison.verdict else (),
+        opening=opening_of(comparison.verdict, format),
+        command="compare",
+        question="Which system is better?",
     )
 
 

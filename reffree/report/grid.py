@@ -15,13 +15,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, get_args
 
 from reffree.errors import visible, visible_json
+from reffree.report.tables_page import render_page
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
     from rich.text import Text
 
-OutputFormat = Literal["table", "json", "csv", "md", "latex"]
+OutputFormat = Literal["table", "json", "csv", "md", "latex", "html"]
 OUTPUT_FORMATS: tuple[str, ...] = get_args(OutputFormat)
 
 LATEX_SPECIAL = {
@@ -95,6 +96,11 @@ def shown(value: float | None, spec: str = ".3f") -> str:
     return "–" if value is None else format(value, spec)
 
 
+def opening_of(verdict: Sequence[str], format: OutputFormat) -> list[str]:
+    """A verdict as it opens an output: a sentence a line on a page, else a paragraph."""
+    return list(verdict) if format == "html" or not verdict else [" ".join(verdict)]
+
+
 def render_grids(
     grids: Sequence[Grid],
     remarks: Sequence[str],
@@ -105,12 +111,19 @@ def render_grids(
     width: int | None,
     opening: Sequence[str] = (),
     signature_first: bool = False,
+    command: str = "",
+    question: str = "",
 ) -> str:
-    """Write tables with what is said about them, as text for a terminal, markdown or LaTeX.
+    """Write tables with what is said about them: for a terminal, as markdown, LaTeX or a page.
 
     ``opening`` stands above the tables; ``color`` and ``width`` are those of a terminal. In LaTeX
-    all that is said is comments above the tables, the signature the last or the first of them.
+    all that is said is comments above the tables, the signature the last or the first of them. A
+    page is headed by the command and the question that it answers.
     """
+    if format == "html":
+        return render_page(
+            *(grids, remarks, signature), command=command, question=question, opening=opening
+        )
     if format == "md":
         return markdown_page(grids, remarks, signature, opening)
     if format == "latex":

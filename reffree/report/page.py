@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from itertools import zip_longest
 from typing import Any
 
@@ -21,6 +18,7 @@ from reffree.report.charts.chart import Chart, Row
 from reffree.report.charts.drawing import vega_for_page
 from reffree.report.grid import Grid
 from reffree.report.study import grid_of, shown_fields
+from reffree.report.tables_page import policy_of, static_text
 from reffree.studies.result import DocumentText, StudyResult, Table
 
 DIGITS = 5
@@ -234,24 +232,6 @@ def _json(data: object) -> str:
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-def policy_of(style: str, scripts: Sequence[str]) -> str:
-    """Allow the page's own scripts and style, by hash, and nothing else."""
-    by_hash = " ".join(map(_hash, scripts)) or "'none'"
-    return (
-        f"default-src 'none'; script-src {by_hash}; style-src {_hash(style)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def static_text(name: str) -> str:
-    """Return one of the files that pages are made of."""
-    return (files("reffree.report") / "static" / name).read_text(encoding="utf-8")
 
 
 @cache

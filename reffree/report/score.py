@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from reffree.errors import counted
 from reffree.evaluate.table import (
@@ -14,7 +15,16 @@ from reffree.evaluate.table import (
     rounded,
 )
 from reffree.report import explain
-from reffree.report.grid import Cell, Grid, OutputFormat, json_text, render_grids, shown, to_csv
+from reffree.report.grid import (
+    Cell,
+    Grid,
+    OutputFormat,
+    json_text,
+    opening_of,
+    render_grids,
+    shown,
+    to_csv,
+)
 
 CSV_HEADER = (
     *("system", "document", "segment", "metric", "value", "raw", "ci_low", "ci_high"),
@@ -22,16 +32,27 @@ CSV_HEADER = (
 )
 
 
-def render(table: ScoreTable, format: OutputFormat, *, color: bool, width: int | None) -> str:
-    """Write a score table as text; ``color`` and ``width`` matter to the terminal format only."""
+def render(
+    table: ScoreTable,
+    format: OutputFormat,
+    *,
+    color: bool,
+    width: int | None,
+    chunkers: Sequence[Mapping[str, Any]] = (),
+) -> str:
+    """Write a score table as text; ``color`` and ``width`` matter to the terminal format only.
+
+    ``chunkers`` are sizes of chunks, a row for every chunker.
+    """
     if format == "json":
-        return json_text(table.to_dict())
+        beside = {"chunkers": [dict(row) for row in chunkers]} if chunkers else {}
+        return json_text(table.to_dict() | beside)
     is_explained = any(row.explanations is not None for row in table.documents or ())
     if format == "csv":
         if is_explained:
             return to_csv(explain.HEADER, explain.explanation_rows(table))
         return to_csv(CSV_HEADER, _csv_rows(table))
-    grids = [systems_grid(table)]
+    grids = [systems_grid(table), *([chunks_grid(chunkers)] if chunkers else [])]
     texts = ""
     if is_explained and format == "table":
         texts = explain.render_texts(table, color=color, width=width)
@@ -44,13 +65,16 @@ def render(table: ScoreTable, format: OutputFormat, *, color: bool, width: int |
         documents = counted(table.corpus["documents"], "document")
         legend = f"{documents}, {counted(table.corpus['units'], 'unit')}. {legend}"
     else:
-        legend = legend.replace("* marks", "bold marks").replace("Under", "Beside")
+        legend = legend.replace("* marks", "bold marks")
+        legend = legend if format == "html" else legend.replace("Under", "Beside")
     remarks = [legend, *_counts(table), *table.notes]
     return texts + render_grids(
         *(grids, remarks, table.signature, format),
         color=color,
         width=width,
-        opening=[" ".join(table.verdict)] if table.verdict else (),
+        opening=opening_of(table.verdict, format),
+        command="score",
+        question="How good are these segmentations?",
     )
 
 
@@ -62,6 +86,27 @@ def systems_grid(table: ScoreTable) -> Grid:
         scores = [_corpus_cell(s, is_best=row.system in best[n]) for n, s in row.metrics.items()]
         rows.append([row.system, str(row.segments), *scores])
     return Grid.of(("system", "segs", *table.metrics), rows)
+
+
+def chunks_grid(chunkers: Sequence[Mapping[str, Any]]) -> Grid:
+    """One row per chunker: how large its chunks are, and what they cut apart."""
+    rows = []
+    for row in chunkers:
+        sizes = [
+            " / ".join(shown(row[f"{unit}_{which}"], ",d") for which in ("p50", "p95", "max"))
+            if row[f"{unit}_max"] is not None
+            else "–"
+            for unit in ("characters", "tokens")
+        ]
+        parts = [
+            f"{row[f'{kind}_cut']} of {row[kind]}" for kind in ("fences", "tables", "headings")
+        ]
+        rows.append(
+            [row["chunker"], f"{row['chunks']:,}", *sizes, shown(row["at_cap"], ".0%"), *parts]
+        )
+    header = ("chunker", "chunks", "characters", "tokens", "at the cap", "fences cut")
+    title = "Sizes of chunks (50 % / 95 % / largest), and what no chunk holds whole"
+    return Grid.of((*header, "tables cut", "headings cut"), rows, title=title)
 
 
 def documents_grid(table: ScoreTable) -> Grid:

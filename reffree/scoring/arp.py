@@ -7,7 +7,10 @@ of the last ``ceil(cut/2)`` of them with the first ``floor(cut/2)`` of the next 
 ``cut = min(2 m[i+1], m[i])``. A document's score is the mean. Range [-1, 1], higher is better.
 Undefined for a document without a boundary. Where both dispersions vanish (repeated identical
 units) RP is 0. A one-unit segment takes as ``intra^p`` the mean over the document's scored longer
-segments or, without any, the mean ``inter^p`` of its one-unit segments (eq. 16).
+segments or, without any, the mean ``inter^p`` of its one-unit segments: so the released code reads
+eq. 16. With ``rule="paper"`` it is as printed: the *score* of a one-unit segment is the mean
+``intra^p`` over all scored segments, 0 in one-unit ones, or, without longer ones, the mean
+``inter^p``. That has no upper bound where vectors are long.
 
 Departures from the paper's text: the cosine terms are distances (eq. 17-20 print similarities,
 which would invert the sign of eq. 15); ``cut`` also looks at the next segment's length, as in the
@@ -25,7 +28,15 @@ from torch import Tensor
 
 from reffree.scoring.layout import Layout, SpanName
 from reffree.scoring.pairs import PairValue, Request, Units
-from reffree.scoring.result import OF_SEGMENTS, SIMILARITY, Orientation, RawScores, masked_mean
+from reffree.scoring.result import (
+    OF_SEGMENTS,
+    SIMILARITY,
+    UNUSUAL,
+    Orientation,
+    RawScores,
+    Rule,
+    masked_mean,
+)
 
 ROLES: tuple[SpanName, ...] = ("intra", "inter_left", "inter_right")
 
@@ -53,6 +64,7 @@ class Arp(ABC):
     undefined: ClassVar[str] = "no boundary"
     aggregation: ClassVar[str] = OF_SEGMENTS
     p: int = field(default=1, init=False)
+    rule: Rule = field(default="released", metadata=UNUSUAL)
 
     @property
     def requests(self) -> tuple[Request, ...]:
@@ -66,12 +78,18 @@ class Arp(ABC):
         single = layout.has_successor & (layout.masses == 1)
         inter_p = self.dispersion(inter).pow(self.p)  # (h, s)
         intra_p = torch.where(multiple, self.dispersion(intra).pow(self.p), 0.0)
+        counted = multiple if self.rule == "released" else layout.has_successor
         substitute = torch.where(
-            multiple.any(1), masked_mean(intra_p, multiple), masked_mean(inter_p, single)
-        )
-        intra_p = torch.where(single, substitute[:, None], intra_p)
+            multiple.any(1), masked_mean(intra_p, counted), masked_mean(inter_p, single)
+        )[:, None]
+        intra_p = torch.where(single, substitute, intra_p)
         total = inter_p + intra_p
         proximity = (inter_p - intra_p) / torch.where(total > 0, total, 1.0)
+        if self.rule == "paper":
+            # Here the vectors' length counts, by which they were divided.
+            power = self.p * units.exponent[layout.document] if self.value == "squared" else 0
+            own = substitute * torch.exp2(torch.as_tensor(power).clamp(-1000, 1000))[..., None]
+            proximity = torch.where(single, own, proximity)
         return RawScores.from_segments(proximity, layout.has_successor)
 
     def _moments(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
@@ -38,6 +38,12 @@ class Orientation:
 
 SIMILARITY = Orientation(offset=0.5, slope=-0.5, neutral=0.0, worst=-1.0)
 """From -1 (worst) to 1 (best): the loss is ``(1 - raw) / 2`` (ARP paper, eq. 12)."""
+
+Rule = Literal["released", "paper"]
+"""What one-unit segments score: as in the released code, or as the ARP paper prints it."""
+
+UNUSUAL = {"shown": "unusual"}
+"""Of an option that a signature shows where it is not the default."""
 
 OF_SEGMENTS = "mean(segments)>mean(documents)"
 OF_DOCUMENTS = "mean(documents)"

@@ -3,14 +3,16 @@ r"""SegReFree (Lucas et al. 2023; Ghinassi et al. 2024, eq. 5-7): Davies-Bouldin
 .. math:: R_{ij} = (S_i + S_j) / |c_i - c_j|, \quad C_i = \max_{j = i \pm 1} R_{ij}
 
 ``S`` is the mean Euclidean distance to the centroid, divided by ``1 - 1/sqrt(m)``; one-unit
-segments take the mean ``S`` of the document's other segments, and a document of nothing but
-one-unit segments scores 10. Range [0, ∞), lower is better. Neighbours with equal centroids are
-left out and counted; undefined for a document without a boundary or without any finite R.
+segments take the mean ``S`` of the document's other segments, as in the released code, and a
+document of nothing but one-unit segments scores 10. With ``rule="paper"`` the ``S`` of a one-unit
+segment is 0, as its unit is its centroid, and its *score* the mean of the longer segments'.
+Range [0, ∞), lower is better. Neighbours with equal centroids are left out and counted; undefined
+for a document without a boundary or without any finite R.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import torch
@@ -18,7 +20,14 @@ from torch import Tensor
 
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
-from reffree.scoring.result import OF_SEGMENTS, Orientation, RawScores, masked_mean
+from reffree.scoring.result import (
+    OF_SEGMENTS,
+    UNUSUAL,
+    Orientation,
+    RawScores,
+    Rule,
+    masked_mean,
+)
 
 ALL_SINGLE = 10.0
 """Score of a document cut into single units: the paper's penalty."""
@@ -38,6 +47,7 @@ class SegReFree:
     undefined: ClassVar[str] = "the centroids of all neighbouring segments are equal"
     aggregation: ClassVar[str] = OF_SEGMENTS
     requests: ClassVar[tuple[Request, ...]] = (("squared", "own"), ("squared", "next"))
+    rule: Rule = field(default="released", metadata=UNUSUAL)
 
     def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> RawScores:
         """Score every hypothesis.
@@ -55,7 +65,8 @@ class SegReFree:
         is_multiple = layout.masses > 1
         dispersion = layout.segment_sum(to_centroid) / masses
         dispersion = dispersion / torch.where(is_multiple, correction, 1.0)
-        others = masked_mean(dispersion, is_multiple)[:, None]
+        is_paper = self.rule == "paper"
+        others = 0.0 if is_paper else masked_mean(dispersion, is_multiple)[:, None]
         dispersion = torch.where(is_multiple, dispersion, others)
 
         following = torch.nn.functional.pad(masses[:, 1:], (0, 1), value=1)
@@ -69,6 +80,10 @@ class SegReFree:
 
         previous = torch.nn.functional.pad(ratio[:, :-1], (1, 0), value=-torch.inf)
         worst = torch.maximum(ratio, previous)
+        if is_paper:
+            has_score = is_multiple & (worst > -torch.inf)
+            default = torch.where(has_score.any(1), masked_mean(worst, has_score), -torch.inf)
+            worst = torch.where(is_multiple, worst, default[:, None])
         is_single = ~is_multiple.any(1) & (layout.n_segments > 1)
         worst = torch.where(is_single[:, None], ALL_SINGLE, worst)
         is_defined = layout.is_segment & (worst > -torch.inf)

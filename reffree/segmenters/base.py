@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import Field, dataclass
 from typing import Any, ClassVar, Literal
 
@@ -34,6 +34,7 @@ class Inputs:
     encoder: EncoderSpec | None = None  # that made them
     device: str = "auto"  # for methods that run a model themselves
     candidates: Sequence[Candidates] | None = None  # gaps that may become boundaries, else all
+    advance: Callable[[int], None] = lambda steps: None  # told of steps done before the last
 
     def candidates_of(self, document: int) -> Candidates | None:
         """Gaps of a document, by its number, that may become boundaries; None for all."""
@@ -105,6 +106,11 @@ class Segmenter(ABC):
     def needs_embeddings(self) -> bool:
         """Whether `Inputs.embeddings` must be there."""
         return False
+
+    @property
+    def n_steps(self) -> int:
+        """Steps that progress is shown in."""
+        return 1
 
     @property
     def needs_gold(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Unpack
 import numpy as np
 
 from reffree.arrays import Floats
+from reffree.bounds import with_keywords
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Vectors, corpus_vectors
 from reffree.encoders.options import EncoderOptions, Encoding
@@ -74,6 +75,7 @@ def parse_scored_method(text: str) -> GapScorer | None:
     return method
 
 
+@with_keywords(Encoding)
 def boundary_scores(
     corpus: Corpus,
     method: str,

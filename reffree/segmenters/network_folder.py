@@ -23,6 +23,9 @@ from reffree.errors import EncoderError, InputError, Place
 Kind = Literal["scorer", "segmenter", "csm"]
 DescriptionT = TypeVar("DescriptionT")
 
+PRECOMPUTED = "precomputed"
+"""What vectors that users bring have in place of a model's name."""
+
 
 def check_target(folder: Path) -> None:
     """Refuse to write over anything, and where nothing can be written."""
@@ -116,7 +119,12 @@ def put_weights(network: nn.Module, weights: bytes, folder: Path, kind: Kind) ->
 
 
 def check_encoder(kind: Kind, spec: EncoderSpec | None, trained: EncoderSpec) -> None:
-    """Refuse another encoder than the network was trained on; None where it is not known."""
+    """Refuse another encoder than the network was trained on; None where it is not known.
+
+    Of vectors that users bring, in training and now, nothing but their size is known.
+    """
+    if spec is not None and spec.name == trained.name == PRECOMPUTED:
+        return
     if spec is not None and spec.fingerprint != trained.fingerprint:
         changed = [
             f"{field} {getattr(spec, field)} instead of {getattr(trained, field)}"

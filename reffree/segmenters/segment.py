@@ -10,6 +10,7 @@ from typing import Unpack
 import numpy as np
 
 from reffree.arrays import Floats
+from reffree.bounds import with_keywords
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Vectors, coming_spec, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
@@ -44,6 +45,8 @@ HOMES = {
     "posterior": "posterior:LeastExpectedPk",
     "scorer": "scorer.scorer:Scorer",
     "csm": "coherence.csm:CoherenceScoring",
+    "trained": "labeller.trained:Trained",
+    "supervised": "labeller.supervised:Supervised",
 }
 
 
@@ -72,6 +75,7 @@ def parse_segmenter(text: str) -> Segmenter:
     return parse_named(text, SEGMENTERS, "method", "--method")
 
 
+@with_keywords(Encoding)
 def segment(
     corpus: Corpus,
     methods: str | Sequence[str] | Mapping[str, str] = (),
@@ -134,7 +138,9 @@ def segment(
         embedded = corpus_vectors(corpus, embeddings, options, progress)
         inputs = replace(inputs, embeddings=embedded.vectors, encoder=embedded.spec)
     ids = [document.id for document in corpus.documents]
-    with progress("Segmenting", len(parsed) + len(given)) as advance:
+    n_steps = sum(method.n_steps for _, method in parsed) + len(given)
+    with progress("Segmenting", n_steps) as advance:
+        inputs = replace(inputs, advance=advance)
         for name, source in sources:
             for system, made in _systems(name, source, rules, inputs).items():
                 corpus = corpus.with_system(system, dict(zip(ids, made, strict=True)))

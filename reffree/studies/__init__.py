@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from reffree.studies.judged_pairs.pairs import pairs
     from reffree.studies.result import StudyResult
     from reffree.studies.selection_rates import selection
+    from reffree.studies.settings import tune
     from reffree.studies.single_moves import moves
     from reffree.studies.strength_curves.perturb import perturb
     from reffree.studies.unseen_corpora import transfer
@@ -46,6 +47,7 @@ __all__ = [
     "perturb",
     "selection",
     "transfer",
+    "tune",
 ]
 
 _HOMES = {
@@ -61,6 +63,7 @@ _HOMES = {
     "pairs": "judged_pairs.pairs",
     "transfer": "unseen_corpora",
     "agreement": "annotators",
+    "tune": "settings",
     "boundaries": "boundary_posterior",
     "compare": "comparison",
 }

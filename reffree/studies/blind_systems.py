@@ -15,7 +15,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from reffree.bounds import within_bounds
+from reffree.bounds import with_keywords, within_bounds
 from reffree.corpus import GOLD, Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
 from reffree.errors import OptionError, listed
@@ -49,6 +49,7 @@ BLIND = tuple(name for name, home in HOMES.items() if home.startswith("naive:"))
 EQUAL = 1e-9
 
 
+@with_keywords(StudyKeywords)
 @within_bounds
 def baselines(
     corpora: Mapping[str, Corpus],
@@ -106,7 +107,7 @@ def baselines(
         question="How do metrics judge systems that read no text, beside systems that do?",
         answer=_answer(rows),
         tables=_tables(rows, names),
-        signature={"systems": "+".join(dict.fromkeys(row["system"] for row in rows))}
+        signature={"methods": "+".join(methods) or "none"}
         | _made_with([each.embedded for each in studied]),
         short_signature=settings.short_signature,
         settings={"methods": list(methods), "metrics": names, "seed": settings.seed},

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.bounds import with_keywords
 from reffree.corpus import GOLD, Corpus, Document
 from reffree.encoders.embed import (
     Embeddings,
@@ -189,6 +190,7 @@ class BoundaryMap:
         }
 
 
+@with_keywords(Encoding)
 def boundaries(
     corpus: Corpus,
     *,

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from reffree.arrays import Floats
+from reffree.bounds import with_keywords
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Vectors
 from reffree.errors import InputError
 from reffree.evaluate.score import score
 from reffree.evaluate.scores import filled_weights
-from reffree.evaluate.table import CorpusScore, ScoreTable, rounded
-from reffree.evaluate.verdict import GOLD, Rivals, judged_by, rank
+from reffree.evaluate.table import CorpusScore, ScoreTable, judged_by, rounded
+from reffree.evaluate.verdict import GOLD, Rivals, rank
+from reffree.notebooks import sentences_html, table_html
 from reffree.optional import require_pandas
 from reffree.scoring.engine import Unsegmented
 from reffree.statistics.losses import Direction, as_loss
@@ -79,6 +81,21 @@ class Comparison:
         made: dict[str, Any] = plain(self)
         return made
 
+    def _repr_html_(self) -> str:
+        """The verdict, and every metric's values with letters, for notebooks."""
+        ranked = [{row.system: row for row in metric.ranking} for metric in self.metrics.values()]
+        rows = [
+            [
+                system,
+                *(
+                    "–" if row.value is None else f"{row.value:.3f} {row.letters}"
+                    for row in (each[system] for each in ranked)
+                ),
+            ]
+            for system in ranked[0]
+        ]
+        return sentences_html(self.verdict) + table_html(("system", *self.metrics), rows)
+
     def to_pandas(self) -> pd.DataFrame:
         """One row per metric and pair (needs pandas)."""
         pd = require_pandas()
@@ -92,6 +109,7 @@ class Comparison:
         return pd.DataFrame(rows)
 
 
+@with_keywords(StudyKeywords)
 def compare(
     corpus: Corpus,
     *,

@@ -19,7 +19,7 @@ import psutil
 import torch
 
 from reffree.arrays import Floats
-from reffree.bounds import Count, Resamples, within_bounds
+from reffree.bounds import Count, Resamples, with_keywords, within_bounds
 from reffree.corpus import GOLD, Corpus
 from reffree.encoders.address import is_endpoint
 from reffree.encoders.device import choose_device
@@ -54,6 +54,7 @@ Cases = Mapping[tuple[str, str], Case]
 """By encoder and corpus."""
 
 
+@with_keywords(StudyKeywords)
 @within_bounds
 def compare_encoders(
     corpora: Mapping[str, Corpus],

@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from reffree.errors import InputError, Place, UnknownNameError, shorten
 from reffree.evaluate.table import rounded
 from reffree.formats.source import Source
+from reffree.notebooks import sentences_html, table_html
 from reffree.optional import require_pandas
 
 if TYPE_CHECKING:
@@ -81,6 +82,17 @@ def estimate(
     return Field(name, label, kind, interval), Field(interval, ci_label, "interval")
 
 
+def _told(value: Value) -> str:
+    match value:
+        case None:
+            return "–"
+        case float():
+            return f"{value:.3f}"
+        case list():
+            return "[{:.3f}, {:.3f}]".format(*value)
+    return str(value)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """Rows of plain values; undefined is None.
@@ -130,6 +142,11 @@ class Table:
             if all(row[at] == value for at, value in places.items())
         ]
 
+    def _repr_html_(self) -> str:
+        """The table, for notebooks."""
+        rows = [[_told(value) for value in row] for row in self.rows]
+        return table_html((each.label for each in self.fields), rows, self.title)
+
     def _position(self, name: str) -> int:
         names = [each.name for each in self.fields]
         if name not in names:
@@ -167,6 +184,11 @@ class StudyResult:
     notes: tuple[str, ...] = ()
     reading: dict[str, str] = field(default_factory=dict)  # metric or column → how to read it
     texts: tuple[DocumentText, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """The answer and the tables that are shown, for notebooks."""
+        shown = [table for table in self.tables if table.shown and table.rows]
+        return sentences_html(self.answer) + "".join(table._repr_html_() for table in shown)
 
     def table(self, name: str) -> Table:
         """Return the table of that name."""

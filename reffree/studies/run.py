@@ -17,7 +17,7 @@ import yaml
 from reffree.atomic import make_folder, write_file
 from reffree.corpus import Corpus
 from reffree.errors import InputError
-from reffree.formats import load
+from reffree.formats import jsonl, load
 from reffree.formats.source import Source
 from reffree.progress import Progress, no_progress
 from reffree.studies import find_study
@@ -107,8 +107,17 @@ def _read_corpora(named: Mapping[str, str]) -> tuple[dict[str, Corpus], dict[str
                 corpora[name], contents[name] = load(path), _hash(path)
         else:
             corpora[name] = load(file)
-            contents[name] = _hash(Path(file))
+            is_here = Path(file).exists()
+            contents[name] = _hash(Path(file)) if is_here else _content_hash(corpora[name])
     return corpora, contents
+
+
+def _content_hash(corpus: Corpus) -> str:
+    """Hash a corpus that is in no file, such as a data set of the hub."""
+    digest = hashlib.blake2b(digest_size=16)
+    for line in jsonl.write(corpus):
+        digest.update(line.encode())
+    return digest.hexdigest()
 
 
 def _hash(path: Path) -> str:

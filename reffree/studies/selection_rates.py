@@ -15,7 +15,7 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 
 from reffree.arrays import Floats
-from reffree.bounds import Positive, within_bounds
+from reffree.bounds import Positive, with_keywords, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Vectors, corpus_vectors
 from reffree.errors import OptionError, counted
@@ -114,6 +114,7 @@ class SelectedCorpus(StudiedCorpus):
     thinned: dict[str, list[Thinned]]  # by scorer
 
 
+@with_keywords(StudyKeywords)
 @within_bounds
 def selection(
     corpora: Mapping[str, Corpus],

@@ -25,7 +25,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from reffree.arrays import Booleans, Integers
-from reffree.bounds import check_whole, within_bounds
+from reffree.bounds import check_whole, with_keywords, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.embed import units_taking_part
 from reffree.errors import InputError, OptionError, counted, listed
@@ -53,6 +53,7 @@ SAME = 1e-12
 """Values of documents of up to 20 units lie farther apart if they differ, and nearer if not."""
 
 
+@with_keywords(StudyKeywords)
 @within_bounds
 def moves(
     corpora: Mapping[str, Corpus],

@@ -105,8 +105,9 @@ def embed(texts):
     )
 
 
+LIGHT = [kind for kind in CHUNKERS.values() if kind.__module__.endswith(".libraries")]
 LIBRARY_CHUNKERS = [
-    *(kind(chunk_size=size) for kind in CHUNKERS.values() for size in (1, 20, 60)),
+    *(kind(chunk_size=size) for kind in LIGHT for size in (1, 20, 60)),
     LangChainCharacter(chunk_size=20, separator="line"),
     LangChainCharacter(chunk_size=20, separator="space"),
     ChonkieToken(chunk_size=3, tokenizer="word"),
@@ -204,22 +205,38 @@ def test_text_may_be_missing_between_chunks():
 
 
 @pytest.mark.parametrize(
-    ("text", "chunks"),
+    ("text", "chunks", "spans"),
     [
-        ("One. Two. Three.", ["One. Two.", "Two. Three."]),
-        ("One. Two. Three.", ["One.", "One.", "Two. Three."]),
-        ("One. Two. Three.", ["Two. Three.", "One."]),
-        # The second chunk stands both in an overlap and behind a gap.
-        ("ab ab cd. x ab cd.", ["ab ab", "ab cd."]),
+        ("One. Two. Three.", ["One. Two.", "Two. Three."], [(0, 9), (5, 16)]),
+        ("One. Two.\n\nThree.", ["One. Two.", "Two. Three."], [(0, 9), (5, 17)]),
+        # What follows immediately is no overlap, though it could be one.
+        ("ab ab ab", ["ab", "ab", "ab"], [(0, 2), (3, 5), (6, 8)]),
     ],
 )
-def test_overlapping_and_unordered_chunks_are_refused(text, chunks):
-    refused(
-        lambda: locate(text, chunks),
-        f"chunk 2, {chunks[1]!r}, which goes back behind the end of the chunk before",
-        "without overlap",
-        "set the chunker's overlap to 0",
-    )
+def test_overlapping_chunks_are_found(text, chunks, spans):
+    assert locate(text, chunks) == spans
+
+
+@pytest.mark.parametrize(
+    ("text", "chunks", "said"),
+    [
+        ("One. Two. Three.", ["One.", "One.", "Two. Three."], "stands only before or inside"),
+        ("One. Two. Three.", ["Two. Three.", "One."], "stands only before or inside"),
+        ("One. Two. Three.", ["One. Two.", "Two."], "stands only before or inside"),
+        # The second chunk stands both in an overlap and behind a gap.
+        ("ab ab cd. x ab cd.", ["ab ab", "ab cd."], "which stands at several places behind"),
+    ],
+)
+def test_unordered_and_unclear_chunks_are_refused(text, chunks, said):
+    refused(lambda: locate(text, chunks), f"chunk 2, {chunks[1]!r}, which", said)
+
+
+def test_what_a_library_may_share_says_where_a_chunk_stands():
+    text = "ab ab ab ab cd"
+    chunks = ["ab ab", "ab ab", "ab cd"]
+    assert locate(text, chunks, lambda shared: False) == [(0, 5), (6, 11), (9, 14)]
+    one = [(0, 5), (3, 8), (9, 14)]
+    assert locate(text, chunks, lambda shared: len(shared) <= 2) == one
 
 
 def test_changed_chunks_are_named():
@@ -350,13 +367,25 @@ def test_the_report_is_a_sentence():
     assert both.mean_distance == 3
 
 
-def test_spans_that_overlap_or_are_none_are_refused():
+def test_spans_count_by_their_starts():
+    units = [(0, 10), (10, 20), (20, 30)]
+    segmentation, report = snap([(0, 12), (9, 30), (20, 25)], units)
+    assert segmentation.masses == (1, 1, 1)
+    assert (report.overlapping, report.shared, report.outside) == (2, 13, 0)
+    said = "2 of 2 chunk starts lay inside the chunk before, with 6.5 characters in common"
+    assert said in str(report)
+    # The second chunk ends before the first does: what lies behind it is in a chunk still.
+    assert snap([(0, 30), (5, 8)], units)[1].outside == 0
+
+
+def test_spans_out_of_order_or_none_are_refused():
     units = [(0, 10), (10, 20)]
     refused(
-        lambda: snap([(0, 12), (9, 20)], units),
-        "chunk 2, which starts at character 9 before chunk 1 ends at 12",
-        "set the chunker's overlap to 0",
+        lambda: snap([(9, 12), (0, 20)], units),
+        "chunk 2, which starts at character 0, where chunk 1 starts at 9",
+        "in the order in which they start",
     )
+    refused(lambda: snap([(0, 12), (0, 20)], units), "starts at character 0, where chunk 1")
     refused(lambda: snap([], units), "no chunks with text", "2 sentences")
 
 
@@ -470,9 +499,16 @@ def test_chonkie_defaults(kind, own):
     assert options == {option: getattr(own, option) for option in options}
 
 
-def test_langchain_overlap_is_refused():
-    chunker = LangChainRecursive(chunk_size=60, chunk_overlap=30)
-    refused(lambda: chunker(PROSE), "goes back behind", "overlap")
+@pytest.mark.parametrize("size", [60, 90])
+@pytest.mark.parametrize("text", [PROSE, PROSE * 7, "Same again. " * 40], ids=["once", "7", "same"])
+def test_langchain_overlaps_lie_where_it_says(text, size):
+    own = langchain_text_splitters.RecursiveCharacterTextSplitter(
+        chunk_size=size, chunk_overlap=30, add_start_index=True
+    )
+    starts = [each.metadata["start_index"] for each in own.create_documents([text])]
+    spans = LangChainRecursive(chunk_size=size, chunk_overlap=30)(text)
+    assert [start for start, _ in spans] == starts
+    assert size > 60 or any(a[1] > b[0] for a, b in pairwise(spans))
 
 
 def test_long_chunks_of_langchain_are_not_logged(caplog):
@@ -518,9 +554,10 @@ def test_a_megabyte():
         paragraphs.append(" ".join(f"{' '.join(row).capitalize()}." for row in rows))
     text = "\n\n".join(paragraphs)
     assert len(text) > 1_000_000
-    chunkers = [kind() for kind in CHUNKERS.values() if kind is not ChonkieSemantic]
+    chunkers = [kind() for kind in LIGHT if kind is not ChonkieSemantic]
     corpus, reports = chunked([PlainText("big", text, Place())], chunkers)
     assert corpus.n_units == 4 * 4500
+    reports = {name: report.snap for name, report in reports.items()}
     assert all(report.segments > 200 for report in reports.values())
     assert all(report.outside == 0 for report in reports.values())
     # Whatever is cut at sentences is not moved.
@@ -626,7 +663,7 @@ def test_functions_of_any_module(tmp_path, monkeypatch):
     corpus, reports = chunked([PlainText("a", PROSE, Place())], [strings, spans])
     assert corpus[0].systems["mine_one:cutter.cut"].masses == (4, 3, 3)
     assert corpus[0].systems["mine_one:spans"].masses == (1, 9)
-    assert reports["mine_one:spans"].moved == 0
+    assert reports["mine_one:spans"].snap.moved == 0
 
 
 @pytest.mark.parametrize(
@@ -664,7 +701,7 @@ def fails_later(text):
         (lambda text: text, "str from the chunker"),
         (lambda text: [text.upper()], "chunk 1, 'THE SERVER"),
         (lambda text: [text, text], "chunk 2, 'The server"),
-        (lambda text: [(0, 30), (20, 60)], "chunk 2, which starts at character 21"),
+        (lambda text: [(27, 60), (0, 30)], "chunk 2, which starts at character 0"),
         (lambda: [], "TypeError"),
     ],
 )
@@ -681,7 +718,7 @@ def test_lost_text_is_counted():
     chunker = FunctionChunker("mine:cut", lambda text: [(88, 120), (177, len(text))])
     corpus, reports = chunked([PlainText("a", PROSE, Place())], [chunker])
     assert corpus[0].systems["mine:cut"].masses == (7, 3)
-    assert reports["mine:cut"].outside == 5
+    assert reports["mine:cut"].snap.outside == 5
 
 
 def test_no_text_is_refused():
@@ -842,7 +879,7 @@ def test_semantic_chunks_take_the_encoder_that_scores(files, monkeypatch):
     expected = len(ChonkieSemantic(embed=embed)(PROSE * 5))
     assert table["systems"][0]["segments"] == expected > 2
     assert any("cuts by the encoder that scores it" in note for note in table["notes"])
-    assert len(opened) == 2  # once to chunk, once to score
+    assert len(opened) == 3  # to chunk, to score, to count tokens
     assert opened[0] == opened[1]
     assert (opened[0][0], str(opened[0][1])) == ("some/model", "cpu")
 

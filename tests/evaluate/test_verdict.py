@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import reffree
-from reffree.evaluate.verdict import judged_by, rank
+from reffree.evaluate.table import judged_by
+from reffree.evaluate.verdict import rank
 from tests.helpers import halves, topical_corpus
 
 

@@ -586,8 +586,9 @@ def test_topical_chat_labels_are_fact_sections():
         for i, source in enumerate(sources)
     ]
     chat = {"t_1": {"article_url": "x", "config": "A", "content": content}}
+    del content[1]["agent"]
     document = load(write(chat, "train.json")).documents[0]
-    assert (document.id, document.speakers[0]) == ("t_1", "agent_1")
+    assert (document.id, document.speakers[:2]) == ("t_1", ("agent_1", ""))
     assert document.gold.masses == (4, 1, 1)
 
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reffree.corpus import Corpus, Document
-from reffree.errors import UnknownNameError
+from reffree.errors import OptionError, UnknownNameError
 from reffree.formats import load, read_system, save
 from reffree.segmentation import Segmentation
 from tests.helpers import invoke, refusal
@@ -398,6 +398,13 @@ def test_coders_may_be_annotators():
     write("one.txt", "x\ny\nz\n")
     gold = load(write("t.tsv", "Coder\tMasses\ngold\t2\t1\n"), text="one.txt", coders_as="golds")
     assert list(gold.documents[0].golds) == ["gold"]
+
+
+def test_ways_to_read_that_nothing_is_read_by():
+    with pytest.raises(OptionError, match="found coders as golds, but no coders; expected a sege"):
+        load("c.jsonl", coders_as="golds")
+    with pytest.raises(OptionError, match="found text documents = one, but no such text; expecte"):
+        load("c.jsonl", text_documents="one")
 
 
 def test_an_unknown_kind_of_coders():

@@ -212,6 +212,13 @@ def test_targets_that_are_refused(path, format, sentence):
     assert sorted(map(str, Path().rglob("*"))) == ["file", "folder", "full", "full/old"]
 
 
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no such folder here")
+def test_a_folder_that_takes_no_files_is_there_all_the_same():
+    assert refusal(save, corpus(), "/proc/o.jsonl").startswith(
+        "/proc/o.jsonl: found a path that cannot be written (No such file or directory); expected"
+    )
+
+
 def test_no_permission(monkeypatch):
     def refuse(*_):
         raise PermissionError(13, "Permission denied")

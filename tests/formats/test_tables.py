@@ -128,6 +128,23 @@ def test_columns_that_no_table_has():
     assert told.exit_code != 0
 
 
+def test_columns_where_there_is_no_table():
+    line = write('{"id": "a", "units": ["x"]}', name="x.jsonl")
+    assert refusal(load, line, columns={"text": "said"}) == (
+        "x.jsonl: found --column text=said for the format jsonl; expected names of columns only "
+        "with a table (CSV, TSV, Parquet, a frame); leave it out"
+    )
+    assert "for a value that is no frame; " in refusal(load, ["One."], columns={"text": "said"})
+
+
+def test_columns_of_the_text_that_segmentations_belong_to():
+    coders = write('{"items": {"a": {"c": [1, 1]}}}', name="s.json")
+    text = write("doc,said", "a,x", "a,y", name="t.csv")
+    corpus = load(coders, text=text, columns={"document": "doc", "text": "said"})
+    assert corpus.documents[0].units == ("x", "y")
+    assert corpus.documents[0].systems["c"].masses == (1, 1)
+
+
 def test_a_table_on_the_command_line():
     name = write("doc,said,topic", "a,x,1", "a,y,2")
     done = invoke(

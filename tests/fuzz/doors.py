@@ -202,7 +202,8 @@ def corpus(format: str, rng: Random, folder: Path) -> None:
         text = rng.choice((text, False))
     elif given in ("chapters", "youtube"):
         text = _written(folder, "text.vtt", VTT.encode())
-    read = load(path, format=given, text=text, coders_as=rng.choice(("systems", "golds")))
+    coders_as = rng.choice(("systems", "golds")) if "segeval" in format else "systems"
+    read = load(path, format=given, text=text, coders_as=coders_as)
     save(read, folder / "again.jsonl")
     assert len(load(folder / "again.jsonl")) == len(read)
 
@@ -300,6 +301,7 @@ def _results() -> list[dict[str, Any]]:
         synthetic_results.perturb(),
         synthetic_results.density(n_thresholds=3),
         synthetic_results.selection(),
+        synthetic_results.tune(),
         synthetic_results.granularity(n_numbers=3),
         synthetic_results.encoders(),
         synthetic_results.diagnose(),

@@ -61,6 +61,14 @@ TESTS = {
         "formats/source formats/jsonl formats/labels formats/dialogues formats/choi "
         "formats/system formats/save corpus"
     ),
+    "reffree/formats/dialogues": "formats/dialogues",
+    "reffree/formats/headings": "formats/headings",
+    "reffree/formats/hub": "formats/hub",
+    "reffree/formats/labels": "formats/labels formats/subtitles formats/jsonl formats/system",
+    "reffree/formats/meetings": "formats/meetings",
+    "reffree/formats/subtitles": "formats/subtitles",
+    "reffree/formats/tables": "formats/tables",
+    "reffree/formats/values": "formats/tables",
     "reffree/formats/nltk": "formats/labels formats/save formats/source",
     "reffree/formats/qmsum": "formats/dialogues",
     "reffree/formats/saving": "formats/save",

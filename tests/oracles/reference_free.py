@@ -132,7 +132,9 @@ def relative_proximity(inter_to_p: float, intra_to_p: float) -> float:
     return (inter_to_p - intra_to_p) / (inter_to_p + intra_to_p)
 
 
-def arp_segments(embeddings: ArrayLike, masses: Sequence[int], kind: str, p: float) -> list[float]:
+def arp_segments(
+    embeddings: ArrayLike, masses: Sequence[int], kind: str, p: float, rule: str = "released"
+) -> list[float]:
     """Eq. 13-20: RP of every segment but the last, which has no successor."""
     dispersion = DISPERSIONS[kind]
     units = as_units(embeddings)
@@ -153,6 +155,16 @@ def arp_segments(embeddings: ArrayLike, masses: Sequence[int], kind: str, p: flo
             dispersion(np.concatenate([segment[len(segment) - left :], successor[:right]]))
         )
         intras.append(dispersion(segment[len(segment) - cut :]))
+
+    if rule == "paper":  # eq. 16 as printed: what a one-unit segment scores
+        if all(intra is None for intra in intras):
+            default = mean([inter**p for inter in inters])
+        else:
+            default = mean([0.0 if intra is None else intra**p for intra in intras])
+        return [
+            default if intra is None else relative_proximity(inter**p, intra**p)
+            for inter, intra in zip(inters, intras, strict=True)
+        ]
 
     # Eq. 16: what a one-unit segment takes for its intra**p.
     known = [intra**p for intra in intras if intra is not None]
@@ -221,7 +233,9 @@ def corrected_dispersion(segment: Array) -> float:
     return raw / (1.0 - 1.0 / math.sqrt(len(segment)))
 
 
-def segrefree_segments(embeddings: ArrayLike, masses: Sequence[int]) -> list[float | None]:
+def segrefree_segments(
+    embeddings: ArrayLike, masses: Sequence[int], rule: str = "released"
+) -> list[float | None]:
     """Eq. 5-7: the largest finite R of every segment, None if it has none."""
     units = as_units(embeddings)
     segments = split_segments(units, masses)
@@ -230,8 +244,9 @@ def segrefree_segments(embeddings: ArrayLike, masses: Sequence[int]) -> list[flo
 
     centroids = [segment.mean(axis=0) for segment in segments]
     known = [corrected_dispersion(segment) for segment in segments if len(segment) > 1]
+    of_one = mean(known) if rule == "released" else 0.0
     dispersions = [
-        corrected_dispersion(segment) if len(segment) > 1 else mean(known) for segment in segments
+        corrected_dispersion(segment) if len(segment) > 1 else of_one for segment in segments
     ]
 
     scores: list[float | None] = []
@@ -248,6 +263,10 @@ def segrefree_segments(embeddings: ArrayLike, masses: Sequence[int]) -> list[flo
                 continue
             ratios.append((dispersions[i] + dispersions[j]) / between)
         scores.append(max(ratios) if ratios else None)
+    if rule == "paper":  # a one-unit segment scores what the others do in the mean
+        longer = [s for s, x in zip(scores, segments, strict=True) if len(x) > 1 and s is not None]
+        default = mean(longer) if longer else None
+        scores = [default if len(x) == 1 else s for s, x in zip(scores, segments, strict=True)]
     return scores
 
 
@@ -261,6 +280,7 @@ def document_score(
     *,
     p: float | None = None,
     average: str = "segments",
+    rule: str = "released",
 ) -> float | None:
     """Eq. 4, inner mean: the raw score of a document, None where it is undefined."""
     if metric not in ("arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree"):
@@ -280,7 +300,8 @@ def document_score(
             return mean(silhouette_units(embeddings, masses))
         return mean(silhouette_segments(embeddings, masses))
     if metric == "segrefree":
-        finite = [score for score in segrefree_segments(embeddings, masses) if score is not None]
+        every = segrefree_segments(embeddings, masses, rule)
+        finite = [score for score in every if score is not None]
         return mean(finite) if finite else None
     kind = metric.removeprefix("arp_")
-    return mean(arp_segments(embeddings, masses, kind, DEFAULT_P[kind] if p is None else p))
+    return mean(arp_segments(embeddings, masses, kind, DEFAULT_P[kind] if p is None else p, rule))

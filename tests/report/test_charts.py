@@ -20,6 +20,7 @@ EXPECTED = {
     "perturb": ["perturbation-scaled", "perturbation-values"],
     "density": ["density"],
     "selection": ["selection"],
+    "tune": ["tuned"],
     "granularity": ["granularity"],
     "encoders": ["correlations", "agreement", "cross"],
     "diagnose": ["noticed"],
@@ -32,6 +33,26 @@ def chart_of(result, name):
 
 def first_picks(chart):
     return {choice.field: choice.values[0] for choice in chart.choices}
+
+
+def test_a_coefficient_is_chosen_without_its_level():
+    result = synthetic.correlate(corpora=("alpha",), encoders=("minilm",))
+    table = result.table("correlations")
+    at = [field.name for field in table.fields].index("level")
+    others = tuple((*row[:at], "document", *row[at + 1 :]) for row in table.rows)
+    both = replace(table, rows=table.rows + others)
+    chart = chart_of(replace(result, tables=(both,)), "correlations")
+    assert {c.field: c.values for c in chart.choices}["coefficient"] == (
+        *("pearson (corpus)", "kendall (corpus)", "pearson (document)", "kendall (document)"),
+    )
+    for picked, drawn in {
+        "kendall": "kendall_corpus",
+        "kendall (document)": "kendall_document",
+    }.items():
+        ((name, _),) = draw_files([chart], "svg", {"coefficient": picked})
+        assert name.endswith(f"{drawn}.svg")
+    with pytest.raises(UnknownNameError, match="unknown coefficient 'kend'"):
+        list(draw_files([chart], "svg", {"coefficient": "kend"}))
 
 
 @pytest.mark.parametrize("study", EXPECTED)

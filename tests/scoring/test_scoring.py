@@ -31,6 +31,7 @@ from tests.oracles.reference_free import (
 )
 from tests.properties import examples
 
+AS_PRINTED = [f"{name}:rule=paper" for name in WITHOUT_SEARCH if name != "silhouette"]
 SPELLINGS = [*WITHOUT_SEARCH, "arp_std:p=1", "silhouette:average=units"]
 TOY = np.array([[1, 0], [1, 0.2], [0.9, 0.1], [0, 1], [0.1, 1], [0.2, 0.9], [0.5, 0.5]])
 
@@ -38,6 +39,7 @@ TOY = np.array([[1, 0], [1, 0.2], [0.9, 0.1], [0, 1], [0.1, 1], [0.2, 0.9], [0.5
 def oracle(embeddings, masses, metric):
     name, _, option = metric.partition(":")
     keywords = {"p=1": {"p": 1}, "average=units": {"average": "units"}}.get(option, {})
+    keywords |= {"rule": "paper"} if option == "rule=paper" else {}
     return document_score(np.asarray(embeddings, dtype=np.float64), masses, name, **keywords)
 
 
@@ -91,8 +93,9 @@ def test_scores_equal_the_definition(data):
     embeddings = data.draw(documents())
     masses = data.draw(hypotheses(len(embeddings)))
     with data.draw(st.sampled_from([by_torch, nullcontext]))():
-        scores = score_document(embeddings, masses, SPELLINGS, unsegmented="skip")
-    for name in SPELLINGS:
+        names = [*SPELLINGS, *AS_PRINTED]
+        scores = score_document(embeddings, masses, names, unsegmented="skip")
+    for name in names:
         expected = [oracle(embeddings, m, name) for m in masses]
         got = [None if math.isnan(x) else x for x in scores[name].tolist()]
         assert [x is None for x in got] == [x is None for x in expected], name
@@ -164,6 +167,28 @@ def test_toy_table(masses, expected):
     names = ["arp_std:p=1", "arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree"]
     scores = score_document(TOY, [masses], names)
     assert_allclose([scores[name].item() for name in names], expected, atol=1e-6)
+
+
+def test_one_unit_segments_as_the_paper_prints_them():
+    """By hand: segments of units 1-3, 4 and 5-7 of the toy; the second has one unit."""
+    names = ["arp_std:rule=paper", "segrefree:rule=paper"]
+    raw = score_documents([TOY], [[[3, 1, 3], [1] * 7]], parse_metrics(names), keep_segments=True)
+    variance = TOY[1:3].var(axis=0).sum()  # cut = 2: of the last two units of the first segment
+    across = TOY[2:4].var(axis=0).sum()
+    first = (across - variance) / (across + variance)
+    found = raw[names[0]][0].segments[0, :2].tolist()
+    assert found == pytest.approx([first, variance / 2])  # the second's own variance is 0
+    of_pairs = np.mean([TOY[i : i + 2].var(axis=0).sum() for i in range(6)])
+    assert raw[names[0]][0].documents[1].item() == pytest.approx(of_pairs)
+    centres = [TOY[:3].mean(0), TOY[3], TOY[4:].mean(0)]
+    spread = [
+        np.linalg.norm(TOY[part] - centres[at], axis=1).mean() / (1 - 1 / math.sqrt(3))
+        for part, at in ((slice(0, 3), 0), (slice(4, 7), 2))
+    ]
+    ends = [s / np.linalg.norm(centres[at] - TOY[3]) for s, at in zip(spread, (0, 2), strict=True)]
+    found = raw[names[1]][0].segments[0, :3].tolist()
+    assert found == pytest.approx([ends[0], sum(ends) / 2, ends[1]])
+    assert raw[names[1]][0].documents[1].item() == 10
 
 
 @pytest.mark.parametrize(
@@ -365,7 +390,7 @@ def test_metric_names():
         parse_metric("arp_pairs")
     with pytest.raises(InputError, match="p=1 or p=2"):
         parse_metric("arp_std:p=3")
-    with pytest.raises(InputError, match="no options"):
+    with pytest.raises(InputError, match="rule=released or rule=paper"):
         parse_metric("segrefree:p=1")
 
 

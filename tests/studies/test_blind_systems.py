@@ -8,6 +8,7 @@ from statistics import fmean
 import pytest
 
 from reffree.errors import InputError, OptionError, UnknownNameError
+from reffree.formats import load
 from reffree.report.charts import charts_of
 from reffree.report.charts.drawing import vega_for_page
 from reffree.report.study import render
@@ -137,3 +138,15 @@ def test_command_and_file(write_corpus, tmp_path):
     done = invoke("baselines", without, "--method", "none", "--method", "depth", "--encoder", "no")
     assert done.exit_code == 1
     assert "no gold to compare with" in str(done.exception)
+
+
+def test_several_annotators(write_corpus):
+    """A value is the mean over annotators; random_known takes their mean number of boundaries."""
+    golds = {"ann": [4, 4], "bob": [2, 6]}
+    path = write_corpus([{"id": "a", "units": list("abcdefgh"), "golds": golds}])
+    result = baselines({"a": load(path)}, methods=["none", "random_known"], metrics=["pk"])
+    row = result.table("systems").records(system="none")[0]
+    assert row["pk"] == pytest.approx(
+        fmean(float(reference_based.pk([8], gold)) for gold in golds.values())
+    )
+    assert result.table("systems").records(system="random_known")[0]["segments"] == 2

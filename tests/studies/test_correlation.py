@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -12,13 +13,15 @@ from scipy import stats
 from reffree.corpus import Corpus, Document
 from reffree.encoders.embed import corpus_vectors, distinct_texts
 from reffree.encoders.options import EncoderOptions
-from reffree.errors import InputError, OptionError, UnknownNameError
+from reffree.errors import EncoderError, InputError, OptionError, UnknownNameError
 from reffree.evaluate.score import score
 from reffree.progress import Timed, no_progress
 from reffree.report.study import render
+from reffree.segmentation import Segmentation
 from reffree.studies import TABLES, compare_encoders, correlate
 from reffree.studies.correlation.cases import sentinel_scores
 from reffree.studies.correlation.pool import COHESION, LEXICAL, PERTURBED, complete_pool
+from reffree.studies.correlation.tables import mean_and_sd
 from reffree.studies.encoders import measure_speed
 from reffree.studies.result import StudyResult
 from tests.checkpoints import save_checkpoint
@@ -236,7 +239,7 @@ def test_several_corpora_are_aggregated():
     pk = [cell["value"] for cell in cells if cell["gold"] == "pk"]
     every = [cell["value"] for cell in cells]
     assert row["pk"] == pytest.approx(np.mean(pk))
-    assert row["pk_sd"] == pytest.approx(np.std(pk, ddof=1))
+    assert row["pk_sd"] == pytest.approx(np.std(pk))
     assert (row["mean"], row["defined"]) == (pytest.approx(np.mean(every)), 4)
     assert [corpus["name"] for corpus in found.corpora] == ["a", "b"]
     shown = render(found, "table")
@@ -401,3 +404,79 @@ def test_speed_is_measured_only_when_asked_for(compared):
     )
     assert speed.texts == len(distinct_texts(corpus))
     assert speed.units_per_second > 0
+
+
+# Ghinassi et al. (2024), Table 1, columns of Table 2 over its 12 cases: mean and deviation. The
+# deviation of ARP_std with Pk (.08, printed .07) and the mean of SegReFree with WD (.05, printed
+# .56) do not follow from Table 1.
+PAPER = {
+    "silhouette, Pk": (".13 .81 .36 .83 .85 .88 -.42 -.42 -.46 .97 .97 .98", 0.46, 0.57),
+    "silhouette, WD": (".08 .79 .33 .75 .78 .83 -.5 -.5 -.53 .99 .98 .99", 0.42, 0.59),
+    "silhouette, B": (".24 .87 .4 .82 .8 .84 .02 .03 -.01 .94 .93 .96", 0.57, 0.38),
+    "arp_pair, Pk": (".93 .95 .96 .92 .9 .95 .64 .44 .38 .89 .75 .93", 0.80, 0.20),
+    "arp_pair, WD": (".94 .97 .95 .91 .94 .94 .7 .52 .49 .93 .83 .92", 0.84, 0.16),
+    "arp_pair, B": (".94 .93 .97 .83 .78 .88 .25 .25 -.04 .89 .7 .97", 0.70, 0.33),
+    "segrefree, B": (".23 .29 .81 .28 .07 .72 .22 -.36 -.38 .24 .24 -.63", 0.14, 0.41),
+}
+
+
+@pytest.mark.parametrize("cells", PAPER)
+def test_mean_and_deviation_are_those_of_the_papers_table_2(cells):
+    values, mean, deviation = PAPER[cells]
+    found = mean_and_sd([float(value) for value in values.split()])
+    assert [round(x, 2) for x in found] == [mean, deviation]
+
+
+def test_skipped_documents_are_left_out_of_all_scores():
+    """Of a system that leaves a document whole, the other documents count, by every metric."""
+    rng = np.random.default_rng(3)
+    whole = [rng.random(len(CORPUS)) < 0.3 for _ in range(6)]
+    documents = [
+        replace(
+            document,
+            systems={
+                f"s{i}": Segmentation((n,)) if is_whole[d] else Segmentation((n // 2, n - n // 2))
+                for i, is_whole in enumerate(whole)
+            },
+        )
+        for d, document in enumerate(CORPUS)
+        for n in [len(document.units)]
+    ]
+    corpus = Corpus(tuple(documents))
+    given = {"unsegmented": "skip", "pool": "given", **ARGUMENTS}
+    result = correlate({"c": corpus}, **given)
+    for i, is_whole in enumerate(whole):
+        kept = [d for d in range(len(CORPUS)) if not is_whole[d]]
+        part = Corpus(tuple(documents[d] for d in kept)).only_systems([f"s{i}"])
+        alone = score(part, metrics=[*FREE, *GOLD], embeddings=[VECTORS[d] for d in kept])
+        own = next(row for row in alone.systems if row.system == f"s{i}")
+        for metric in (*FREE, *GOLD):
+            (row,) = rows_of(result, "scores", system=f"s{i}", metric=metric)
+            assert row["value"] == pytest.approx(own.metrics[metric].value, abs=1e-9), metric
+    n_out = sum(int(each.sum()) for each in whole)
+    assert any(f"{n_out} of 56 documents of systems have no boundary" in n for n in result.notes)
+
+
+def test_a_system_without_any_boundary_takes_no_part_where_such_documents_are_skipped():
+    corpus = CORPUS.with_system("whole", {d.id: [len(d.units)] for d in CORPUS})
+    given = {"unsegmented": "skip", "pool": "both", **ARGUMENTS}
+    result = correlate({"c": corpus}, **given)
+    without = correlate({"c": CORPUS}, **given)
+    for table in ("independent", "cohesion"):
+        keep = lambda row: {k: v for k, v in row.items() if "ci" not in k}  # noqa: E731
+        found = [*map(keep, rows_of(result, table))]
+        assert found
+        assert found == [*map(keep, rows_of(without, table))]
+
+
+def test_encoders_that_are_not_there_are_left_out_where_there_is_a_fallback():
+    small, _ = planted(5)
+    given = {"metrics": ["arp_pair", "pk"], "resamples": 100, "offline": True}
+    missing = ["no/such", "nor/this"]
+    result = correlate({"c": small}, encoders=missing, fallback="minilm", **given)
+    assert len(result.settings["encoders"]) == 1
+    for name, note in zip(missing, result.notes, strict=False):
+        assert note.startswith(f"left out: encoder {name!r}: found neither a folder")
+    assert result.notes[2] == "none of the encoders is to be had: minilm was taken instead."
+    with pytest.raises(EncoderError, match="no/such"):
+        correlate({"c": small}, encoders=["no/such"], **given)

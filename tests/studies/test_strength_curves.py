@@ -190,7 +190,7 @@ def test_what_was_not_possible_is_counted(small):
     note = next(note for note in result.notes if note.startswith("small, removal"))
     assert f"{total} of " in note
     assert f"({last['not_done']} of them at strength 3)" in note
-    assert "8.0 of 8 documents had no boundary left and got what the policy gives (neutral)" in note
+    assert "8 of 8 documents had no boundary left and got what the policy gives (neutral)" in note
 
 
 def test_higher_is_better_keeps_its_values():

@@ -145,6 +145,34 @@ def selection(result: StudyResult) -> list[Chart]:
     )
 
 
+def tuned(result: StudyResult) -> list[Chart]:
+    """Expected error against the size of chunks, a line per splitter."""
+    needed = ("corpus", "splitter", "setting", "size", "value", "value_ci")
+    found = records_of(result, "curve", needed)
+    if not found:
+        return []
+    rows: list[Row] = [
+        {
+            "facet": str(row["corpus"]),
+            "line": str(row["splitter"]),
+            "x": row["size"],
+            "y": row["value"],
+            "low": row["value_ci"][0] if row["value_ci"] else None,
+            "high": row["value_ci"][1] if row["value_ci"] else None,
+        }
+        for row in sorted(found, key=lambda row: row["size"] or 0)
+    ]
+    reading = (
+        "Each line is a splitter's expected error as its chunks grow, its band the interval over "
+        "documents. Its lowest point is what the text itself would choose; a flat line says that "
+        "the size matters little."
+    )
+    return _lines(
+        *("tuned", "Expected error against the size of chunks", reading, rows, ()),
+        titles=("splitter", "characters a chunk", "expected Pk"),
+    )
+
+
 def _own_points(result: StudyResult, curves: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Methods with the number of boundaries they choose themselves, for every measure drawn."""
     needed = ("corpus", "method", "point", "threshold", "bor", "density")

@@ -68,8 +68,10 @@ def draw_files(
 ) -> Iterator[tuple[str, bytes]]:
     """Draw charts for print: a file per corpus and encoder, with the first of all other choices.
 
-    ``picks`` chooses otherwise, in every chart that offers the value.
+    ``picks`` chooses otherwise, in every chart that offers the value; ``kendall`` is the first of
+    ``kendall (corpus)`` and ``kendall (document)``.
     """
+    picks = dict(picks)
     for field, value in picks.items():
         offered = {c.field: c.values for chart in charts for c in chart.choices}
         if field not in offered:
@@ -77,8 +79,12 @@ def draw_files(
         values = [
             v for chart in charts for c in chart.choices if c.field == field for v in c.values
         ]
-        if value not in values:
+        meant = [v for v in values if v == value] or [
+            v for v in values if v.startswith(f"{value} (")
+        ]
+        if not meant:
             raise UnknownNameError(field, value, dict.fromkeys(values))
+        picks[field] = meant[0]
     names: set[str] = set()
     for chart in charts:
         for stem, content in _chart_files(chart, format, picks):

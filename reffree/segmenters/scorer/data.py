@@ -17,6 +17,7 @@ from reffree.corpus import Corpus
 from reffree.errors import InputError, counted
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
+from reffree.segmenters.network_folder import Kind
 from reffree.segmenters.scorer.description import Stage, Training
 
 ABSENT = -1
@@ -237,7 +238,12 @@ def joined(parts: Sequence[Gaps]) -> Gaps:
 
 
 def passages_of(
-    corpus: Corpus, document: int = 0, row: int = 0, *, is_taught: bool = True
+    corpus: Corpus,
+    document: int = 0,
+    row: int = 0,
+    *,
+    is_taught: bool = True,
+    kind: Kind = "scorer",
 ) -> list[Passage]:
     """Every document under every reference it has, from a document's and a unit's number on.
 
@@ -249,7 +255,7 @@ def passages_of(
         row += len(each.units)
         if is_taught and not each.references:
             raise InputError(
-                "no gold, which a scorer is trained on",
+                f"no gold, which a {kind} is trained on",
                 expected="gold in every document",
                 remedy="leave such documents out, or segment with an untrained method",
                 place=each.place,
@@ -267,7 +273,7 @@ def hold_out(
     if len(documents) < 4:
         raise InputError(
             f"a corpus of {counted(len(documents), 'document')} to train on",
-            expected="four at least: two to splice, and two held out",
+            expected="four at least: two to train on, and two held out",
             remedy="give more documents, or several files as one corpus",
         )
     n_held_out = min(max(2, round(share * len(documents))), len(documents) - 2)

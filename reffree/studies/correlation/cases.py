@@ -8,10 +8,11 @@ from functools import partial
 
 import numpy as np
 
-from reffree.arrays import Floats, Integers
+from reffree.arrays import Booleans, Floats, Integers
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
-from reffree.errors import UnknownNameError
+from reffree.encoders.sentence_transformer import open_encoder
+from reffree.errors import CacheError, EncoderError, UnknownNameError
 from reffree.evaluate.metric_set import MetricSet, check_metrics, choose_metrics
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import Average, ScoreSettings
@@ -53,7 +54,6 @@ class CaseSettings(StudySettings):
     average: Average = "macro"
     resamples: int
 
-    @property
     def scoring(self) -> ScoreSettings:
         """How all systems are scored."""
         return ScoreSettings(
@@ -75,6 +75,7 @@ class Case(StudiedCorpus):
     chosen: MetricSet
     losses: dict[str, SystemLosses]  # sentinels included
     pools: dict[str, MetaEvaluation]  # those with enough systems
+    n_left_out: int  # documents of systems, without a boundary, that nothing is correlated of
 
     @property
     def free(self) -> list[str]:
@@ -108,6 +109,30 @@ def both_kinds(metrics: Sequence[str] | None) -> tuple[str, ...]:
     return (*free, *given, *gold)
 
 
+def found_encoders(
+    encoders: Sequence[str | None], fallback: str | None, settings: CaseSettings
+) -> tuple[Sequence[str | None], list[str]]:
+    """Return the encoders that are to be had, or the fallback; and a note on each that is not.
+
+    Without a fallback all are returned, for the study to refuse what is not there.
+    """
+    if fallback is None:
+        return encoders, []
+    found, notes = [], []
+    for encoder in encoders:
+        try:
+            open_encoder(replace(settings, encoder=encoder or settings.encoder))
+        except CacheError:
+            raise
+        except EncoderError as error:
+            notes.append(f"left out: {error}")
+        else:
+            found.append(encoder)
+    if not found:
+        notes.append(f"none of the encoders is to be had: {fallback} was taken instead.")
+    return found or [fallback], notes
+
+
 def check_cases(
     corpora: Mapping[str, Corpus],
     vectors: Mapping[str, Vectors] | None,
@@ -125,7 +150,7 @@ def check_cases(
     chosen = choose_metrics(
         settings.metrics, parts[0].corpus, seed=settings.seed, offline=settings.offline
     )
-    assert settings.scoring  # which refuses what does not exist
+    settings.scoring()  # which refuses policies and averages that do not exist
     cases = [
         (part, replace(settings, encoder=encoder or settings.encoder))
         for encoder in encoders
@@ -159,11 +184,13 @@ def score_case(
 ) -> Case:
     """Score the systems of a corpus that is complete; vectors may be another encoder's."""
     chosen = choose_metrics(settings.metrics, corpus, seed=settings.seed, offline=settings.offline)
-    scores = scores_of(corpus, chosen, settings.scoring, embedded, settings.progress)
+    scores = scores_of(corpus, chosen, settings.scoring(), embedded, settings.progress)
+    is_out = (scores.n_segments == 1) & (settings.unsegmented == "skip")
+    scores = scores.without(is_out)
     # Members come in the order in which they were made; losses in that of the corpus.
     place = {system: i for i, system in enumerate(corpus.hypotheses)}
     ordered = tuple(sorted(members, key=lambda member: place[member.system]))
-    sentinels = sentinel_scores(corpus, settings.seed)
+    sentinels = sentinel_scores(corpus, settings.seed, is_out)
     losses = {metric: scores.losses(metric) for metric in chosen.names} | sentinels
     pools = {}
     for pool in POOLS:
@@ -184,12 +211,20 @@ def score_case(
         average=settings.average,
     )
     encoder = embedded.spec.name
-    return Case(name, corpus, embedded, signature, encoder, ordered, chosen, losses, pools)
+    n_out = int(is_out.sum())
+    return Case(name, corpus, embedded, signature, encoder, ordered, chosen, losses, pools, n_out)
 
 
-def sentinel_scores(corpus: Corpus, seed: int) -> dict[str, SystemLosses]:
-    """All sentinels over the systems and documents of a corpus, as if lower were better."""
+def sentinel_scores(
+    corpus: Corpus, seed: int, is_out: Booleans | None = None
+) -> dict[str, SystemLosses]:
+    """All sentinels over the systems and documents of a corpus, as if lower were better.
+
+    ``is_out`` (documents, systems) says where a document is left out.
+    """
     systems = corpus.hypotheses
+    shape = (len(systems), len(corpus))
+    kept = np.where(np.zeros(shape, dtype=bool) if is_out is None else is_out.T, np.nan, 1.0)
     counts = np.array([[len(s) for s in each] for each in systems.values()], dtype=np.float64)
     n_units = np.array([len(document.units) for document in corpus.documents])
     chance = [
@@ -197,9 +232,9 @@ def sentinel_scores(corpus: Corpus, seed: int) -> dict[str, SystemLosses]:
         for name in systems
     ]
     return {
-        "n_segments": MeanOverDocuments(counts),
-        "mean_length": MeanOverDocuments(n_units / counts),
-        "random_score": MeanOverDocuments(np.array(chance)),
+        "n_segments": MeanOverDocuments(kept * counts),
+        "mean_length": MeanOverDocuments(kept * n_units / counts),
+        "random_score": MeanOverDocuments(kept * np.array(chance)),
     }
 
 

@@ -8,10 +8,11 @@ independent and cohesion-seeking systems, and beside sentinels.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Any, Unpack
 
-from reffree.bounds import Count, Resamples, within_bounds
+from reffree.bounds import Count, Resamples, with_keywords, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Vectors
 from reffree.errors import listed
@@ -24,6 +25,7 @@ from reffree.studies.correlation.cases import (
     CaseSettings,
     both_kinds,
     check_cases,
+    found_encoders,
     make_case,
 )
 from reffree.studies.correlation.measures import Correlations, sentinel_tests
@@ -71,12 +73,14 @@ READING = {
 }
 
 
+@with_keywords(StudyKeywords)
 @within_bounds
 def correlate(
     corpora: Mapping[str, Corpus],
     *,
     metrics: Sequence[str] | None = None,
     encoders: Sequence[str | None] = (None,),
+    fallback: str | None = None,
     pool: Choice = "auto",
     cohesion: Sequence[str] = (),
     unsegmented: Unsegmented = "neutral",
@@ -93,10 +97,13 @@ def correlate(
         metrics: names of both kinds, as for `reffree.score`; where one kind is missing, its
             default.
         encoders: one study each, and all of them together.
+        fallback: given, encoders that are not to be had are left out, with a note; where none is
+            left, this one is taken.
         pool: ``auto`` adds a default pool of systems where the corpus has few of its own,
             ``both`` always, ``given`` never; ``default`` takes the default pool alone.
         cohesion: systems of the corpora that optimise embedding similarity.
-        unsegmented: what a document without a boundary scores.
+        unsegmented: what a document without a boundary scores; ``skip`` leaves it out of all of a
+            system's scores, gold-based ones too.
         average: of gold-based metrics over documents.
         texts: documents of each corpus whose text goes into the result, for the report.
         resamples: of documents, for intervals.
@@ -112,8 +119,10 @@ def correlate(
         resamples=resamples,
         **keywords,
     )
-    cases = [make_case(*each) for each in check_cases(corpora, embeddings, encoders, settings)]
-    return correlation_result(cases, settings, texts)
+    found, notes = found_encoders(encoders, fallback, settings)
+    cases = [make_case(*each) for each in check_cases(corpora, embeddings, found, settings)]
+    result = correlation_result(cases, settings, texts)
+    return replace(result, notes=(*notes, *result.notes)) if notes else result
 
 
 def correlation_result(cases: Sequence[Case], settings: CaseSettings, texts: int) -> StudyResult:
@@ -168,6 +177,12 @@ def _pool_notes(cases: Sequence[Case]) -> list[str]:
             "cohesion-seeking systems"
             + (f"; too few {listed(missing)} ones to correlate." if missing else ".")
         )
+        if case.n_left_out:
+            of_all = f"of {len(case.members) * len(case.corpus):,} documents of systems"
+            notes.append(
+                f"{where}: {case.n_left_out:,} {of_all} have no boundary and are left out of all "
+                "scores."
+            )
     return notes
 
 

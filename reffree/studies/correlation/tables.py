@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean, stdev
+from statistics import fmean, pstdev
 from typing import Any
 
 from reffree.studies.correlation.cases import SENTINELS, Case
@@ -98,7 +98,12 @@ def test_table(cases: Sequence[Case], tests: Sequence[Row]) -> Table:
 
 
 def aggregate_table(cases: Sequence[Case], found: Correlations) -> Table:
-    """Mean and standard deviation over corpora and encoders: the paper's Table 2."""
+    """Mean and standard deviation over corpora and encoders: the paper's Table 2.
+
+    Deviations are those of a population, as the paper's. Under ``all`` stand those of the
+    correlations with all gold-based metrics together, as its caption says; what it prints there is
+    the mean of the three deviations.
+    """
     gold = cases[0].gold
     rows = []
     for pool in POOL_TITLES:
@@ -107,8 +112,8 @@ def aggregate_table(cases: Sequence[Case], found: Correlations) -> Table:
             every = [value for own in values.values() for value in own]
             row: dict[str, Any] = {"pool": pool, "metric": metric, "defined": len(every)}
             for name, own in values.items():
-                row[name], row[f"{name}_sd"] = _mean_and_sd(own)
-            row["mean"], row["sd"] = _mean_and_sd(every)
+                row[name], row[f"{name}_sd"] = mean_and_sd(own)
+            row["mean"], row["sd"] = mean_and_sd(every)
             rows.append(row)
     fields = [*columns("text", "pool", "metric")]
     for name in gold:
@@ -178,8 +183,9 @@ def texts_of(cases: Sequence[Case], count: int) -> list[DocumentText]:
     return [text for texts in made.values() for text in texts]
 
 
-def _mean_and_sd(values: Sequence[float]) -> tuple[float | None, float | None]:
-    return fmean(values) if values else None, stdev(values) if len(values) > 1 else None
+def mean_and_sd(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """Mean and population standard deviation; the latter of at least two."""
+    return fmean(values) if values else None, pstdev(values) if len(values) > 1 else None
 
 
 def _own_value(case: Case, metric: str, loss: float) -> float:

@@ -12,7 +12,7 @@ from typing import Unpack
 
 import numpy as np
 
-from reffree.bounds import Positive, within_bounds
+from reffree.bounds import Positive, with_keywords, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
 from reffree.errors import InputError, OptionError
@@ -71,6 +71,7 @@ THRESHOLDS = tuple(round(0.05 * i, 2) for i in range(1, 20))
 METRICS = ("expected_pk", "arp_pair", "silhouette")
 
 
+@with_keywords(StudyKeywords)
 @within_bounds
 def density(
     corpora: Mapping[str, Corpus],

@@ -8,7 +8,7 @@ from typing import Unpack
 
 import numpy as np
 
-from reffree.bounds import Repetitions, within_bounds
+from reffree.bounds import Repetitions, with_keywords, within_bounds
 from reffree.corpus import GOLD, Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
 from reffree.errors import InputError, OptionError, UnknownNameError, counted
@@ -51,6 +51,7 @@ SEEDS = 5
 """Draws of every damage: enough that its chance weighs less than that of the documents."""
 
 
+@with_keywords(StudyKeywords)
 @within_bounds
 def diagnose(
     corpora: Mapping[str, Corpus],

@@ -14,7 +14,7 @@ from typing import Unpack
 
 import numpy as np
 
-from reffree.bounds import check_number, within_bounds
+from reffree.bounds import check_number, with_keywords, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Vectors, corpus_vectors
 from reffree.errors import InputError, OptionError
@@ -54,6 +54,7 @@ from reffree.studies.study import (
 METRICS = ("expected_pk",)
 
 
+@with_keywords(StudyKeywords)
 @within_bounds
 def granularity(
     corpora: Mapping[str, Corpus],

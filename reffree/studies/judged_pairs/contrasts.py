@@ -101,18 +101,22 @@ def contrasts(
         golds = document.golds or ({} if document.gold is None else {"": document.gold})
         for annotator, gold in golds.items():
             of = f"{document.id}@{annotator}" if annotator else document.id
-            for kind in kinds:
-                groups = candidates(gold, kind, first_segment=first_segment)
-                hypotheses = [
-                    Segmentation.from_boundaries(sorted(each), gold.n_units)
-                    for group in groups
-                    for each in group
-                ]
-                losses = {
-                    key: _losses(metric, hypotheses, gold, document.units)
-                    for key, metric in metrics.items()
-                }
-                best = _farthest([len(group) for group in groups], losses, by)
+            by_kind = {kind: candidates(gold, kind, first_segment=first_segment) for kind in kinds}
+            hypotheses = [
+                Segmentation.from_boundaries(sorted(each), gold.n_units)
+                for groups in by_kind.values()
+                for group in groups
+                for each in group
+            ]
+            losses = {
+                key: _losses(metric, hypotheses, gold, document.units)
+                for key, metric in metrics.items()
+            }
+            start = 0
+            for kind, groups in by_kind.items():
+                sizes = [len(group) for group in groups]
+                best = _farthest(start, sizes, losses, by)
+                start += sum(sizes)
                 if best is None:
                     yield kind, None
                     continue
@@ -147,13 +151,13 @@ def _losses(
 
 
 def _farthest(
+    start: int,
     sizes: Sequence[int],
     losses: Mapping[str, Floats],
     by: str,
 ) -> tuple[int, int] | None:
-    """Numbers of the two hypotheses of one group that differ most."""
+    """Numbers of the two hypotheses of one group that differ most; the first is ``start``."""
     best: tuple[tuple[float, float], tuple[int, int]] | None = None
-    start = 0
     for size in sizes:
         for i, j in combinations(range(start, start + size), 2):
             apart = {key: abs(float(x[i] - x[j])) for key, x in losses.items()}

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from reffree.bounds import Count, within_bounds
+from reffree.bounds import Count, with_keywords, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.embed import units_taking_part
 from reffree.errors import InputError, OptionError, counted, listed
@@ -40,6 +40,7 @@ METRICS = ("boundary_similarity", "alignment", "windowdiff")
 ALL_EQUAL = "all equal"
 
 
+@with_keywords(StudyKeywords)
 @within_bounds
 def pairs(
     corpora: Mapping[str, Corpus],

@@ -13,7 +13,7 @@ from typing import Unpack
 
 import numpy as np
 
-from reffree.bounds import Repetitions, within_bounds
+from reffree.bounds import Repetitions, with_keywords, within_bounds
 from reffree.corpus import GOLD, Corpus
 from reffree.encoders.embed import Vectors
 from reffree.evaluate.metric_set import choose_metrics
@@ -53,6 +53,7 @@ KINDS = ("removal", "transposition")
 SEEDS = 20
 
 
+@with_keywords(StudyKeywords)
 @within_bounds
 def perturb(
     corpora: Mapping[str, Corpus],

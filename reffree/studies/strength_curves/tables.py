@@ -187,8 +187,9 @@ def strength_notes(
                     f"{last.strength:g})"
                 )
             if last.unsegmented:
+                mean = f"{last.unsegmented:.1f}".removesuffix(".0")  # over seeds
                 parts.append(
-                    f"at strength {last.strength:g}, {last.unsegmented:.1f} of "
+                    f"at strength {last.strength:g}, {mean} of "
                     f"{counted(len(grid.corpus), 'document')} had no boundary left and "
                     f"got what the policy gives ({unsegmented})"
                 )
