@@ -45,6 +45,7 @@ ROOMS = {
         "naming",
         "segmentation",
         "masses",
+        "words",
         "corpus",
     },
     "scoring": {

@@ -21,7 +21,7 @@ from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.table import DocumentScores, NullTest, PartScore
 from reffree.masses import mass_matrix
 from reffree.progress import Progress, no_progress
-from reffree.reference.metric import count_pairs
+from reffree.reference.metric import Golds, count_pairs
 from reffree.reference.pairs import Pairs
 from reffree.scoring.attribution import Explanation, explain_document
 from reffree.scoring.engine import score_documents
@@ -201,6 +201,19 @@ class BlockScorer:
             PartScore(None, None) if math.isnan(x) else PartScore(self.metrics.shown(name, x), x)
             for x in found
         )
+
+
+def golds_of(blocks: Sequence[Block]) -> Golds:
+    """Return what goes through the golds of a corpus, every annotator's, a block at a time."""
+
+    def golds() -> Iterator[Pairs]:
+        for each in blocks:
+            found = [(gold, d.units) for d in read_block(each) for gold in d.references]
+            if found:
+                masses = mass_matrix([gold for gold, _ in found], None)
+                yield Pairs(masses, masses, [units for _, units in found])
+
+    return golds
 
 
 def score_against_gold(scores: Scores, block: Corpus) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -13,7 +13,7 @@ from reffree.encoders.word_vectors import open_word_vectors
 from reffree.errors import InputError, UnknownNameError
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.naming import spelling_of
-from reffree.reference.metric import GoldMetric
+from reffree.reference.metric import GoldMetric, Golds
 from reffree.reference.metrics import GOLD_DEFAULT, GOLD_METRICS, SedOver, parse_gold_metric
 from reffree.scoring.expected import Expected
 from reffree.scoring.metrics import DEFAULT, METRICS, Metric, parse_metric, parse_metrics
@@ -31,6 +31,10 @@ class MetricSet:
     names: tuple[str, ...]
     reference_free: dict[str, Metric]
     gold_based: dict[str, GoldMetric]
+
+    def over(self, golds: Golds) -> MetricSet:
+        """Settle what metrics take from a whole corpus, such as ``k=corpus``."""
+        return replace(self, gold_based={n: m.over(golds) for n, m in self.gold_based.items()})
 
     def losses(self, name: str, raw: Floats) -> Floats:
         """Raw scores, turned so that lower is better."""

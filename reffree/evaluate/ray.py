@@ -6,7 +6,7 @@ byte for byte.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from reffree.encoders.address import refuse_endpoint
@@ -29,6 +29,8 @@ from reffree.evaluate.corpus_counts import Block, CorpusCounts, Plan, Positions,
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
 from reffree.evaluate.scores import ScoreSettings
 from reffree.progress import Progress
+from reffree.reference.metric import GoldMetric
+from reffree.reference.windows import Windowed
 
 
 class RemoteScoring:
@@ -72,7 +74,8 @@ class RemoteScoring:
                     advance(len(rows))
             reader = actors.beside_driver(CacheReader, encoder.cache.path.resolve(), encoder.spec)
         spec = None if encoder is None else encoder.spec
-        known = (plan.counts.hypotheses, metrics.names, self._settings, spec, reader)
+        settled = {n: m for n, m in metrics.gold_based.items() if isinstance(m, Windowed)}
+        known = (plan.counts.hypotheses, metrics.names, settled, self._settings, spec, reader)
         with progress("Scoring", plan.counts.n_units) as advance:
             found = actors.map(ScoreWork, known, plan.blocks)
             for (scores, rows), n_units in zip(found, plan.n_units, strict=True):
@@ -87,11 +90,15 @@ class ScoreWork:
         self,
         systems: tuple[str, ...],
         metrics: tuple[str, ...],
+        settled: Mapping[str, GoldMetric],
         settings: ScoreSettings,
         spec: EncoderSpec | None,
         reader: object,
     ) -> None:
-        """Make its own metrics and encoder; ``reader`` is of the driver's cache, if any."""
+        """Make its own metrics and encoder; ``reader`` is of the driver's cache, if any.
+
+        ``settled`` are metrics that know what they take from the whole corpus.
+        """
         options = settings.options
         encoder = None if spec is None else same_encoder(options, spec)
         if encoder is not None and reader is not None:
@@ -99,6 +106,7 @@ class ScoreWork:
         chosen = choose_metrics(
             metrics, CorpusCounts(), seed=settings.seed, offline=options.offline
         )
+        chosen = replace(chosen, gold_based={**chosen.gold_based, **settled})
         self._scorer = BlockScorer(systems, chosen, settings, encoder)
 
     def __call__(self, block: Block) -> ScoredBlock:

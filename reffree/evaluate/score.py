@@ -18,7 +18,7 @@ from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError, OptionError, Place
-from reffree.evaluate.blocks import BlockScorer, Rows, ScoredBlock
+from reffree.evaluate.blocks import BlockScorer, Rows, ScoredBlock, golds_of
 from reffree.evaluate.corpus_counts import CorpusCounts, Plan, cut
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
 from reffree.evaluate.notes import score_notes
@@ -117,6 +117,7 @@ def score(
     plan = Plan.of(corpus, options.context, None if remote is None else remote.missing)
     metric_set = choose_metrics(metrics, plan.counts, seed=seed, offline=options.offline)
     _check_request(plan.counts, metric_set, settings)
+    metric_set = metric_set.over(golds_of(plan.blocks))
     if remote is not None:
         blocks = remote.score_all(plan, metric_set, progress)
     else:
@@ -145,7 +146,8 @@ def scores_of(
     vectors = None
     if embeddings is not None and metrics.reference_free:
         vectors = corpus_vectors(corpus, embeddings, settings.options, progress)
-    scorer = BlockScorer.of(tuple(corpus.hypotheses), metrics, settings, vectors)
+    settled = metrics.over(golds_of(blocks))
+    scorer = BlockScorer.of(tuple(corpus.hypotheses), settled, settings, vectors)
     scored = scorer.score_all(blocks, corpus.n_units, progress)
     return Scores.concatenate(scores for scores, _ in scored)
 

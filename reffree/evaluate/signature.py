@@ -162,6 +162,8 @@ def _with_settings(metric: Named) -> str:
         settings["vectors"] = metric.vectors.name
         settings["threshold"] = metric.threshold or metric.vectors.threshold
         settings["left_out"] = _words(metric.left_out)
+    if settings.get("unit") == "units":  # goes without saying
+        del settings["unit"]
     options = ",".join(f"{k}={'auto' if v is None else v}" for k, v in settings.items())
     return f"{metric.name}({options})" if options else metric.name
 

@@ -8,6 +8,7 @@ folder of data files on this machine. No code of a data set is run.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -44,9 +45,9 @@ def read(address: str, reading: ReadingOptions) -> Corpus:
         id = name or path.rsplit("/", 1)[-1]
         documents += documents_of_rows(_rows(table), reading, at, id)
     if len(tables) > 1:
-        ids = [document.id for document in documents]
+        count = Counter(document.id for document in documents)
         documents = [
-            replace(each, id=f"{_split_of(each)}/{each.id}") if ids.count(each.id) > 1 else each
+            replace(each, id=f"{_split_of(each)}/{each.id}") if count[each.id] > 1 else each
             for each in documents
         ]
     return Corpus(tuple(documents))

@@ -4,7 +4,8 @@ Units keep their times, in seconds, in ``meta["times"]``. Subtitles are read wit
 being a unit, or as many cues as end with a sentence (``units=sentence``). A transcript has a time
 in brackets at the start of a unit, ``[00:01:02] text`` or ``[00:00.000 --> 00:04.200] text``; lines
 without one belong to the unit before. Speakers are those of ``<v Ann>`` or, where most units begin
-so, of ``Ann: ``.
+so, of ``Ann: ``. Captions that scroll, with a time at every word as YouTube makes them, show a line
+in several cues: it counts once.
 
 Chapters are podcast chapters, ``{"chapters": [{"startTime": 94, "title": "…"}]}``, or the lines
 ``0:00 Intro`` of a video's description. They are the gold segmentation of a text with times
@@ -36,6 +37,8 @@ _CHAPTER = re.compile(rf"\s*[\[(]?{_CLOCK}[\])]?\s*(?:[-–—:|]\s*)?(.*\S)\s*"
 _ARROW = re.compile(r"\s*[\d:.,]+\s*-->\s*[\d:.,]+")
 _VOICE = re.compile(r"<\s*v(?:\.[^\s>]*)?\s+([^>]+)>")
 _TAG = re.compile(r"<[^>]*>")
+_TIME_TAG = re.compile(r"<[\d:.]+>")
+_WORD_TIME = re.compile(r"<\d{2}:\d{2}:\d{2}\.\d{3}><c>")
 _SPEAKER = re.compile(r"(?:>>\s*|-\s*)?([^\W\d_][^:\n]{0,39}):\s+(?=\S)")
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*$")
 
@@ -80,7 +83,7 @@ def _cues(file: Source) -> list[_Unit]:
     lines = [line for _, line in file.lines()]
     is_vtt = file.suffix == ".vtt" or bool(lines and lines[0].startswith("WEBVTT"))
     pysubs2 = require("pysubs2", lambda name: _missing(file.place()))
-    text = "\n\n".join(_blocks(lines))
+    text = "\n\n".join(_blocks(lines, is_vtt=is_vtt))
     try:
         cues = pysubs2.SSAFile.from_string(
             text, format_="vtt" if is_vtt else "srt", keep_unknown_html_tags=True
@@ -92,24 +95,49 @@ def _cues(file: Source) -> list[_Unit]:
             remedy="save them again as one of the two",
             place=file.place(),
         ) from None
-    found = []
+    is_rolling = any(_WORD_TIME.search(line) for line in lines)
+    found: list[_Unit] = []
+    before: list[str] = []
     for cue in sorted(cues, key=lambda cue: cue.start):
         voice = _VOICE.search(cue.plaintext)
-        words = " ".join(_TAG.sub("", cue.plaintext).split())
-        if words:
-            start, end = cue.start / 1000, max(cue.start, cue.end) / 1000
-            found.append(_Unit(words, start, end, " ".join(voice[1].split()) if voice else ""))
+        shown = [" ".join(_TAG.sub("", line).split()) for line in cue.plaintext.splitlines()]
+        shown = [line for line in shown if line]
+        new = _scrolled(shown, before) if is_rolling else shown
+        before = shown or before
+        start, end = cue.start / 1000, max(cue.start, cue.end) / 1000
+        if new:
+            speaker = " ".join(voice[1].split()) if voice else ""
+            found.append(_Unit(" ".join(new), start, end, speaker))
+        elif shown and found:
+            found[-1] = replace(found[-1], end=max(end, found[-1].end))
     return found
 
 
-def _blocks(lines: Sequence[str]) -> list[str]:
-    """Keep of every block what stands from its times on: no notes, styles, numbers, names."""
+def _scrolled(shown: list[str], before: Sequence[str]) -> list[str]:
+    """Leave out the lines of a cue that the cue before had at its end and still shows.
+
+    >>> _scrolled(["b", "c"], ["a", "b"]), _scrolled(["b"], ["a", "b"]), _scrolled(["c"], ["a"])
+    (['c'], [], ['c'])
+    """
+    for n in range(min(len(shown), len(before)), 0, -1):
+        if shown[:n] == list(before[-n:]):
+            return shown[n:]
+    return shown
+
+
+def _blocks(lines: Sequence[str], *, is_vtt: bool) -> list[str]:
+    """Keep of every block what stands from its times on: no notes, styles, numbers, names.
+
+    A blank line ends a block; in WebVTT it is one without spaces.
+    """
     starts = [i for i, line in enumerate(lines) if _ARROW.match(line)]
     blocks = []
     for first, last in pairwise([*starts, len(lines)]):
         body = list(lines[first + 1 : last])
-        blank = next((i for i, line in enumerate(body) if not line.strip()), len(body))
-        blocks.append("\n".join([lines[first], *body[:blank]]))
+        ends = (i for i, line in enumerate(body) if not (line if is_vtt else line.strip()))
+        # pysubs2 takes a line with two times for the start of a cue.
+        text = [_TIME_TAG.sub("", line) for line in body[: next(ends, len(body))] if line.strip()]
+        blocks.append("\n".join([lines[first], *text]))
     return blocks
 
 

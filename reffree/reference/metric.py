@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from inspect import Signature, signature
-from typing import Any, ClassVar
+from inspect import Parameter, Signature, signature
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from reffree.statistics.losses import Direction
 
 MetricValue = float | Floats | None
 """Of one pair a number, None where undefined; of several an array, NaN where undefined."""
+
+
+Golds = Callable[[], Iterable[Pairs]]
+"""Every gold of a corpus, as pairs of it with itself; to be gone through as often as needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +46,18 @@ class GoldMetric:
         Either side is one segmentation (masses or a `Segmentation`), several, a matrix of masses
         padded with zeros, or a boolean matrix with a column per gap; one stands for as many as the
         other has. ``units`` is the text of the document they are of, for metrics that read it.
+        What a metric takes from a corpus, it takes from the references given.
         """
-        values = self.value(count_pairs(self, Pairs.of(hypothesis, reference, units)))
+        pairs = Pairs.of(hypothesis, reference, units)
+        settled = self.over(lambda: [Pairs(pairs.reference, pairs.reference, pairs.units)])
+        values = settled.value(count_pairs(settled, pairs))
         if not (is_single(hypothesis) and is_single(reference)):
             return values
         return None if np.isnan(values[0]) else float(values[0])
+
+    def over(self, golds: Golds) -> Self:
+        """Settle what is taken from a whole corpus; most metrics take nothing."""
+        return self
 
     def counts(self, pairs: Pairs) -> Floats:
         """Count what the value is made of: (pairs, c), each column additive over documents."""
@@ -67,15 +78,17 @@ def as_function(metric: type[GoldMetric]) -> Callable[..., MetricValue]:
     def function(
         hypothesis: Segmentations,
         reference: Segmentations,
+        units: Sequence[str] | None = None,
         **options: Any,  # noqa: ANN401
     ) -> MetricValue:
-        return metric(**options)(hypothesis, reference)
+        return metric(**options)(hypothesis, reference, units)
 
     function.__name__ = function.__qualname__ = metric.name
     function.__doc__ = metric.__doc__
     sides = [parameter for parameter in signature(function).parameters.values()][:2]
     options = signature(metric).parameters.values()
-    by_name = [option.replace(kind=option.KEYWORD_ONLY) for option in options]
+    units = signature(function).parameters["units"]
+    by_name = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in [units, *options]]
     function.__dict__["__signature__"] = Signature([*sides, *by_name])
     return function
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reffree.arrays import Integers
-from reffree.errors import InputError
+from reffree.errors import InputError, counted
 from reffree.masses import Hypotheses, Masses, mass_matrix, masses_from_gaps
 from reffree.parallel import THREADED, available_threads, over_rows
 from reffree.segmentation import Segmentation
@@ -110,6 +110,20 @@ class Pairs:
         threads = available_threads() if is_much else 1
         over_rows(lambda rows: work(left[rows], right[rows], rows), len(self), threads)
 
+    def documents(self, reader: str) -> list[tuple[Sequence[str], Integers]]:
+        """Documents' units, each with its rows; ``reader`` is the metric that needs the text."""
+        if len(self.units) != len(self):
+            raise InputError(
+                f"{counted(len(self), 'pair')} with the text of {len(self.units)}",
+                expected="the units of each pair's document",
+                remedy=f"pass a corpus with text, or leave {reader} out",
+            )
+        rows: dict[tuple[str, ...], list[int]] = {}
+        for row, (units, n_units) in enumerate(zip(self.units, self.n_units.tolist(), strict=True)):
+            check_text(units, n_units)
+            rows.setdefault(tuple(units), []).append(row)
+        return [(units, np.array(at)) for units, at in rows.items()]
+
     def chunks(self) -> Iterator[tuple[Integers, Pairs]]:
         """Rows and their pairs, of similar length and few enough to be worked on at once."""
         if int(self.n_units.min()) == self.width and len(self) * self.width <= PAIR_ELEMENTS:
@@ -126,6 +140,16 @@ class Pairs:
             units = [self.units[row] for row in rows] if self.units else ()
             yield rows, Pairs(_narrow(self.hypothesis[rows]), _narrow(self.reference[rows]), units)
             start = stop
+
+
+def check_text(units: Sequence[str], n_units: int) -> None:
+    """Refuse a text that is not of as many units as the segmentations."""
+    if len(units) != n_units:
+        raise InputError(
+            f"segmentations of {counted(n_units, 'unit')} and a text of {len(units)}",
+            expected="one text for each unit",
+            remedy="check that both belong to the same version of the document",
+        )
 
 
 def _narrow(masses: Masses) -> Masses:

@@ -8,12 +8,12 @@ from typing import Literal
 
 import numpy as np
 
-from reffree.arrays import Floats, Integers
-from reffree.errors import InputError, counted
+from reffree.arrays import Floats
+from reffree.errors import InputError
 from reffree.reference import sed_kernel
 from reffree.reference.cohesion import FUNCTION_WORDS, WordVectors, read_words
 from reffree.reference.metric import GoldMetric, MetricValue
-from reffree.reference.pairs import Pairs, Segmentations
+from reffree.reference.pairs import Pairs, Segmentations, check_text
 from reffree.reference.sed_kernel import Words
 from reffree.segmentation import Segmentation
 
@@ -60,7 +60,7 @@ class Sed(GoldMetric):
     def counts(self, pairs: Pairs) -> Floats:
         """Cost of the alignment, and its edits; both 0 where undefined."""
         counts = np.zeros((len(pairs), 2))
-        for units, rows in _documents(pairs):
+        for units, rows in pairs.documents(self.name):
             words = self.read(units)
             if len(words.numbers):
                 part = np.zeros((len(rows), 2))
@@ -134,7 +134,7 @@ def align_segments(
 ) -> SedAlignment:
     """Show which segments SED matches, transposes, splits and merges, and what each costs."""
     pair = Pairs.of([hypothesis], [reference])
-    _check_length(units, int(pair.n_units[0]))
+    check_text(units, int(pair.n_units[0]))
     words = metric.read(units)
     notes = sed_kernel.make_notes(words)
     # Copies, so that compiled code meets one memory layout only.
@@ -180,27 +180,3 @@ def _explain(
         parts = {"extra": extra, "missing": missing}
         terms = {name: value for name, value in parts.items() if not np.isnan(value)}
     return Edit(kind, of_hypothesis, of_reference, cost, terms)
-
-
-def _documents(pairs: Pairs) -> list[tuple[tuple[str, ...], Integers]]:
-    """Documents of the pairs, each with its rows: the words of a document are looked up once."""
-    if len(pairs.units) != len(pairs):
-        raise InputError(
-            f"{counted(len(pairs), 'pair')} with the text of {len(pairs.units)}",
-            expected="the units of each pair's document",
-            remedy="pass a corpus with text, or leave sed out",
-        )
-    rows: dict[tuple[str, ...], list[int]] = {}
-    for row, (units, n_units) in enumerate(zip(pairs.units, pairs.n_units.tolist(), strict=True)):
-        _check_length(units, n_units)
-        rows.setdefault(tuple(units), []).append(row)
-    return [(units, np.array(at)) for units, at in rows.items()]
-
-
-def _check_length(units: Sequence[str], n_units: int) -> None:
-    if len(units) != n_units:
-        raise InputError(
-            f"segmentations of {counted(n_units, 'unit')} and a text of {len(units)}",
-            expected="one text for each unit",
-            remedy="check that both belong to the same version of the document",
-        )

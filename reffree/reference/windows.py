@@ -8,21 +8,24 @@ there is nothing left that a GPU would do faster.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, get_args
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 
 from reffree.arrays import Floats, Integers, ratio
-from reffree.bounds import check_number, check_whole
+from reffree.bounds import check_choice, check_number, check_whole
 from reffree.compiling import njit
 from reffree.errors import OptionError
 from reffree.masses import Masses
-from reffree.reference.metric import GoldMetric, columns
+from reffree.reference.metric import GoldMetric, Golds, columns
 from reffree.reference.pairs import Pairs
 from reffree.statistics.losses import Direction
+from reffree.words import Lexicon, words_of
 
 Padding = Literal["plain", "exact", "segeval"]
+Measure = Literal["units", "words", "terms"]
 
 NO_MISSES = "the document is no longer than the window or the reference has no boundary"
 
@@ -36,12 +39,17 @@ class WindowSums(NamedTuple):
     more: Integers  # windows with h > r
     with_reference: Integers  # windows with r > 0
     shared: Integers  # Σ min(h, r)
+    missed: Integers  # windows with h ≠ r and r > 0
 
 
 def window_sizes(pairs: Pairs) -> Integers:
-    """Half the mean reference mass, rounded half to even, at least 2; in integers, so exact."""
-    segments = (pairs.reference > 0).sum(1)
-    whole, rest = np.divmod(pairs.n_units, 2 * segments)
+    """Window size of each pair by its own reference."""
+    return half_means(pairs.n_units, (pairs.reference > 0).sum(1))
+
+
+def half_means(n_units: Integers, segments: Integers) -> Integers:
+    """Half the mean mass, rounded half to even, at least 2; in integers, so exact."""
+    whole, rest = np.divmod(n_units, 2 * segments)
     round_up = (rest > segments) | ((rest == segments) & (whole % 2 == 1))
     sizes: Integers = np.maximum(2, whole + round_up)
     return sizes
@@ -60,23 +68,59 @@ def window_sums(pairs: Pairs, k: Integers, *, padded: bool) -> WindowSums:
 
 @dataclass(frozen=True, slots=True)
 class Windowed(GoldMetric):
-    """The option all share: the window size, by default one for each pair (`window_sizes`)."""
+    """The options all share: the window, its size and what it is measured in.
 
-    k: int | None = None
+    ``k`` is half the mean mass of each pair's reference, or with ``corpus`` of all golds of the
+    corpus (`half_means`). It counts ``units``; or their ``words``, of which a unit has at least
+    one; or their ``terms``, English words less stop words, as Georgescul et al. 2006, §5.1, count
+    after removing common words.
+    """
+
+    k: Literal["corpus"] | int | None = None
+    unit: Measure = "units"
     direction: ClassVar[Direction] = "lower"
     undefined = "the document is no longer than the window"
 
     def __post_init__(self) -> None:
-        if self.k is not None:
-            check_whole("k", self.k, 1)
+        if self.k not in (None, "corpus"):
+            check_whole("k", self.k, 1, remedy="write k=5 or k=corpus, or leave it out")
+        check_choice("unit", self.unit, get_args(Measure), "units")
+
+    def over(self, golds: Golds) -> Self:
+        """Settle the window size of a corpus."""
+        if self.k != "corpus":
+            return self
+        n_units, n_segments = 0, 0
+        for pairs in golds():
+            n_units += int(self.measured(pairs).n_units.sum())
+            n_segments += int((pairs.reference > 0).sum())
+        return replace(self, k=int(half_means(np.array(n_units), np.array(n_segments))))
+
+    def measured(self, pairs: Pairs) -> Pairs:
+        """Turn masses in units into masses in what the window is measured in."""
+        if self.unit == "units":
+            return pairs
+        hypothesis, reference = np.zeros_like(pairs.hypothesis), np.zeros_like(pairs.reference)
+        for units, rows in pairs.documents(f"unit={self.unit}"):
+            sizes = [_n_words(unit) if self.unit == "words" else _n_terms(unit) for unit in units]
+            edges = np.cumsum([0, *(max(1, size) for size in sizes)])
+            for made, given in (hypothesis, pairs.hypothesis), (reference, pairs.reference):
+                made[rows] = np.diff(edges[np.cumsum(given[rows], axis=1)], axis=1, prepend=0)
+        return Pairs(hypothesis, reference)
 
     def sizes(self, pairs: Pairs) -> Integers:
         """Window size of each pair."""
+        assert self.k != "corpus", "the corpus is to be asked first: over()"
         return window_sizes(pairs) if self.k is None else np.full(len(pairs), self.k)
+
+    def sums(self, pairs: Pairs) -> WindowSums:
+        """Sums over the windows between two units."""
+        measured = self.measured(pairs)
+        return window_sums(measured, self.sizes(measured), padded=False)
 
     def misses_and_false_alarms(self, pairs: Pairs) -> Floats:
         """Windows with too few boundaries, with a reference boundary, with too many, and all."""
-        sums = window_sums(pairs, self.sizes(pairs), padded=False)
+        sums = self.sums(pairs)
         return columns(sums.fewer, sums.with_reference, sums.more, sums.windows)
 
     def shared_boundaries(self, pairs: Pairs) -> Floats:
@@ -84,8 +128,10 @@ class Windowed(GoldMetric):
 
         A boundary lies in k of the padded windows and must count once.
         """
-        sizes = self.sizes(pairs)
-        return columns(window_sums(pairs, sizes, padded=True).shared / sizes, *pairs.n_boundaries)
+        measured = self.measured(pairs)
+        sizes = self.sizes(measured)
+        shared = window_sums(measured, sizes, padded=True).shared
+        return columns(shared / sizes, *pairs.n_boundaries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +146,7 @@ class Pk(Windowed):
 
     def counts(self, pairs: Pairs) -> Floats:
         """Pairs of units judged differently, and all."""
+        pairs = self.measured(pairs)
         sizes = self.sizes(pairs)
         parted = np.zeros(len(pairs), dtype=np.int64)
         pairs.each(lambda h, r, rows: _part(h, r, sizes[rows], parted[rows]))
@@ -130,6 +177,7 @@ class WindowDiff(Windowed):
 
     def counts(self, pairs: Pairs) -> Floats:
         """Windows that differ, and all."""
+        pairs = self.measured(pairs)
         sizes = self.sizes(pairs)
         sums = window_sums(pairs, sizes, padded=self.padding != "plain")
         windows = pairs.n_units + sizes + 1 if self.padding == "segeval" else sums.windows
@@ -141,17 +189,47 @@ class PkPrime(Windowed):
     """P′miss · Pseg + P′fa · (1 − Pseg), by windows whose numbers of boundaries differ.
 
     Georgescul et al. 2006, §4.1 (after TDT 1998): P′miss among the windows with a reference
-    boundary, P′fa among those without, Pseg the share of the former. Pseg is that of the same
-    windows, so weights and denominators cancel and P′k equals plain WindowDiff; a Pseg taken from
-    elsewhere would part them. Range [0, 1]. Undefined for n ≤ k.
+    boundary, P′fa among those without; where all windows are of one kind, its rate is the value.
+    Pseg, ``p_seg``, is the probability that a window has a reference boundary: by default the share
+    of the corpus's windows that have one. With a document's own share instead, weights and
+    denominators would cancel, and P′k would be WindowDiff; so it is where all windows of a corpus
+    are counted together (micro), and for a single pair. Range [0, 1]. Undefined for n ≤ k.
     """
 
+    p_seg: float | None = None
     name = "pk_prime"
 
+    def __post_init__(self) -> None:
+        Windowed.__post_init__(self)
+        if self.p_seg is not None:
+            check_number("p_seg", self.p_seg, 0, 1, remedy="leave it out for the corpus's own")
+
+    def over(self, golds: Golds) -> Self:
+        """Settle the window size and Pseg of a corpus."""
+        settled = Windowed.over(self, golds)
+        if self.p_seg is not None:
+            return settled
+        with_reference, windows = 0, 0
+        for pairs in golds():
+            sums = settled.sums(pairs)
+            with_reference += int(sums.with_reference.sum())
+            windows += int(sums.windows.sum())
+        return replace(settled, p_seg=with_reference / windows if windows else 0.0)
+
     def counts(self, pairs: Pairs) -> Floats:
-        """Windows that differ, and all."""
-        sums = window_sums(pairs, self.sizes(pairs), padded=False)
-        return columns(sums.different, sums.windows)
+        """Windows that differ and all, of those with a reference boundary and of those without."""
+        sums = self.sums(pairs)
+        alarms, without = sums.different - sums.missed, sums.windows - sums.with_reference
+        return columns(sums.missed, sums.with_reference, alarms, without)
+
+    def value(self, counts: Floats) -> Floats:
+        """Weigh the two rates by Pseg."""
+        assert self.p_seg is not None, "the corpus is to be asked first: over()"
+        missed = ratio(counts[..., 0], counts[..., 1])
+        alarms = ratio(counts[..., 2], counts[..., 3])
+        both = missed * self.p_seg + alarms * (1 - self.p_seg)
+        only = np.where(np.isnan(alarms), missed, alarms)
+        return np.where(np.isnan(both), only, both)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +351,19 @@ class WinPr(Windowed):
         return ratio(2 * counts[..., 0], counts[..., 1] + counts[..., 2])
 
 
+def _n_words(text: str) -> int:
+    return len(words_of(text))
+
+
+def _n_terms(text: str) -> int:
+    return int(_lexicon().terms([text]).edges[-1])
+
+
+@cache
+def _lexicon() -> Lexicon:
+    return Lexicon("english")
+
+
 @njit(cache=True, nogil=True)
 def _part(hypothesis: Masses, reference: Masses, k: Integers, parted: Integers) -> None:
     """Count the windows between two units that only one side leaves within a segment.
@@ -353,4 +444,5 @@ def _slide(
             out[3] += length * (in_h > in_r)
             out[4] += length * (in_r > 0)
             out[5] += length * min(in_h, in_r)
+            out[6] += length * (in_h != in_r and in_r > 0)
             i += length

@@ -20,8 +20,9 @@ from reffree.segmentation import Segmentation
 from reffree.selection import Candidates
 from reffree.words import STOP_WORDS, Language, Lexicon, Terms
 
-Wanted = Literal["auto", "gold"] | int | None
-"""Boundaries to find: so many, as many as gold has, or (auto, None) as the method sees fit."""
+Wanted = Literal["auto", "gold", "mean"] | int | None
+"""Boundaries to find: so many; as many as gold has in the document, or on average over the corpus;
+or (auto, None) as the method sees fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +64,13 @@ class Inputs:
 
     def n_boundaries(self, k: Wanted, method: str) -> list[int | None]:
         """Boundaries to find in each document, no more than gaps; None for the method to say."""
-        if k == "gold":
-            return [round(segments) - 1 for segments in self.gold_segments(method)]
         if k is None or k == "auto":
             return [None] * len(self.corpus)
+        if k == "gold":
+            return [round(segments) - 1 for segments in self.gold_segments(method)]
+        if k == "mean":
+            segments = self.gold_segments(method)
+            k = round(sum(segments) / len(segments)) - 1
         return [min(k, len(document.units) - 1) for document in self.corpus]
 
     def vectors(self, method: str) -> Iterator[NDArray[np.generic]]:
@@ -115,7 +119,7 @@ class Segmenter(ABC):
     @property
     def needs_gold(self) -> bool:
         """Whether gold says how many boundaries to find."""
-        return getattr(self, "k", None) == "gold"
+        return getattr(self, "k", None) in ("gold", "mean")
 
     def check(self, corpus: Corpus, encoder: EncoderSpec | None) -> None:
         """Refuse what cannot be segmented, before anything is encoded.
@@ -147,9 +151,9 @@ class GapScorer(Segmenter):
 
 
 def check_wanted(k: Wanted, method: str, *, has_auto: bool = False) -> None:
-    """Refuse what is no number of boundaries; with ``has_auto``, auto is one."""
-    if k not in (("auto", "gold") if has_auto else ("gold", None)):
-        other = f" or {method}:k=5, or leave it out for auto" if has_auto else ""
+    """Refuse what is no number of boundaries; with ``has_auto``, auto and mean are."""
+    if k not in (("auto", "gold", "mean") if has_auto else ("gold", None)):
+        other = f", {method}:k=mean or {method}:k=5, or leave it out for auto" if has_auto else ""
         check_whole("k", k, remedy=f"write {method}:k=gold{other}")
 
 

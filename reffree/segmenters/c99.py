@@ -35,7 +35,9 @@ class C99(Segmenter):
        :math:`\delta D(n) = D(n) - D(n-1)` are no longer above :math:`\mu + c \sqrt{v}`, mean and
        variance being those of all gains down to single units.
 
-    ``k=gold`` is for oracles. A document of ``k`` units or fewer has a boundary after every unit.
+    ``k=gold`` is for oracles; ``k=mean`` gives every document gold's mean number of segments over
+    the corpus, the "known average" of Georgescul et al. 2006, §5.1. A document of ``k`` units or
+    fewer has a boundary after every unit.
 
     Gains do not fall steadily, and the paper does not say how the threshold makes a number of them.
     Its author's release first weighs each with its neighbours, 1 2 4 8 4 2 1, and then counts those
@@ -44,7 +46,7 @@ class C99(Segmenter):
     printed.
     """
 
-    k: Literal["auto", "gold"] | int = "auto"
+    k: Literal["auto", "gold", "mean"] | int = "auto"
     mask: int = 11
     c: float = 1.2
     language: Language = "english"

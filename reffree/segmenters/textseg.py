@@ -26,14 +26,16 @@ class TextSeg(Segmenter):
     terms given their segment, log n is the prior of one more segment. The cheapest path is found
     exactly, by dynamic programming over the gaps between units.
 
-    ``k`` boundaries, or with ``auto`` as many as the cheapest path has; ``gold`` is for oracles. A
-    document of ``k`` units or fewer has a boundary after every unit.
+    ``k`` boundaries, or with ``auto`` as many as the cheapest path has; ``gold`` is for oracles;
+    ``mean`` gives every document gold's mean number of segments over the corpus, the "known
+    average" of Georgescul et al. 2006, §5.1. A document of ``k`` units or fewer has a boundary
+    after every unit.
 
     A unit without terms costs the same on both sides of a boundary: it goes to the later segment. A
     document without terms is one segment.
     """
 
-    k: Literal["auto", "gold"] | int = "auto"
+    k: Literal["auto", "gold", "mean"] | int = "auto"
     language: Language = "english"
     name: ClassVar[str] = "textseg"
 

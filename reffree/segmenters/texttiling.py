@@ -43,7 +43,7 @@ class TextTiling(GapScorer):
     4. A boundary in each valley whose depth is at least :math:`\bar{s} - \sigma / 2`
        (``conservative``) or :math:`\bar{s} - \sigma` (``liberal``), deepest first and ``min_gap``
        units or more apart. With ``k`` boundaries, the deepest gaps instead, as far as ``min_gap``
-       allows; ``k=gold`` is for oracles.
+       allows; ``k=gold`` is for oracles, and ``k=mean`` gives every document gold's mean number.
 
     Units stand for the paper's token-sequences of 20 words, so no boundary has to be moved to a
     paragraph break afterwards; ``measure=words,block=200`` gives blocks of 10 token-sequences. Stop
@@ -60,7 +60,7 @@ class TextTiling(GapScorer):
     than" makes a boundary of a valley that is the only one.
     """
 
-    k: Literal["auto", "gold"] | int = "auto"
+    k: Literal["auto", "gold", "mean"] | int = "auto"
     block: int = 10
     measure: Measure = "units"
     smoothing: int = 0

@@ -250,6 +250,7 @@ def _ranks(metric: GoldMetric, pairs: Pairs) -> tuple[Integers, Booleans]:
     """Place of each pair's value among the distinct values, the worst first; which have one."""
     if not len(pairs):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
+    metric = metric.over(lambda: [Pairs(pairs.reference, pairs.reference)])
     values = -as_loss(metric.value(count_pairs(metric, pairs)), metric.direction)
     order = np.argsort(values)
     rank = np.empty(len(values), dtype=np.int64)

@@ -21,6 +21,7 @@ from tests.checkpoints import WORDS, save_checkpoint
 from tests.properties import examples
 
 METRICS = ["expected_pk", "arp_pair", "silhouette", "sag:shuffles=4", "pk", "w_f1", "arp_std"]
+METRICS += ["pk_prime:k=corpus", "windowdiff:k=corpus,unit=words"]  # taken from the whole corpus
 
 
 def masses(rng, n):

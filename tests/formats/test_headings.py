@@ -141,6 +141,28 @@ def test_plain_text_with_headings():
     )
 
 
+def test_levels_of_plain_headings():
+    lines = (
+        "# One",
+        "a.",
+        "",
+        "=== Two ===",
+        "b.",
+        "",
+        "Three",
+        "-----",
+        "c.",
+        "",
+        "Four",
+        "====",
+        "d.",
+    )
+    name = write("\n".join(lines), "t.txt")
+    by_level = {1: (3, 1), 2: (1, 1, 1, 1)}
+    for level, masses in by_level.items():
+        assert load(name, format=f"headings:level={level}").documents[0].gold.masses == masses
+
+
 # Wiki-727K: a sentence a line
 WIKI = """========,1,preface.
 Bees are insects. They fly.
@@ -157,6 +179,8 @@ def test_wiki727_is_told_by_its_separators():
     assert document.units == ("Bees are insects. They fly.", "It is sweet.", "It is hard.")
     assert document.gold.masses == (1, 1, 1)
     assert load("1234", format="headings:level=2").documents[0].gold.masses == (1, 2)
+    assert load("1234", format="headings:level=1").documents[0].gold.masses == (3,)
+    assert load("1234", format="headings:level=1").documents[0].meta == {"headings": ["preface"]}
     assert document.meta == {"headings": ["preface", "Honey", "Wax"]}
 
 
@@ -223,6 +247,9 @@ def test_wikisection_sections_are_segments():
 def test_wikisection_text_outside_of_sections_is_a_segment():
     document = load(write(article(SLEEP), "x.json")).documents[0]
     assert document.gold.masses == (2, 1, 2)
+    end = {"begin": 0, "length": len("Bees fly."), "sectionHeading": "x"}
+    document = load(write(article(end, text="Bees fly.X"), "x.json")).documents[0]
+    assert document.units == ("Bees fly.", "X")
 
 
 def test_wikisection_in_german():

@@ -101,6 +101,37 @@ def test_cues_may_be_put_together_by_sentences():
     assert document.speakers == ("Ann", "Bob", "Ann")
 
 
+# as YouTube makes them: the line before stays on the screen while words come
+ROLLING = """WEBVTT
+Kind: captions
+Language: en
+
+00:00:00.160 --> 00:00:02.000 align:start position:0%
+{SPACE}
+bees<00:00:00.480><c> fly</c><00:00:00.800><c> out</c>
+
+00:00:02.000 --> 00:00:02.010 align:start position:0%
+bees fly out
+{SPACE}
+
+00:00:02.010 --> 00:00:04.000 align:start position:0%
+bees fly out
+bees<00:00:02.480><c> come</c><00:00:03.000><c> home</c>
+
+00:00:04.000 --> 00:00:04.010 align:start position:0%
+bees come home
+{SPACE}
+""".replace("{SPACE}", " ")
+
+
+def test_lines_that_scroll_count_once():
+    document = load(write(ROLLING, "auto.en.vtt")).documents[0]
+    assert document.units == ("bees fly out", "bees come home")
+    assert document.times == ((0.16, 2.01), (2.01, 4.01))
+    spoken = "".join(f"00:0{i}.000 --> 00:0{i}.900\nYes.\n\n" for i in range(3))
+    assert load(write(f"WEBVTT\n\n{spoken}", "x.vtt")).documents[0].units == ("Yes.",) * 3
+
+
 def test_a_folder_of_subtitles():
     Path("talks").mkdir()
     write(VTT, "talks/b.vtt")

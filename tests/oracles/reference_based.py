@@ -56,6 +56,28 @@ def window_size(reference: Masses) -> int:
     return max(2, round(Fraction(sum(reference), len(reference)) / 2))
 
 
+def corpus_window_size(references: Sequence[Masses]) -> int:
+    """Half the mean mass of all segments of all references, rounded half to even, at least 2."""
+    return window_size([mass for reference in references for mass in reference])
+
+
+def share_of_windows(references: Sequence[Masses], k: int | None = None) -> Fraction | None:
+    """Georgescul 2006, 4.1, P_seg: the share of a corpus's windows with a reference boundary."""
+    windows = [
+        r > 0
+        for reference in references
+        for _, r in boundary_counts(
+            reference, reference, window_size(reference) if k is None else k
+        )
+    ]
+    return ratio(sum(windows), len(windows))
+
+
+def in_words(masses: Masses, words: Sequence[int]) -> list[int]:
+    """Masses in words, of which a unit has so many, and at least one."""
+    return [sum(max(1, words[unit]) for unit in segment) for segment in segments(masses)]
+
+
 def boundary_counts(
     hypothesis: Masses, reference: Masses, k: int, pad: int = 0
 ) -> list[tuple[int, int]]:
@@ -100,11 +122,14 @@ def windowdiff(
     return ratio(wrong, windows)
 
 
-def pk_prime(hypothesis: Masses, reference: Masses, k: int | None = None) -> Fraction | None:
+def pk_prime(
+    hypothesis: Masses, reference: Masses, k: int | None = None, p_seg: Fraction | None = None
+) -> Fraction | None:
     """Georgescul 2006, 4.1: P'_miss * P_seg + P'_false_alarm * (1 - P_seg).
 
     Omega is 1 where the counts agree and delta_ref where the reference has no boundary in the
-    window. A conditional probability without a window has weight 0.
+    window. Where all windows are of one kind, its rate is the value. P_seg is a corpus's
+    (`share_of_windows`); without one, the pair is the corpus.
     """
     k = window_size(reference) if k is None else k
     windows = boundary_counts(hypothesis, reference, k)
@@ -112,9 +137,11 @@ def pk_prime(hypothesis: Masses, reference: Masses, k: int | None = None) -> Fra
         return None
     across = [h != r for h, r in windows if r > 0]
     within = [h != r for h, r in windows if r == 0]
-    p_seg = Fraction(len(across), len(windows))
-    miss = Fraction(sum(across), len(across)) if across else Fraction(0)
-    false_alarm = Fraction(sum(within), len(within)) if within else Fraction(0)
+    p_seg = Fraction(len(across), len(windows)) if p_seg is None else p_seg
+    if not across or not within:
+        return Fraction(sum(across) + sum(within), len(windows))
+    miss = Fraction(sum(across), len(across))
+    false_alarm = Fraction(sum(within), len(within))
     return miss * p_seg + false_alarm * (1 - p_seg)
 
 

@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.errors import InputError, OptionError
 from reffree.reference import pairs as pairs_module
+from reffree.reference import pk
 from reffree.reference.metric import count_pairs
 from reffree.reference.pairs import Pairs
 from reffree.reference.windows import (
@@ -123,6 +124,101 @@ def test_halves_round_to_even(reference, k):
     assert window_sizes(given_pairs).tolist() == [k]
 
 
+# Of a corpus, and in words ----------------------------------------------------------------------
+
+
+@given(st.lists(pairs(), min_size=1, max_size=5), st.none() | st.integers(1, 6))
+@example([([2, 2], [4]), ([1, 1, 4], [6])], None)
+@example([([1], [1])], None)
+@examples(60)
+def test_p_seg_is_that_of_the_corpus(batch, k):
+    hypotheses, references = (list(side) for side in zip(*batch, strict=True))
+    p_seg = oracles.share_of_windows(references, k)
+    found = PkPrime(k=k)(hypotheses, references)
+    for value, pair in zip(found, batch, strict=True):
+        expected = oracles.pk_prime(*pair, k=k, p_seg=p_seg)
+        assert agree(None if np.isnan(value) else float(value), expected)
+        if p_seg is not None:
+            assert agree(PkPrime(k=k, p_seg=float(p_seg))(*pair), expected)
+
+
+def test_pk_prime_by_hand():
+    # Windows of two gaps: of 6 each document has 2, 2 and none with a boundary, so P_seg is 4/18.
+    references = [[4, 4], [2, 6], [8]]
+    nothing = [[8]] * 3
+    assert_allclose(WindowDiff(k=2)(nothing, references), [2 / 6, 2 / 6, 0])
+    assert_allclose(PkPrime(k=2)(nothing, references), [4 / 18, 4 / 18, 0])
+    # A boundary too many: false alarms in 2 of 4 windows, and where there are no others in 2 of 6.
+    extra = [[2, 2, 4], [2, 4, 2], [2, 6]]
+    assert_allclose(WindowDiff(k=2)(extra, references), [2 / 6, 2 / 6, 2 / 6])
+    assert_allclose(PkPrime(k=2)(extra, references), [14 / 18 / 2, 14 / 18 / 2, 2 / 6])
+    assert PkPrime(k=2, p_seg=0.5)([8], [4, 4]) == 0.5
+
+
+@given(st.lists(pairs(), min_size=1, max_size=5))
+@examples(60)
+def test_no_boundaries_cost_p_seg_whatever_the_document(batch):
+    references = [r for _, r in batch]
+    p_seg = oracles.share_of_windows(references)
+    found = PkPrime()([[sum(r)] for r in references], references)
+    for value, reference in zip(found, references, strict=True):
+        own = oracles.share_of_windows([reference])
+        if own is not None and 0 < own < 1:
+            assert value == pytest.approx(float(p_seg))
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+@given(batch=st.lists(pairs(), min_size=1, max_size=5))
+@examples(25)
+def test_one_window_of_a_corpus(metric, batch):
+    hypotheses, references = (list(side) for side in zip(*batch, strict=True))
+    k = oracles.corpus_window_size(references)
+    settled = metric(k="corpus").over(lambda: [Pairs.of([r], [r]) for r in references])
+    assert settled.k == k
+    found = metric(k="corpus")(hypotheses, references)
+    assert_array_equal(found, metric(k=k)(hypotheses, references))
+
+
+def test_the_window_of_a_corpus_is_half_its_mean_segment():
+    # Segments of 10 and of 3, 3, 4, 4: 24 units in 5, half of 4.8.
+    references = [[10], [3, 3, 4, 4]]
+    assert Pk(k="corpus").over(lambda: [Pairs.of([r], [r]) for r in references]).k == 2
+    references = [[10], [7, 7]]
+    assert Pk(k="corpus").over(lambda: [Pairs.of([r], [r]) for r in references]).k == 4
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+@given(
+    pair=pairs(max_units=8),
+    words=st.lists(st.integers(0, 4), min_size=8, max_size=8),
+    k=st.sampled_from([None, 1, 3, 7, "corpus"]),
+)
+@examples(25)
+def test_in_words_a_document_is_as_long_as_its_words(metric, pair, words, k):
+    units = [["one,", "the", "two", "three", "four"][:n] for n in words[: sum(pair[0])]]
+    texts = [" ".join(unit) or "…" for unit in units]
+    expected = metric(k=k)(*(oracles.in_words(side, words) for side in pair))
+    assert agree(metric(k=k, unit="words")(*pair, texts), expected)
+    terms = [sum(word != "the" for word in unit) for unit in units]
+    expected = metric(k=k)(*(oracles.in_words(side, terms) for side in pair))
+    assert agree(metric(k=k, unit="terms")(*pair, texts), expected)
+
+
+def test_words_need_text():
+    with pytest.raises(InputError, match=r"1 pair with the text of 0; .* or leave unit=words out"):
+        Pk(unit="words")([2, 2], [4])
+    with pytest.raises(InputError, match="segmentations of 4 units and a text of 3"):
+        pk([2, 2], [4], unit="words", units=["a"] * 3)
+    with pytest.raises(InputError, match="unit = letters; expected units or words or terms"):
+        Pk(unit="letters")
+    with pytest.raises(InputError, match=r"found k = document; expected a whole number.*k=corpus"):
+        Pk(k="document")
+    with pytest.raises(InputError, match=r"found p_seg = 1\.5; expected a number, 1 or less"):
+        PkPrime(p_seg=1.5)
+    units = ["one two three", "four", "five", "six seven"]
+    assert pk([2, 2], [1, 3], k=2, unit="words", units=units) == Pk(k=2)([4, 3], [3, 4])
+
+
 # Published values -----------------------------------------------------------------------------
 
 REFERENCE = [2, 3, 5]
@@ -199,12 +295,17 @@ def test_segeval_agrees(pair, k):
 # What the metrics promise ---------------------------------------------------------------------
 
 
-@given(pairs(), st.none() | st.integers(1, 6))
+@given(st.lists(pairs(), min_size=1, max_size=4), st.none() | st.integers(1, 6))
 @examples(60)
-def test_pk_prime_is_windowdiff(pair, k):
-    """With P_seg counted on the same windows the weights cancel."""
-    batch = Pairs.of(*pair)
-    assert_array_equal(PkPrime(k=k).counts(batch), WindowDiff(k=k).counts(batch))
+def test_pk_prime_is_windowdiff_where_the_weights_cancel(batch, k):
+    """With P_seg counted on the same windows: of a pair, and of a corpus counted as one."""
+    for pair in batch:
+        assert agree(PkPrime(k=k)(*pair), WindowDiff(k=k)(*pair))
+    hypotheses, references = (list(side) for side in zip(*batch, strict=True))
+    together = Pairs.of(hypotheses, references)
+    metric = PkPrime(k=k).over(lambda: [Pairs.of(references, references)])
+    pooled, expected = (m.value(m.counts(together).sum(0)) for m in (metric, WindowDiff(k=k)))
+    assert_allclose(pooled, expected, atol=1e-12)
 
 
 @given(pairs(), st.floats(0, 1))
@@ -323,7 +424,7 @@ def test_inputs_stay_as_they_are():
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_a_window_holds_something(metric):
     with pytest.raises(
-        InputError, match="found k = 0; expected a whole number, 1 or more; leave it out"
+        InputError, match="found k = 0; expected a whole number, 1 or more; write k=5 or k=corpus"
     ):
         metric(k=0)
 

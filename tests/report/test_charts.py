@@ -154,11 +154,15 @@ def test_lines_marks_and_gold_of_granularity():
     assert charts_of(replace(damaged, tables=(replace(curves, rows=rows),))) == []
 
 
-def test_agreement_is_mirrored():
+def test_agreement_is_mirrored_in_one_order():
     chart = chart_of(synthetic.encoders(), "agreement")
-    drawn = {(row["row"], row["column"]): row["value"] for row in chart.drawn(first_picks(chart))}
-    assert len(drawn) == 6
+    rows = chart.drawn(first_picks(chart))
+    drawn = {(row["row"], row["column"]): row["value"] for row in rows}
+    assert len(drawn) == 9
     assert all(drawn[a, b] == drawn[b, a] for a, b in drawn)
+    assert all(value == 1.0 for (a, b), value in drawn.items() if a == b)
+    orders = [{row[axis]: row[f"{axis}_order"] for row in rows} for axis in ("row", "column")]
+    assert orders[0] == orders[1] == {"minilm": 0, "mpnet": 1, "falcon-7b": 2}
 
 
 def test_coefficients_of_several_levels_are_one_choice():

@@ -251,6 +251,19 @@ def test_planted_topics_are_found(method):
     assert segment(method, units).masses == (8, 8, 8)
 
 
+@pytest.mark.parametrize("method", [C99, TextSeg])
+def test_the_known_average_is_of_the_corpus(method):
+    golds = [[8, 8, 8], [24], [6, 6, 6, 6], [1, 1]]  # 10 segments in 4 documents: 2.5, so 2
+    documents = [
+        document(TOPICS[: sum(gold)], id=f"d{i}", gold=gold) for i, gold in enumerate(golds)
+    ]
+    found = method(k="mean")(inputs(*documents))
+    assert [len(each) for each in found] == [2, 2, 2, 2]
+    assert found == method(k=1)(inputs(*documents))
+    with pytest.raises(InputError, match=f"no gold for {method.name}"):
+        method(k="mean")(inputs(document(TOPICS)))
+
+
 AWKWARD = {
     "one unit": ["apple"],
     "one unit without a term": ["the"],
@@ -316,6 +329,7 @@ def test_as_many_boundaries_as_gold(method):
     [
         ("c99", C99()),
         ("c99:k=gold,mask=5", C99(k="gold", mask=5)),
+        ("textseg:k=mean", TextSeg(k="mean")),
         ("c99:k=5,c=0.5", C99(k=5, c=0.5)),
         ("textseg:k=3,language=german", TextSeg(k=3, language="german")),
         ("texttiling:block=200,measure=words", TextTiling(block=200, measure="words")),
@@ -331,10 +345,13 @@ def test_methods_have_spellings(text, method):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("c99:k=-1", "k = -1 .*expected a whole number, 0 or more; write c99:k=gold or c99:k=5"),
+        (
+            "c99:k=-1",
+            "k = -1 .*expected a whole number, 0 or more; write c99:k=gold, c99:k=mean or",
+        ),
         ("c99:mask=4", "mask = 4 .*expected an odd whole number, 3 or more"),
         ("c99:mask=1", "mask = 1 "),
-        ("textseg:k=some", "k=auto or k=gold or k=INTEGER"),
+        ("textseg:k=some", "k=auto or k=gold or k=mean or k=INTEGER"),
         ("textseg:language=klingon", "language=danish or"),
         ("texttiling:block=0", "block = 0 .*a whole number, 1 or more"),
         ("texttiling:min_gap=0", "min_gap = 0 "),

@@ -25,6 +25,7 @@ from reffree.studies.correlation.tables import mean_and_sd
 from reffree.studies.encoders import measure_speed
 from reffree.studies.result import StudyResult
 from tests.checkpoints import save_checkpoint
+from tests.helpers import topical_corpus
 from tests.properties import intervals_held
 
 WORDS = ["bees dance home", "servers queue jobs", "knees need rest", "lenses bend light"]
@@ -480,3 +481,17 @@ def test_encoders_that_are_not_there_are_left_out_where_there_is_a_fallback():
     assert result.notes[2] == "none of the encoders is to be had: minilm was taken instead."
     with pytest.raises(EncoderError, match="no/such"):
         correlate({"c": small}, encoders=["no/such"], **given)
+
+
+def test_texts_have_gold_and_the_best_systems_first():
+    """A page opens a document with the first three."""
+    corpus, vectors = topical_corpus([[6] * 4] * 6)
+    result = correlate(
+        {"c": corpus}, metrics=["arp_pair", "pk"], embeddings={"c": vectors}, resamples=100
+    )
+    scores = {
+        row["system"]: row["value"] for row in result.table("scores").records(metric="arp_pair")
+    }
+    first, *others = result.texts[0].systems
+    assert first == "gold"
+    assert others == sorted(others, key=scores.__getitem__)

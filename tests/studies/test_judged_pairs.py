@@ -15,6 +15,8 @@ from nltk.metrics.agreement import AnnotationTask
 
 from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, OptionError, ReffreeError
+from reffree.report.charts import charts_of
+from reffree.report.charts.drawing import vega_for_page
 from reffree.report.study import render
 from reffree.segmentation import Segmentation
 from reffree.statistics.coefficients import fleiss_kappa
@@ -194,11 +196,11 @@ def test_votes_are_held_against_metrics(ballot, tmp_path):
     path = written(tmp_path / "votes.csv", rows, {"ann": ann, "bob": bob, "cyd": cyd})
     done = invoke(*options, "-f", "json", "--votes", path)
     assert done.exit_code == 0, done.output
-    (row,) = (
-        r
-        for r in StudyResult.from_dict(json.loads(done.stdout)).table("agreement").records()
-        if r["kind"] == "transposition"
-    )
+    result = StudyResult.from_dict(json.loads(done.stdout))
+    (row,) = result.table("agreement").records(kind="transposition")
+    (chart,) = charts_of(result)
+    assert vega_for_page(chart)["data"]
+    assert {(r["metric"], r["share"]) for r in chart.rows} >= {("alignment", 0.5)}
     assert (row["pairs"], row["judges"], row["majority"]) == (3, 3, 2)
     assert row["alignment"] == 0.5  # of the two with a majority, the first
     assert row["all equal"] == 0.5

@@ -36,35 +36,34 @@ TICKS = tuple(digit * 10**power for power in range(6) for digit in (1, 1.5, 2, 3
 
 
 def perturbation(result: StudyResult) -> list[Chart]:
-    """Loss against strength, a panel per kind: metrics together, scaled; and one as it is."""
+    """Loss against strength: a panel per metric, scaled; and one metric as it is."""
     needed = ("kind", "strength", "metric", "value", "low", "high")
     scaled = ("scaled", "scaled_low", "scaled_high")
     found = records_of(result, "curves", [*needed, *scaled])
     if not found:
         return []
-    about = (
-        "as segmentations are made worse, a panel per kind of damage; its band holds the middle "
-        "95 % of the seeds."
-    )
+    band = "its band holds the middle 95 % of the seeds."
     views = (
         (
             *("perturbation-scaled", "Perturbation curves, each scaled from 0 to 1"),
-            f"Each line is a metric's mean loss {about} A metric worth having rises everywhere.",
-            *("corpus", "metric", "scaled loss", scaled),
+            "A panel is a metric, a line its mean loss as one kind of damage gets worse; "
+            f"{band} A metric worth having rises in every line.",
+            *("corpus", "metric", "kind", "scaled loss", scaled),
         ),
         (
             *("perturbation-values", "Perturbation curves, a metric's own values"),
-            f"Each line is the mean over a corpus {about} Which way is worse is the metric's.",
-            *("metric", "corpus", "value", ("value", "low", "high")),
+            "A panel is a kind of damage, a line the mean over a corpus as it gets worse; "
+            f"{band} Which way is worse is the metric's.",
+            *("metric", "kind", "corpus", "value", ("value", "low", "high")),
         ),
     )
     charts: list[Chart] = []
-    for name, title, reading, chosen, line, y_title, (value, low, high) in views:
+    for name, title, reading, chosen, facet, line, y_title, (value, low, high) in views:
         choices = choices_of(found, chosen)
         columns = {"x": "strength", "y": value, "low": low, "high": high}
-        rows = rows_of(found, choices, facet="kind", line=line, **columns)
+        rows = rows_of(found, choices, facet=facet, line=line, **columns)
         rows, notes = thinned(rows, [*(c.field for c in choices), "facet", "line"])
-        titles = (line, "strength", y_title)
+        titles = ("damage" if line == "kind" else line, "strength", y_title)
         charts += _lines(
             *(name, title, reading, rows, choices), titles=titles, shared=("y",), notes=notes
         )

@@ -79,6 +79,11 @@ def agreement(result: StudyResult) -> list[Chart]:
         for row in found
         if (row["encoder_b"], row["encoder_a"]) not in pairs
     ]
+    found += [
+        {**row, "encoder_a": name, "encoder_b": name, "kendall": 1.0}
+        for row in {(row.get("corpus"), row["metric"]): row for row in found}.values()
+        for name in distinct(found, "encoder_a")
+    ]
     axes = {"row": "encoder_a", "column": "encoder_b", "value": "kendall"}
     reading = (
         "Each cell is Kendall's correlation between the orders that two encoders give the systems: "
@@ -112,8 +117,15 @@ def _matrix(
     if not found:
         return []
     choices = choices_of(found, "corpus", "metric")
-    rows = [row | {"shown": _shown(row["value"])} for row in rows_of(found, choices, **axes)]
-    rows = ordered(rows, "row", "column")
+    names = distinct(found, axes["row"])  # in one order on both axes
+    names += [name for name in distinct(found, axes["column"]) if name not in names]
+    places = {name: place for place, name in enumerate(names)}
+    rows = [
+        row
+        | {"shown": _shown(row["value"])}
+        | {f"{axis}_order": places[str(row[axis])] for axis in ("row", "column")}
+        for row in rows_of(found, choices, **axes)
+    ]
     titles = (axes["row"].replace("_", " "), axes["column"].replace("_", " "))
     tooltips = {"row": titles[0], "column": titles[1], "shown": axes["value"]}
     body = _cells(rows, titles, tooltips)

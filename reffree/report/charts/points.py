@@ -138,6 +138,21 @@ def noticed(result: StudyResult) -> list[Chart]:
     found = [row for row in found if row["share"] is not None]
     if not found:
         return []
+    reading = (
+        "Each bar is the share of documents in which damage of a kind raises the metric's loss; "
+        "the thick mark is what chance would give. A bar that ends before the mark, or before "
+        "50 %, says that the metric does not notice."
+    )
+    if all(row.get("turned") is None for row in found):
+        reading = (
+            "Each bar is the share of documents in which damage of a kind raises the metric's "
+            "loss; a metric that does not notice is near 50 %."
+        )
+    return [_shares("noticed", "What each metric notices", reading, found, "noticed", "by chance")]
+
+
+def _shares(name: str, title: str, reading: str, found: list[Row], what: str, mark: str) -> Chart:
+    """Bars of shares by metric, a panel per kind, with a thick mark at ``turned``."""
     choices = choices_of(found, "corpus", "strength")
     columns = {"metric": "metric", "facet": "kind", "share": "share", "chance": "turned"}
     rows = rows_of(found, choices, **columns)
@@ -145,19 +160,19 @@ def noticed(result: StudyResult) -> list[Chart]:
     shown = alt.Text("share:Q", format=".0%")
     percent, whole = alt.Axis(format="%", tickCount=5), alt.Scale(domain=[0, 1])
     base = alt.Chart(alt.NamedData("rows")).encode(
-        x=alt.X("share:Q", title="noticed", axis=percent, scale=whole),
+        x=alt.X("share:Q", title=what, axis=percent, scale=whole),
         y=alt.Y("metric:N", title=None, sort=by_order("metric")),
         tooltip=[
             alt.Tooltip("metric:N"),
-            alt.Tooltip("share:Q", title="noticed", format=".1%"),
-            alt.Tooltip("chance:Q", title="by chance", format=".1%"),
+            alt.Tooltip("share:Q", title=what, format=".1%"),
+            alt.Tooltip("chance:Q", title=mark, format=".1%"),
         ],
     )
     layers = [
         base.mark_bar(color=PALETTE[0], height=14),
         base.mark_tick(color=PALETTE[1], thickness=3, height=18, opacity=1)
         .transform_filter("isValid(datum.chance)")
-        .encode(x=alt.X("chance:Q", title="noticed")),
+        .encode(x=alt.X("chance:Q", title=what)),
         base.mark_text(align="left", fontSize=10, color="#fff", fontWeight="bold")
         .transform_filter("datum.share > 0.2")
         .encode(x=alt.value(5), text=shown),
@@ -166,18 +181,21 @@ def noticed(result: StudyResult) -> list[Chart]:
         .encode(text=shown),
     ]
     body = panels(layers, rows, 280, alt.Step(22))
+    return Chart(name, title, reading, body, rows, choices, panel=(260, 420))
+
+
+def judged(result: StudyResult) -> list[Chart]:
+    """How often metrics agree with judges, by kind of error."""
+    found = records_of(result, "majority", ("kind", "metric", "share", "turned"))
+    found = [row for row in found if row["share"] is not None]
+    if not found:
+        return []
     reading = (
-        "Each bar is the share of documents in which damage of a kind raises the metric's loss; "
-        "the thick mark is what chance would give. A bar that ends before the mark, or before "
-        "50 %, says that the metric does not notice."
+        "Each bar is the share of pairs in which a metric prefers what most judges prefer; the "
+        "thick mark is what calling all pairs equal would reach."
     )
-    if all(row["chance"] is None for row in rows):
-        reading = (
-            "Each bar is the share of documents in which damage of a kind raises the metric's "
-            "loss; a metric that does not notice is near 50 %."
-        )
-    title = "What each metric notices"
-    return [Chart("noticed", title, reading, body, rows, choices, panel=(260, 420))]
+    title = "Agreement with most judges"
+    return [_shares("majority", title, reading, found, "agrees", "all equal")]
 
 
 def baselines(result: StudyResult) -> list[Chart]:

@@ -178,7 +178,7 @@
   const documentChoice = document.getElementById("text-document");
   const systemChoice = document.getElementById("text-systems");
   const ticked = new Map();
-  const tickedAtFirst = innerWidth < 600 ? 4 : 8;
+  const tickedAtFirst = 3; // gold and the two best
 
   const systemsOf = (text) => Object.keys(text.systems)
     .sort((a, b) => (b === "gold") - (a === "gold"));

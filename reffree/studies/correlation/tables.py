@@ -6,6 +6,10 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, pstdev
 from typing import Any
 
+import numpy as np
+
+from reffree.corpus import GOLD
+from reffree.evaluate.table import judged_by
 from reffree.studies.correlation.cases import SENTINELS, Case
 from reffree.studies.correlation.measures import Correlations, Row
 from reffree.studies.result import DocumentText, Field, Table, columns, estimate
@@ -169,10 +173,20 @@ def document_table(cases: Sequence[Case]) -> tuple[Table, list[str]]:
 
 
 def texts_of(cases: Sequence[Case], count: int) -> list[DocumentText]:
-    """The first documents of every corpus, with all its systems under the first encoder."""
+    """The first documents of every corpus, with all its systems under the first encoder.
+
+    Gold comes first, then the systems by the metric to judge by, best first.
+    """
     made: dict[str, list[DocumentText]] = {}
     for case in cases:
-        systems = case.corpus.hypotheses
+        metric = judged_by(case.chosen.names)
+        losses = case.losses[metric].over(np.ones((1, len(case.corpus))))[0].tolist()
+        loss = dict(zip((member.system for member in case.members), losses, strict=True))
+        hypotheses = case.corpus.hypotheses
+        systems = {
+            name: hypotheses[name]
+            for name in sorted(hypotheses, key=lambda s: (s != GOLD, loss.get(s, np.inf)))
+        }
         texts = [
             DocumentText(
                 case.name, document.id, document.units, {s: systems[s][d].masses for s in systems}

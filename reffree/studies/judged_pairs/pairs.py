@@ -246,6 +246,10 @@ def _tables(
     verdicts = [
         (c.name, name, c.verdict(name), *c.losses[name]) for c in every.values() for name in names
     ]
+    if agreement:
+        long = [(r["kind"], n, r[n], r[ALL_EQUAL]) for r in agreement for n in names]
+        of_chart = (*columns("text", "kind", "metric"), *columns("share", "share", "turned"))
+        yield Table.of("majority", "Agreement, a row a metric", of_chart, long, shown=False)
     yield Table.of("verdicts", "Losses of both, by metric", fields, verdicts, shown=False)
 
 
