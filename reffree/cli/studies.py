@@ -26,7 +26,6 @@ from reffree.cli.options import (
     candidates_option,
     corpus_options,
     embeddings_option,
-    encoding_options,
     metric_option,
     option_group,
     output_options,
@@ -538,7 +537,5 @@ transfer = study_command(
         type=float,
         help="Of the first stage.  [default: 3e-4, with --finetune 2e-5]",
     ),
-    run_options,
-    corpus_options,
-    encoding_options,
+    scored_corpus_options,
 )
