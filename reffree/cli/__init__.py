@@ -85,7 +85,7 @@ def cli() -> None:
 
 
 def main(args: Sequence[str] | None = None) -> Any:  # noqa: ANN401  (click's own signature)
-    """Run the command line: exit 0 ok, 1 failure, 2 usage, 130 interrupted.
+    """Run the command line: exit 0 ok, 1 failure, 2 usage, 3 worse than allowed, 130 interrupted.
 
     Without ``args`` it is that of the process, which belongs to the command and ends with it.
     """
