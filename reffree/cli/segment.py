@@ -30,10 +30,11 @@ from reffree.errors import counted
     metavar="METHOD",
     help="Naive: none, all, even:k=5, random:p=0.1, random_known, random_unknown, oracle_random, "
     "oracle_periodic, arp_baselines (nine random ones). Lexical: texttiling, c99, textseg. "
-    "Embedding: depth, changepoint, greedy, optimal, posterior:length=12, scorer:path=FOLDER. "
-    "Supervised: trained:path=FOLDER, or supervised:architecture=bilstm (sheikh-bilstm, "
-    "transformer), trained on the corpus's other documents. k is the number of segments for even, "
-    "of boundaries for the others. May be repeated; a system is called as its method is written.",
+    "Embedding: depth, changepoint, greedy, optimal, posterior:length=12, scorer:path=FOLDER, "
+    "csm:path=FOLDER. Supervised: trained:path=FOLDER, or supervised:architecture=bilstm "
+    "(sheikh-bilstm, transformer), trained on the corpus's other documents. k is the number of "
+    "segments for even, of boundaries for the others. May be repeated; a system is called as its "
+    "method is written.",
 )
 @scores_option("A system NAME from any scorer's gap scores")
 @click.option(
