@@ -209,6 +209,7 @@ HEAVY = (
         ["diagnose", "-h"],
         ["transfer", "-h"],
         ["train-scorer", "-h"],
+        ["train-csm", "-h"],
         ["baselines", "-h"],
         ["moves", "-h"],
         ["pairs", "-h"],

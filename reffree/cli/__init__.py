@@ -33,6 +33,7 @@ COMMANDS = {
     "chunkers": ("chunkers", "Score text splitters on plain text."),
     "tune": ("tune", "Choose a text splitter's parameters without gold."),
     "train-scorer": ("train_scorer", "Train a boundary scorer for reffree segment."),
+    "train-csm": ("train_csm", "Train a coherence model for reffree segment."),
     "train-segmenter": ("train_segmenter", "Train a supervised segmenter for reffree segment."),
     "correlate": ("studies:correlate", "Do metrics without gold rank systems as gold does?"),
     "encoders": ("studies:encoders", "Compare encoders on your corpus."),
@@ -118,7 +119,7 @@ def _run_plugin(file: str) -> None:
 
 
 def main(args: Sequence[str] | None = None) -> Any:  # noqa: ANN401  (click's own signature)
-    """Run the command line: exit 0 ok, 1 failure, 2 usage, 130 interrupted.
+    """Run the command line: exit 0 ok, 1 failure, 2 usage, 3 worse than allowed, 130 interrupted.
 
     Without ``args`` it is that of the process, which belongs to the command and ends with it.
     """

@@ -171,7 +171,8 @@ def compare_table(table: ScoreTable, *, alpha: float = ALPHA, seed: int = 0) -> 
     compared = {}
     hopeless: dict[str, list[str]] = {}
     for name in table.metrics:
-        tests = paired_tests(*_by_document(table, name), pairs, np.random.default_rng(seed))
+        _, values, weights = values_by_document(table, name)
+        tests = paired_tests(values, weights, pairs, np.random.default_rng(seed))
         compared[name] = _compare_metric(table, name, tests, alpha)
         if remark := _out_of_reach(tests, alpha):
             hopeless.setdefault(remark, []).append(name)
@@ -227,8 +228,8 @@ def _rivals(metric: str, compared: MetricComparison) -> Rivals:
     return rank(metric, compared.direction, {row.system: row.value for row in compared.ranking})
 
 
-def _by_document(table: ScoreTable, metric: str) -> tuple[Floats, Floats]:
-    """Return values and weights (systems, documents), NaN where undefined.
+def values_by_document(table: ScoreTable, metric: str) -> tuple[list[str], Floats, Floats]:
+    """Return documents' ids, values and weights (systems, documents), NaN where undefined.
 
     Losses are linear in raw scores, so the mean of losses is the loss of the mean. They are
     rounded as in the output: what batching can change must not break a tie. As in the corpus
@@ -252,7 +253,7 @@ def _by_document(table: ScoreTable, metric: str) -> tuple[Floats, Floats]:
             values[at] = value
         if part.weight is not None:
             weights[at] = part.weight
-    return values, np.stack([filled_weights(row) for row in weights])
+    return list(document), values, np.stack([filled_weights(row) for row in weights])
 
 
 def _compare_metric(
