@@ -203,6 +203,11 @@ def check_limit(name: str, found: int, what: str, place: Place | None = None) ->
         )
 
 
+def limit(name: str) -> int:
+    """Return a limit, for those who ask often before they refuse."""
+    return _limits()[name]
+
+
 def _limits() -> dict[str, int]:
     """Return the limits with those that the environment sets."""
     limits = dict(LIMITS)

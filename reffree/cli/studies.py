@@ -26,7 +26,6 @@ from reffree.cli.options import (
     candidates_option,
     corpus_options,
     embeddings_option,
-    encoding_options,
     metric_option,
     option_group,
     output_options,
@@ -203,8 +202,8 @@ _scored_methods = option_group(
         "methods",
         multiple=True,
         metavar="METHOD",
-        help="With a score per gap: depth, texttiling, posterior, scorer:path=FOLDER or random; "
-        "may be repeated.  [default: depth, texttiling, random]",
+        help="With a score per gap: depth, texttiling, posterior, scorer:path=FOLDER, "
+        "csm:path=FOLDER or random; may be repeated.  [default: depth, texttiling, random]",
     ),
     scores_option("Beside them, any scorer's gap scores as NAME, of the one CORPUS"),
 )
@@ -553,7 +552,5 @@ transfer = study_command(
         type=float,
         help="Of the first stage.  [default: 3e-4, with --finetune 2e-5]",
     ),
-    run_options,
-    corpus_options,
-    encoding_options,
+    scored_corpus_options,
 )
