@@ -132,7 +132,8 @@ def _chosen(metrics: Sequence[str]) -> dict[str, GoldMetric]:
     chosen = {}
     for name in metrics:
         metric = parse_any(name)
-        if not isinstance(metric, GoldMetric):
+        reads_text = getattr(metric, "unit", "units") != "units"
+        if not isinstance(metric, GoldMetric) or reads_text:
             raise OptionError(
                 f"the metric {name!r}",
                 expected="a gold-based one that reads no text",
