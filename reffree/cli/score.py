@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -26,8 +28,9 @@ from reffree.cli.options import (
     scored_corpus_options,
     scoring_options,
 )
-from reffree.cli.output import Output
+from reffree.cli.output import Output, fail_if
 from reffree.encoders.options import EncoderOptions, Encoding
+from reffree.errors import shorten
 
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
@@ -35,6 +38,22 @@ if TYPE_CHECKING:
     from reffree.evaluate.shard_writer import DocumentShards, ShardFormat
     from reffree.evaluate.table import ScoreTable
     from reffree.formats.shards import Shards
+
+
+def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, float]:
+    """Read METRIC=VALUE; a metric may have options, with = in them."""
+    limits = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            limits[name] = float(number)
+        except ValueError:
+            limits[name] = math.nan
+        if not name or not math.isfinite(limits[name]):
+            raise click.UsageError(
+                f"--fail-under {shorten(text)}: expected METRIC=VALUE, such as pk=0.4."
+            )
+    return limits
 
 
 @click.command(name="score")
@@ -45,6 +64,15 @@ if TYPE_CHECKING:
     type=click.Choice(["jsonl", "parquet"]),
     help="Write every document's scores as they come into part files of the folder -o, and a "
     "summary.json at the end; the corpus is streamed.",
+)
+@click.option(
+    "--fail-under",
+    "limits",
+    multiple=True,
+    metavar="METRIC=VALUE",
+    callback=_limits,
+    help="Exit with 3 where a system is worse than this value (above it where lower is better), "
+    "gold aside; may be repeated.",
 )
 @engine_options
 @scored_corpus_options
@@ -57,6 +85,7 @@ if TYPE_CHECKING:
 )
 def command(
     shards: ShardFormat | None,
+    limits: dict[str, float],
     engine: str,
     ray_address: str | None,
     ray_actors: int | None,
@@ -73,6 +102,7 @@ def command(
     if is_streamed and given["embeddings"] is not None:
         raise click.UsageError("--embeddings are for a corpus in memory: leave them out.")
     keywords = keywords_of(given, ScoreKeywords)
+    _check_limits(limits, given["metrics"])
     parts = out = None
     if shards is not None:
         parts = _opened_shards(shards, given)
@@ -105,6 +135,22 @@ def command(
         from reffree.report.score import render
 
         out.show(render, table, table.notes)
+    fail_if(table.worse_than(limits))
+
+
+def _check_limits(limits: Mapping[str, float], metrics: Sequence[str]) -> None:
+    """Refuse limits for what will not be scored, as far as that is known before the work."""
+    if not limits:
+        return
+    from reffree.evaluate.metric_set import ALL, check_metrics
+    from reffree.reference.metrics import GOLD_DEFAULT
+    from reffree.scoring.metrics import DEFAULT
+
+    check_metrics([*limits])
+    scored = {name for each in metrics for name in ALL.get(each, [each])}
+    for name in limits:
+        if name not in (scored or {*DEFAULT, *GOLD_DEFAULT}):
+            raise click.UsageError(f"--fail-under {name}: it is not scored; add -m {name}.")
 
 
 def _sorted(table: ScoreTable, metric: str | None, format: str | None) -> ScoreTable:
