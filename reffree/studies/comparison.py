@@ -14,7 +14,8 @@ from reffree.bounds import with_keywords
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Vectors
 from reffree.errors import InputError
-from reffree.evaluate.score import score
+from reffree.evaluate.metric_set import choose_metrics
+from reffree.evaluate.score import refuse_medians, score
 from reffree.evaluate.scores import filled_weights
 from reffree.evaluate.table import CorpusScore, ScoreTable, judged_by, rounded
 from reffree.evaluate.verdict import GOLD, Rivals, rank
@@ -145,6 +146,13 @@ def compare(
             remedy='add "systems" to the corpus, or pass --system NAME=FILE',
             place=corpus.documents[0].place,
         )
+    chosen = choose_metrics(
+        metrics,
+        corpus,
+        seed=keywords.get("seed", 0),
+        offline=keywords.get("offline", False),
+    )
+    refuse_medians(chosen, "compare, which tests differences of means")
     table = score(
         corpus,
         metrics=metrics,
