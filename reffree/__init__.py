@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reffree.evaluate.score import score
     from reffree.evaluate.table import ScoreTable
     from reffree.formats import load, save
+    from reffree.scoring.custom import register_metric
     from reffree.scoring.engine import score_document
     from reffree.segmentation import Segmentation
     from reffree.segmenters.segment import segment
@@ -33,6 +34,7 @@ __all__ = [
     "compare",
     "embed",
     "load",
+    "register_metric",
     "save",
     "score",
     "score_document",
@@ -48,6 +50,7 @@ _HOMES = {
     "compare": "reffree.studies.comparison",
     "embed": "reffree.encoders.embed",
     "load": "reffree.formats",
+    "register_metric": "reffree.scoring.custom",
     "save": "reffree.formats",
     "score": "reffree.evaluate.score",
     "score_document": "reffree.scoring.engine",

@@ -111,8 +111,12 @@ def save_checkpoint(
     dtype: torch.dtype = torch.float32,
     padding_side: str = "right",
     head: bool = False,
+    is_random: bool = True,
 ) -> Path:
-    """Save a checkpoint; ``head`` adds the one that predicts tokens, or the next sentence."""
+    """Save a checkpoint; ``head`` adds the one that predicts tokens, or the next sentence.
+
+    Its weights are far apart unless ``is_random`` is False: those that training would start from.
+    """
     with torch.random.fork_rng():
         torch.manual_seed(0)
         heads = (
@@ -121,7 +125,7 @@ def save_checkpoint(
         kind = heads if head else AutoModel
         model = kind.from_config(config(architecture))
         with torch.no_grad():
-            for parameter in model.parameters():
+            for parameter in model.parameters() if is_random else ():
                 parameter.normal_(std=0.5)
     model.to(dtype).save_pretrained(folder)
     tokenizer(architecture, chat=chat, padding_side=padding_side).save_pretrained(folder)

@@ -13,7 +13,14 @@ import click
 from reffree.atomic import lost_output
 from reffree.cli.interrupts import INTERRUPTED, MESSAGE, Interrupts
 from reffree.cli.messages import log_to_terminal, tell, tell_usage
-from reffree.errors import OptionError, ReffreeError, UnknownNameError
+from reffree.errors import (
+    InputError,
+    OptionError,
+    Place,
+    ReffreeError,
+    UnknownNameError,
+    first_line,
+)
 
 COMMANDS = {
     "demo": ("demo", "Score the corpus that ships with reffree."),
@@ -26,6 +33,7 @@ COMMANDS = {
     "chunkers": ("chunkers", "Score text splitters on plain text."),
     "tune": ("tune", "Choose a text splitter's parameters without gold."),
     "train-scorer": ("train_scorer", "Train a boundary scorer for reffree segment."),
+    "train-csm": ("train_csm", "Train a coherence model for reffree segment."),
     "train-segmenter": ("train_segmenter", "Train a supervised segmenter for reffree segment."),
     "correlate": ("studies:correlate", "Do metrics without gold rank systems as gold does?"),
     "encoders": ("studies:encoders", "Compare encoders on your corpus."),
@@ -79,12 +87,39 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="reffree", message="reffree %(version)s")
-def cli() -> None:
+@click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    metavar="FILE.py",
+    help="Run a file of yours first, which registers metrics (reffree.register_metric); may be "
+    "repeated.",
+)
+def cli(plugins: tuple[str, ...]) -> None:
     """Score any text segmentation without gold labels, in the embedding space."""
+    for file in plugins:
+        _run_plugin(file)
+
+
+def _run_plugin(file: str) -> None:
+    """Run a user's file, once, for what it registers."""
+    import runpy
+
+    try:
+        runpy.run_path(file)
+    except ReffreeError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{type(error).__name__} ({first_line(error)})",
+            expected="a Python file that runs and registers metrics",
+            remedy="correct it there",
+            place=Place(file=file),
+        ) from error
 
 
 def main(args: Sequence[str] | None = None) -> Any:  # noqa: ANN401  (click's own signature)
-    """Run the command line: exit 0 ok, 1 failure, 2 usage, 130 interrupted.
+    """Run the command line: exit 0 ok, 1 failure, 2 usage, 3 worse than allowed, 130 interrupted.
 
     Without ``args`` it is that of the process, which belongs to the command and ends with it.
     """

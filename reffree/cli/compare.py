@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Unpack
 
 import click
@@ -15,7 +16,7 @@ from reffree.cli.inputs import (
 )
 from reffree.cli.messages import progress
 from reffree.cli.options import output_options, scored_corpus_options, scoring_options
-from reffree.cli.output import Output
+from reffree.cli.output import Output, fail_if
 
 
 @click.command(name="compare")
@@ -27,9 +28,16 @@ from reffree.cli.output import Output
     show_default=True,
     help="Systems are told apart where the corrected p is at most this.",
 )
+@click.option(
+    "--baseline",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Compare every system with itself instead, as reffree score --per-document -o FILE.json "
+    "found it before; exit with 3 where one has become worse.",
+)
 @scored_corpus_options
 @output_options
-def command(alpha: float, **given: Unpack[CommandOptions]) -> None:
+def command(alpha: float, baseline: Path | None, **given: Unpack[CommandOptions]) -> None:
     """Which system is better, paired over documents.
 
     For every metric: a ranking, with letters for systems that cannot be told apart, and every
@@ -39,12 +47,32 @@ def command(alpha: float, **given: Unpack[CommandOptions]) -> None:
     """
     if not 0 < alpha < 1:
         raise click.UsageError(f"--alpha {alpha:g}: expected a number between 0 and 1.")
-    out = Output.of(given["output_format"], given["output"], input_files(given))
+    files = [*input_files(given), *([] if baseline is None else [str(baseline)])]
+    out = Output.of(given["output_format"], given["output"], files)
+    keywords = keywords_of(given, CompareKeywords)
+    if baseline is not None:
+        _compare_with(baseline, alpha, given, out)
+        return
     corpus, vectors = read_inputs(given)
 
     from reffree.report.compare import render
     from reffree.studies import compare
 
-    keywords = keywords_of(given, CompareKeywords)
     result = compare(corpus, alpha=alpha, embeddings=vectors, progress=progress, **keywords)
     out.show(render, result, result.notes)
+
+
+def _compare_with(file: Path, alpha: float, given: CommandOptions, out: Output) -> None:
+    """Hold scores of now against those of a file."""
+    corpus, vectors = read_inputs(given)
+
+    from reffree.evaluate.score import score
+    from reffree.report.changes import render
+    from reffree.studies.changes import changes_since, read_baseline
+
+    before = read_baseline(file)
+    keywords = keywords_of(given, CompareKeywords)
+    table = score(corpus, embeddings=vectors, per_document=True, progress=progress, **keywords)
+    result = changes_since(table, before, alpha=alpha, seed=given["seed"])
+    out.show(render, result, result.notes)
+    fail_if(result.worse)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reffree.atomic import check_stdout, check_writable, write_file, write_stdout
-from reffree.cli.messages import tell_notes
+from reffree.cli.messages import tell, tell_notes
 from reffree.errors import InputError
 from reffree.optional import require
 from reffree.report.grid import OUTPUT_FORMATS
@@ -29,6 +29,9 @@ ENDINGS = {
     ".html": "html",
     ".htm": "html",
 }
+WORSE = 3
+"""Exit code of a result that is there, but worse than the user lets pass."""
+
 PAGE_PACKAGES = ("altair", "vl_convert", "jinja2", "markupsafe")
 
 
@@ -92,6 +95,14 @@ class Output:
             write_stdout([text])
         if self.path is not None or self.format not in ("table", "html"):
             tell_notes(notes)
+
+
+def fail_if(sentences: Sequence[str]) -> None:
+    """Say what is worse than it may be, if anything, and end with the exit code for that."""
+    for sentence in sentences:
+        tell(f"reffree: worse: {sentence}", err=True)
+    if sentences:
+        sys.exit(WORSE)
 
 
 def spare_inputs(flag: str, path: Path, inputs: Iterable[str]) -> None:

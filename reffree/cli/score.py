@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -26,8 +28,9 @@ from reffree.cli.options import (
     scored_corpus_options,
     scoring_options,
 )
-from reffree.cli.output import Output
+from reffree.cli.output import Output, fail_if
 from reffree.encoders.options import EncoderOptions, Encoding
+from reffree.errors import check_documents, check_systems, shorten
 
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
@@ -37,14 +40,52 @@ if TYPE_CHECKING:
     from reffree.formats.shards import Shards
 
 
+def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, float]:
+    """Read METRIC=VALUE; a metric may have options, with = in them."""
+    limits = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            limits[name] = float(number)
+        except ValueError:
+            limits[name] = math.nan
+        if not name or not math.isfinite(limits[name]):
+            raise click.UsageError(
+                f"--fail-under {shorten(text)}: expected METRIC=VALUE, such as pk=0.4."
+            )
+    return limits
+
+
 @click.command(name="score")
 @scoring_options
 @result_options
+@click.option(
+    "--document",
+    "documents",
+    multiple=True,
+    metavar="ID",
+    help="Of documents' scores and explanations, only this document's; may be repeated.",
+)
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    help="Of the same, only this system's, or gold's; may be repeated.",
+)
 @click.option(
     "--shards",
     type=click.Choice(["jsonl", "parquet"]),
     help="Write every document's scores as they come into part files of the folder -o, and a "
     "summary.json at the end; the corpus is streamed.",
+)
+@click.option(
+    "--fail-under",
+    "limits",
+    multiple=True,
+    metavar="METRIC=VALUE",
+    callback=_limits,
+    help="Exit with 3 where a system is worse than this value (above it where lower is better), "
+    "gold aside; may be repeated.",
 )
 @engine_options
 @scored_corpus_options
@@ -56,7 +97,10 @@ if TYPE_CHECKING:
     help="Write to this file instead of standard output; with --shards, to this folder.",
 )
 def command(
+    documents: tuple[str, ...],
+    only: tuple[str, ...],
     shards: ShardFormat | None,
+    limits: dict[str, float],
     engine: str,
     ray_address: str | None,
     ray_actors: int | None,
@@ -73,6 +117,13 @@ def command(
     if is_streamed and given["embeddings"] is not None:
         raise click.UsageError("--embeddings are for a corpus in memory: leave them out.")
     keywords = keywords_of(given, ScoreKeywords)
+    _check_limits(limits, given["metrics"])
+    is_shown = given["explain"] or given["per_document"] or given["per_segment"]
+    if (documents or only) and (shards is not None or not is_shown):
+        raise click.UsageError(
+            "--document and --only are for what --explain, --per-document or --per-segment shows, "
+            "without --shards."
+        )
     parts = out = None
     if shards is not None:
         parts = _opened_shards(shards, given)
@@ -81,8 +132,12 @@ def command(
         out = Output.of(given["output_format"], given["output"], input_files(given))
     corpus, vectors = (_source(given), None) if is_streamed else read_inputs(given)
 
+    from reffree.corpus import Corpus
     from reffree.evaluate.score import score
 
+    if isinstance(corpus, Corpus):  # else it is not known before
+        check_documents(documents, (document.id for document in corpus))
+        check_systems(only, corpus.hypotheses)
     actors: AbstractContextManager[Actors | None] = nullcontext()
     if engine == "ray":
         from reffree.encoders.ray_actors import ray_actors as opened_actors
@@ -98,6 +153,8 @@ def command(
             **keywords,
         )
     table = _sorted(table, given["sort"], None if out is None else out.format)
+    if documents or only:
+        table = table.narrowed(documents, only)
     if parts is not None:
         parts.finish(table)
         tell_notes(table.notes)
@@ -105,6 +162,22 @@ def command(
         from reffree.report.score import render
 
         out.show(render, table, table.notes)
+    fail_if(table.worse_than(limits))
+
+
+def _check_limits(limits: Mapping[str, float], metrics: Sequence[str]) -> None:
+    """Refuse limits for what will not be scored, as far as that is known before the work."""
+    if not limits:
+        return
+    from reffree.evaluate.metric_set import ALL, check_metrics
+    from reffree.reference.metrics import GOLD_DEFAULT
+    from reffree.scoring.metrics import DEFAULT
+
+    check_metrics([*limits])
+    scored = {name for each in metrics for name in ALL.get(each, [each])}
+    for name in limits:
+        if name not in (scored or {*DEFAULT, *GOLD_DEFAULT}):
+            raise click.UsageError(f"--fail-under {name}: it is not scored; add -m {name}.")
 
 
 def _sorted(table: ScoreTable, metric: str | None, format: str | None) -> ScoreTable:

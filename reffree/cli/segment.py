@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Unpack
 
 import click
 
-from reffree.cli.inputs import CommandOptions, keywords_of, read_inputs, score_files
+from reffree.atomic import check_writable
+from reffree.cli.inputs import CommandOptions, input_files, keywords_of, read_inputs, score_files
 from reffree.cli.messages import progress, tell, tell_notes
 from reffree.cli.options import (
     candidates_option,
@@ -15,6 +17,7 @@ from reffree.cli.options import (
     scores_option,
     seed_option,
 )
+from reffree.cli.output import spare_inputs
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import counted
 
@@ -27,10 +30,11 @@ from reffree.errors import counted
     metavar="METHOD",
     help="Naive: none, all, even:k=5, random:p=0.1, random_known, random_unknown, oracle_random, "
     "oracle_periodic, arp_baselines (nine random ones). Lexical: texttiling, c99, textseg. "
-    "Embedding: depth, changepoint, greedy, optimal, posterior:length=12, scorer:path=FOLDER. "
-    "Supervised: trained:path=FOLDER, or supervised:architecture=bilstm (sheikh-bilstm, "
-    "transformer), trained on the corpus's other documents. k is the number of segments for even, "
-    "of boundaries for the others. May be repeated; a system is called as its method is written.",
+    "Embedding: depth, changepoint, greedy, optimal, posterior:length=12, scorer:path=FOLDER, "
+    "csm:path=FOLDER. Supervised: trained:path=FOLDER, or supervised:architecture=bilstm "
+    "(sheikh-bilstm, transformer), trained on the corpus's other documents. k is the number of "
+    "segments for even, of boundaries for the others. May be repeated; a system is called as its "
+    "method is written.",
 )
 @scores_option("A system NAME from any scorer's gap scores")
 @click.option(
@@ -46,7 +50,8 @@ from reffree.errors import counted
 @click.option(
     "--save-scores",
     metavar="FILE",
-    help="Also write the gap scores of the one --method, as --scores reads them.",
+    help="Also write the gap scores of the one --method, as --scores reads them; they are made "
+    "once more for that.",
 )
 @click.option(
     "-o",
@@ -77,6 +82,9 @@ def command(
     check_target(target)
     files = score_files(given)
     _check(methods, files, save_scores, target)
+    if save_scores is not None and save_scores != "-":
+        check_writable(Path(save_scores))
+        spare_inputs("--save-scores", Path(save_scores), input_files(given))
     corpus, vectors = read_inputs(given)
 
     from reffree.segmenters.gap_scores import boundary_scores

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from reffree.bounds import Count, Positive, Repetitions, Resamples
+from reffree.bounds import Count, Folds, Positive, Repetitions, Resamples
 from reffree.cli.inputs import (
     FileOptions,
     check_encoding,
@@ -26,7 +26,6 @@ from reffree.cli.options import (
     candidates_option,
     corpus_options,
     embeddings_option,
-    encoding_options,
     metric_option,
     option_group,
     output_options,
@@ -112,10 +111,25 @@ _correlation_options = option_group(
     ),
     click.option(
         "--pool",
-        type=click.Choice(["auto", "given", "default", "both"]),
+        type=click.Choice(["auto", "given", "default", "both", "paper"]),
         default="auto",
         show_default=True,
-        help="Systems: the corpus's own (given), reffree's, both, or both where there are few.",
+        help="Systems: the corpus's own (given), reffree's, both, or both where there are few; "
+        "paper: gold, nine random and supervised ones.",
+    ),
+    click.option(
+        "--supervised",
+        multiple=True,
+        type=click.Choice(["bilstm", "sheikh-bilstm", "transformer"]),
+        help="Also a system of this architecture for every encoder, trained on the corpus's other "
+        "documents; may be repeated.  [default: all with --pool paper, else none]",
+    ),
+    click.option(
+        "--folds",
+        type=whole(Folds),
+        default=5,
+        show_default=True,
+        help="Parts of a corpus, each segmented by what was trained on the others.",
     ),
     click.option(
         "--cohesion",
@@ -188,8 +202,8 @@ _scored_methods = option_group(
         "methods",
         multiple=True,
         metavar="METHOD",
-        help="With a score per gap: depth, texttiling, posterior, scorer:path=FOLDER or random; "
-        "may be repeated.  [default: depth, texttiling, random]",
+        help="With a score per gap: depth, texttiling, posterior, scorer:path=FOLDER, "
+        "csm:path=FOLDER or random; may be repeated.  [default: depth, texttiling, random]",
     ),
     scores_option("Beside them, any scorer's gap scores as NAME, of the one CORPUS"),
 )
@@ -538,7 +552,5 @@ transfer = study_command(
         type=float,
         help="Of the first stage.  [default: 3e-4, with --finetune 2e-5]",
     ),
-    run_options,
-    corpus_options,
-    encoding_options,
+    scored_corpus_options,
 )

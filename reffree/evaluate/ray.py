@@ -24,6 +24,7 @@ from reffree.encoders.ray_actors import (
     same_encoder,
 )
 from reffree.encoders.sentence_transformer import open_encoder
+from reffree.errors import OptionError
 from reffree.evaluate.blocks import BlockScorer, ScoredBlock
 from reffree.evaluate.corpus_counts import Block, CorpusCounts, Plan, Positions, read_block
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
@@ -31,6 +32,7 @@ from reffree.evaluate.scores import ScoreSettings
 from reffree.progress import Progress
 from reffree.reference.metric import GoldMetric
 from reffree.reference.windows import Windowed
+from reffree.scoring.custom import CustomMetric
 
 
 class RemoteScoring:
@@ -47,6 +49,13 @@ class RemoteScoring:
         chosen = choose_metrics(
             metrics, CorpusCounts(), seed=settings.seed, offline=options.offline
         )
+        for name, metric in chosen.reference_free.items():
+            if isinstance(metric, CustomMetric):
+                raise OptionError(
+                    f"the registered metric {name!r} on Ray's actors, which do not know it",
+                    expected="metrics of reffree",
+                    remedy="score it without --engine ray",
+                )
         # The driver only looks up: whatever device actors have, it needs none.
         here = replace(options, device="cpu")
         self._encoder = open_encoder(here) if chosen.reference_free else None

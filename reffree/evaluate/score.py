@@ -32,6 +32,7 @@ from reffree.formats.shards import Shards
 from reffree.formats.values import is_value
 from reffree.progress import Progress, no_progress
 from reffree.scoring.engine import Unsegmented
+from reffree.scoring.pooling import document_pool
 from reffree.statistics.resampling import DocumentBootstrap
 
 if TYPE_CHECKING:
@@ -244,7 +245,20 @@ def _check_request(counts: CorpusCounts, metrics: MetricSet, settings: ScoreSett
             expected="a reference-free one for the chance test, explanations or segments",
             remedy="add one, such as arp_pair, or leave those options out",
         )
+    if settings.null:
+        refuse_medians(metrics, "--null, which adds up draws over documents")
     _check_gold(metrics, n_compared=counts.n_compared, place=counts.first)
+
+
+def refuse_medians(metrics: MetricSet, what: str) -> None:
+    """Refuse medians over documents where only means can be tested."""
+    for name, metric in metrics.reference_free.items():
+        if document_pool(metric) == "median":
+            raise OptionError(
+                f"{name!r} with {what}",
+                expected="pool_d=mean or pool_d=length",
+                remedy="leave one of the two out",
+            )
 
 
 def _check_gold(metrics: MetricSet, *, n_compared: int, place: Place) -> None:

@@ -24,9 +24,15 @@ from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.table import CorpusScore, NullTest, PartScore, SystemScores
 from reffree.reference.failure_modes import FailureMode, failure_mode
 from reffree.scoring.engine import Unsegmented, check_unsegmented
+from reffree.scoring.pooling import document_pool
 from reffree.scoring.posterior import PosteriorFacts
 from reffree.scoring.result import RawScores
-from reffree.statistics.losses import MeanOverDocuments, PooledOverDocuments, SystemLosses
+from reffree.statistics.losses import (
+    MeanOverDocuments,
+    MedianOverDocuments,
+    PooledOverDocuments,
+    SystemLosses,
+)
 from reffree.statistics.resampling import MIN_DOCUMENTS, DocumentBootstrap
 
 if TYPE_CHECKING:
@@ -157,6 +163,10 @@ class Scores:
         is_micro = self.settings.average == "micro"
         return metric is not None and (is_micro or metric.pooled)
 
+    def is_median(self, name: str) -> bool:
+        """Whether a metric's corpus score is the median over documents."""
+        return document_pool(self.metrics.reference_free.get(name)) == "median"
+
     def losses(self, name: str) -> SystemLosses:
         """One metric of all systems as losses, lower is better, ready to be resampled."""
         return self._over_documents(name, partial(self.metrics.losses, name))
@@ -173,6 +183,8 @@ class Scores:
             value = self.metrics.gold_based[name].value
             counts = self.counts[name]
             return PooledOverDocuments(values, counts, lambda c: turn(value(c)), self.has_gold)
+        if self.is_median(name):
+            return MedianOverDocuments(values)
         weights = np.stack([filled_weights(row) for row in self.weights[self.index(name)].T])
         return MeanOverDocuments(values, None if (weights == 1.0).all() else weights)
 
@@ -195,6 +207,9 @@ class Scores:
             total = float(value(counts.sum(0)))
             mean = None if math.isnan(total) else total
             interval = bootstrap.pooled_interval(mean, counts, is_defined, value)
+        elif self.is_median(name):
+            mean = float(np.median(raw[is_defined])) if is_defined.any() else None
+            interval = bootstrap.median_interval(mean, raw)
         else:
             mean = corpus_mean(raw, weights)
             interval = bootstrap.interval(mean, raw, weights)

@@ -25,8 +25,9 @@ from reffree.evaluate.metric_set import MetricSet
 from reffree.naming import Named, settings_of
 from reffree.reference.cohesion import FUNCTION_WORDS
 from reffree.reference.sed import Sed
+from reffree.scoring.custom import CustomMetric
 from reffree.scoring.metrics import Metric
-from reffree.scoring.result import OF_DOCUMENTS, OF_SEGMENTS, WEIGHTED
+from reffree.scoring.result import OF_DOCUMENTS, OF_SEGMENTS
 from reffree.statistics.resampling import CONFIDENCE, RESAMPLES
 
 SHORT_KEYS = {
@@ -127,9 +128,11 @@ def _aggregation(metrics: Collection[Metric]) -> str:
     kinds = {metric.aggregation for metric in metrics}
     if len(kinds) == 1:
         return kinds.pop()
-    weighted = "+".join({m.name: None for m in metrics if m.aggregation == WEIGHTED})
-    plain = OF_SEGMENTS if OF_SEGMENTS in kinds else OF_DOCUMENTS  # some have no segments
-    return f"{plain},{weighted}={WEIGHTED}" if weighted else plain
+    plain = [OF_SEGMENTS if OF_SEGMENTS in kinds else OF_DOCUMENTS]  # some have no segments
+    others = sorted(kinds - {OF_SEGMENTS, OF_DOCUMENTS})
+    named = [(kind, {m.name: None for m in metrics if m.aggregation == kind}) for kind in others]
+    usual = plain if kinds - set(others) else []
+    return ",".join([*usual, *(f"{'+'.join(names)}={kind}" for kind, names in named)])
 
 
 def _max_length(spec: EncoderSpec) -> str:
@@ -158,6 +161,8 @@ def _with_settings(metric: Named) -> str:
         for name, value in settings_of(metric).items()
         if name not in usual or value != usual[name]
     }
+    if isinstance(metric, CustomMetric):
+        settings["code"] = metric.code
     if isinstance(metric, Sed):
         settings["vectors"] = metric.vectors.name
         settings["threshold"] = metric.threshold or metric.vectors.threshold

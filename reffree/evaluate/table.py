@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from reffree.errors import InputError
+from reffree.errors import InputError, check_documents, check_systems
 from reffree.notebooks import sentences_html, table_html
 from reffree.optional import require_pandas
 
@@ -271,6 +272,48 @@ class ScoreTable:
             return frozenset()
         least = min(values.values())
         return frozenset(system for system, value in values.items() if value == least)
+
+    def narrowed(self, documents: Sequence[str] = (), systems: Sequence[str] = ()) -> ScoreTable:
+        """Keep the rows of some documents and systems, all where none are named.
+
+        The systems' scores over the corpus stay.
+        """
+        rows = self.documents or ()
+        check_documents(documents, (row.id for row in rows))
+        check_systems(systems, (row.system for row in self.systems))
+        kept = tuple(
+            row
+            for row in rows
+            if (not documents or row.id in documents) and (not systems or row.system in systems)
+        )
+        return replace(self, documents=None if self.documents is None else kept)
+
+    def worse_than(self, limits: Mapping[str, float]) -> list[str]:
+        """Say which systems are worse than a limit by metric, or have no score; gold aside."""
+        from reffree.corpus import GOLD
+        from reffree.statistics.losses import as_loss
+
+        for metric in limits:
+            if metric not in self.metrics:
+                raise InputError(
+                    f"a limit for {metric!r}, which is not scored here",
+                    expected=f"one of {', '.join(self.metrics)}",
+                    remedy="ask for it with -m, or name one of these",
+                )
+        judged = [row for row in self.systems if row.system != GOLD] or list(self.systems)
+        sentences = []
+        for row, (metric, limit) in product(judged, limits.items()):
+            score = row.metrics[metric]
+            value, direction = rounded(score.value), score.direction
+            if value is None:
+                sentences.append(f"system {row.system!r}: {metric} is undefined in every document")
+            elif as_loss(value, direction) > as_loss(limit, direction):
+                better = {"toward_1": "best at 1"}.get(direction, f"{direction} is better")
+                sentences.append(
+                    f"system {row.system!r}: {metric} is {value:.4g}, worse than {limit:g} "
+                    f"({better})"
+                )
+        return sentences
 
     def sorted_by(self, metric: str) -> ScoreTable:
         """Return the table with its systems in the order of a metric, best first.

@@ -127,7 +127,8 @@ def verdict(
     rivals = rank(metric, direction, {s: rounded(score.value) for s, score in found.items()})
     if not rivals.values and rivals.gold is None:
         return (f"{metric} is undefined for every system on these documents.",)
-    if len(rivals.values) > 1 and not scores.is_pooled(metric):
+    is_tested = not scores.is_pooled(metric) and not scores.is_median(metric)
+    if len(rivals.values) > 1 and is_tested:
         rivals = tested(rivals, _tests_of_best(scores, metric, list(rivals.values)))
     sentences = rivals.sentences()
     score = found[next(iter(rivals.values), GOLD)]

@@ -28,8 +28,8 @@ from torch import Tensor
 
 from reffree.scoring.layout import Layout, SpanName
 from reffree.scoring.pairs import PairValue, Request, Units
+from reffree.scoring.pooling import Pooled
 from reffree.scoring.result import (
-    OF_SEGMENTS,
     SIMILARITY,
     UNUSUAL,
     Orientation,
@@ -55,14 +55,13 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Arp(ABC):
+class Arp(Pooled, ABC):
     """Common part of the three; a subclass says what dispersion is."""
 
     name: ClassVar[str]
     value: ClassVar[PairValue]
     orientation: ClassVar[Orientation] = SIMILARITY
     undefined: ClassVar[str] = "no boundary"
-    aggregation: ClassVar[str] = OF_SEGMENTS
     p: int = field(default=1, init=False)
     rule: Rule = field(default="released", metadata=UNUSUAL)
 

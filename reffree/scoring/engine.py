@@ -10,7 +10,7 @@ between machines and devices processors add in different orders: there scores ag
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import chain
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
+from reffree.arrays import Floats
 from reffree.errors import OptionError
 from reffree.masses import (
     Hypotheses,
@@ -32,6 +33,7 @@ from reffree.masses import (
     mass_matrix,
     stack_masses,
 )
+from reffree.scoring.custom import CustomMetric, registered
 from reffree.scoring.evidence import Reading
 from reffree.scoring.expected import Expected, score_expected
 from reffree.scoring.fast.document import CompiledDocument
@@ -46,6 +48,7 @@ from reffree.scoring.metrics import (
     spelling,
 )
 from reffree.scoring.pairs import TABLE_ELEMENTS, Units, similar_documents
+from reffree.scoring.pooling import Pooled, by_means, document_pool, pool_segments
 from reffree.scoring.result import RawScores
 from reffree.scoring.sag import Sag
 
@@ -123,7 +126,7 @@ def score_document(
     scores = score_documents(
         [embeddings],
         [hypotheses],
-        _parsed(names, seed),
+        _parsed(names, seed, frozenset(registered().items())),
         unsegmented=unsegmented,
         memory=memory,
     )
@@ -167,11 +170,18 @@ def score_documents(
     results: Results = {name: {} for name in named}
     task = _Task(documents, hypotheses, labels, unsegmented, keep_segments, device, memory, results)
     expected = {name: m for name, m in named.items() if isinstance(m, Expected)}
-    others = {name: cast("PairMetric", m) for name, m in named.items() if name not in expected}
+    custom = {name: m for name, m in named.items() if isinstance(m, CustomMetric)}
+    others = {
+        name: cast("PairMetric", m)
+        for name, m in named.items()
+        if name not in expected and name not in custom
+    }
     for i in range(len(documents)) if expected else []:
-        told = _silent if others else progress
+        told = _silent if others or custom else progress
         reading = Reading() if readings is None else readings[i]
         task.run_expected(i, reading, expected, told, keep_spread=keep_spread)
+    for i in range(len(documents)) if custom else []:
+        task.run_custom(i, custom, _silent if others else progress)
     if others:
         task.run_pairs(others, progress)
     return {name: [found[i] for i in range(len(documents))] for name, found in results.items()}
@@ -215,16 +225,19 @@ class _Task:
     def run_pairs(self, metrics: dict[str, PairMetric], progress: Progress) -> None:
         """Score all documents by metrics made of pair sums."""
         elsewhere = []
+        columns = {
+            name: column for name, m in metrics.items() if (column := _column(m)) is not None
+        }
         for i in range(len(self.documents)):
             is_here = self.device_of(i).type in COMPILED_DEVICES
             compiled = {
                 name: metric
                 for name, metric in metrics.items()
-                if isinstance(metric, Sag) or (is_here and name in COMPILED)
+                if isinstance(metric, Sag) or (is_here and name in columns)
             }
             other = [metric for name, metric in metrics.items() if name not in compiled]
             if compiled:
-                self.run_compiled(i, compiled, _silent if other else progress)
+                self.run_compiled(i, compiled, columns, _silent if other else progress)
             if other and is_here:
                 self.run_torch([i], other, progress)
             elif other:
@@ -232,6 +245,24 @@ class _Task:
         by_torch = [metric for metric in metrics.values() if not isinstance(metric, Sag)]
         for batch in similar_documents(self.documents, elsewhere):
             self.run_torch(batch, by_torch, progress)
+
+    def run_custom(self, i: int, metrics: dict[str, CustomMetric], progress: Progress) -> None:
+        """Score one document by functions that users registered, segment by segment."""
+        check_finite(self.documents[i], self.names[i])
+        vectors = self.documents[i].detach().double().cpu().numpy()
+        masses = np.asarray(self.masses(i, 0, len(self.hypotheses[i])))
+        device, is_single = self.device_of(i), (masses > 0).sum(1) == 1
+        for name, metric in metrics.items():
+            segments = metric.segments(vectors, masses, self.names[i])
+            raw = self._pooled(i, segments, metric)
+            raw = np.where(is_single, _unsegmented_raw(metric, self.unsegmented), raw)
+            weight = float(len(vectors)) if metric.pool_d == "length" else 1.0
+            found = RawScores.equally_weighted(
+                torch.from_numpy(raw).to(device),
+                torch.from_numpy(segments[:, : None if self.keep_segments else 0]).to(device),
+            )
+            self.results[name][i] = replace(found, weights=torch.full_like(found.weights, weight))
+        progress(len(masses))
 
     def run_expected(
         self,
@@ -260,11 +291,15 @@ class _Task:
         for name, (raw, spread, facts) in scored.items():
             none = torch.full((len(raw), width), torch.nan, dtype=torch.float64)
             found = RawScores.equally_weighted(torch.from_numpy(raw).to(device), none)
+            if metrics[name].pool_d == "length":
+                found = replace(found, weights=torch.full_like(found.weights, len(document)))
             spread_there = torch.from_numpy(spread).to(device)
             self.results[name][i] = replace(found, spread=spread_there, facts=facts)
 
-    def run_compiled(self, i: int, metrics: dict[str, PairMetric], progress: Progress) -> None:
-        """Score one document by the compiled loop."""
+    def run_compiled(
+        self, i: int, metrics: dict[str, PairMetric], columns: Mapping[str, int], progress: Progress
+    ) -> None:
+        """Score one document by the compiled loop; ``columns`` are its metrics' places there."""
         document = CompiledDocument(self.documents[i], self.names[i])
         step = self._step(i)
         starts = range(0, max(1, len(self.hypotheses[i])), step)
@@ -272,7 +307,7 @@ class _Task:
             [partial(self.masses, i, start, start + step) for start in starts],
             lambda: self.memory // 2,
             progress,
-            keep_segments=self.keep_segments,
+            keep_segments=self.keep_segments or any(map(_needs_segments, metrics.values())),
         )
         device, is_single = self.device_of(i), scores.n_segments == 1
         for name, metric in metrics.items():
@@ -281,8 +316,14 @@ class _Task:
                 raw, weights = metric.scores(document, scores)
                 segments = np.full_like(scores.segments[:, 0], np.nan)
             else:
-                column = COMPILED.index(name)
+                column = columns[name]
                 raw, segments = scores.raw[:, column], scores.segments[:, column]
+                if _needs_segments(metric):
+                    raw = self._pooled(i, segments, cast(Pooled, metric))
+                if document_pool(metric) == "length":
+                    weights = np.full(len(is_single), float(len(self.documents[i])))
+                if not self.keep_segments:
+                    segments = segments[:0]
             if metric.name == "segrefree":
                 left_out = scores.left_out.astype(np.float64)
             raw = np.where(is_single, _unsegmented_raw(metric, self.unsegmented), raw)
@@ -293,6 +334,14 @@ class _Task:
                 segments=torch.from_numpy(segments).to(device),
             )
         document.discard()
+
+    def _pooled(self, i: int, segments: Floats, metric: Pooled) -> Floats:
+        """Scores of a document's hypotheses from those of their segments."""
+        masses = torch.as_tensor(self.masses(i, 0, len(self.hypotheses[i])))
+        width = segments.shape[1]
+        masses = pad(masses, (0, width - masses.shape[1]))  # or cut, where there is nothing
+        made: Floats = pool_segments(torch.from_numpy(segments), masses, metric.pool_n).numpy()
+        return made
 
     def _step(self, i: int) -> int:
         """Hypotheses of a document that are laid out at a time."""
@@ -320,6 +369,12 @@ class _Task:
             is_single = layout.n_segments == 1
             for metric in metrics:
                 scores = metric(units, layout, sums)
+                if _needs_segments(metric):
+                    pool = cast(Pooled, metric).pool_n
+                    pooled = pool_segments(scores.segments, layout.masses, pool)
+                    scores = replace(scores, documents=pooled)
+                if document_pool(metric) == "length":
+                    scores = replace(scores, weights=layout.length.double())
                 raw = _unsegmented_raw(metric, self.unsegmented)
                 documents = torch.where(is_single, raw, scores.documents)
                 segments = scores.segments if self.keep_segments else scores.segments[:, :0]
@@ -371,8 +426,23 @@ def _by_document(pieces: list[RawScores], counts: list[int]) -> Iterator[RawScor
     return (RawScores(*fields) for fields in zip(*split, strict=True))
 
 
+@lru_cache(maxsize=256)
+def _column(metric: PairMetric) -> int | None:
+    """Place of a metric, whatever its poolings, in the compiled loop; None without one."""
+    plain = spelling(cast("PairMetric", by_means(metric)))
+    return COMPILED.index(plain) if plain in COMPILED else None
+
+
+def _needs_segments(metric: Metric) -> bool:
+    """Whether a document's score is made of its segments', rather than their mean at once."""
+    return isinstance(metric, Pooled) and metric.pool_n != "mean"
+
+
 @lru_cache(maxsize=64)
-def _parsed(names: str | tuple[str, ...], seed: int) -> tuple[Metric, ...]:
+def _parsed(
+    names: str | tuple[str, ...], seed: int, known: frozenset[tuple[str, str]]
+) -> tuple[Metric, ...]:
+    """Read names once, for as long as the registered metrics stay the same."""
     return parse_metrics([names] if isinstance(names, str) else names, seed)
 
 

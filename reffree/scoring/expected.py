@@ -38,8 +38,9 @@ from reffree.reference.metric import GoldMetric
 from reffree.reference.pairs import Pairs
 from reffree.reference.windows import Pk, WindowDiff
 from reffree.scoring.evidence import Reading
+from reffree.scoring.pooling import Pool, said
 from reffree.scoring.posterior import Posterior, PosteriorFacts
-from reffree.scoring.result import OF_DOCUMENTS, Orientation
+from reffree.scoring.result import UNUSUAL, Orientation
 from reffree.seeds import rng_for
 
 EVIDENCE = ("all", "embedding", "words")
@@ -81,12 +82,17 @@ class Expected(ABC):
     orientation: ClassVar[Orientation]
     name: ClassVar[str]
     undefined: ClassVar[str] = "fewer than three units"
-    aggregation: ClassVar[str] = OF_DOCUMENTS
 
     length: float | None = None
     evidence: str = "all"
     draws: int = 200
     seed: int = field(default=0, metadata={"option": False})
+    pool_d: Pool = field(default="mean", metadata=UNUSUAL)
+
+    @property
+    def aggregation(self) -> str:
+        """How documents become the corpus's score."""
+        return f"{said(self.pool_d)}(documents)"
 
     def __post_init__(self) -> None:
         """Refuse lengths, draws and sources that cannot be."""

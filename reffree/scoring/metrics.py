@@ -26,7 +26,11 @@ class Metric(Protocol):
     name: ClassVar[str]
     orientation: ClassVar[Orientation]  # which way is better
     undefined: ClassVar[str]  # why a document with a boundary may have no score
-    aggregation: ClassVar[str]  # how segments become a document's score, and documents a corpus's
+
+    @property
+    def aggregation(self) -> str:
+        """How segments become a document's score, and documents a corpus's."""
+        ...
 
     def __hash__(self) -> int: ...
 

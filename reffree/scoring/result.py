@@ -23,7 +23,7 @@ class Orientation:
     offset: float
     slope: float
     neutral: float | None
-    worst: float
+    worst: float | None
     in_own_unit: bool = False  # whether tables show the raw score rather than the loss
     direction: Direction = "lower"  # which way what tables show is better
 

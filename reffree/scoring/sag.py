@@ -16,21 +16,23 @@ order do not drift, so :math:`G_{random}` and :math:`G_{search}` allow for none 
 all where ``k`` is small. ``expected_pk`` has no such preference.
 
 A document counts for :math:`G_{search} - G_{random}` in the corpus mean, which is therefore
-weighted: it is the pooled ratio. Undefined without a boundary, with all of them, and where nothing
-can be bought: identical units, or units all equally far from each other. There are no scores of
-segments. The search is a compiled loop: documents on other devices are brought to the CPU for it.
+weighted: it is the pooled ratio, unless ``pool_d`` names another. Undefined without a boundary,
+with all of them, and where nothing can be bought: identical units, or units all equally far from
+each other. There are no scores of segments. The search is a compiled loop: documents on other
+devices are brought to the CPU for it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from reffree.arrays import Floats
 from reffree.bounds import check_whole
-from reffree.scoring.result import WEIGHTED, Orientation
+from reffree.scoring.pooling import said
+from reffree.scoring.result import UNUSUAL, WEIGHTED, Orientation
 
 if TYPE_CHECKING:
     from reffree.scoring.fast.document import CompiledDocument, CompiledScores
@@ -59,11 +61,18 @@ class Sag:
     orientation: ClassVar[Orientation] = Orientation(
         offset=1.0, slope=-1.0, neutral=0.0, worst=-1.0
     )
-    aggregation: ClassVar[str] = WEIGHTED
     undefined: ClassVar[str] = "every gap is a boundary, or the units are all equally far apart"
 
     shuffles: int = 128
     seed: int = field(default=0, metadata={"option": False})
+    pool_d: Literal["pooled", "mean", "median", "length"] = field(
+        default="pooled", metadata=UNUSUAL
+    )
+
+    @property
+    def aggregation(self) -> str:
+        """How documents become the corpus's score."""
+        return WEIGHTED if self.pool_d == "pooled" else f"{said(self.pool_d)}(documents)"
 
     def __post_init__(self) -> None:
         """Refuse a mean over nothing, and one that would not end."""
@@ -85,4 +94,6 @@ class Sag:
         # Documents are pooled on the scale of the vectors as given.
         scale = 2 * max(-MOST_EXPONENT, min(document.vectors.exponent, MOST_EXPONENT))
         weights = np.ldexp(np.where(is_defined, bought, 0.0), scale)
+        if self.pool_d != "pooled":
+            weights = np.full_like(weights, n if self.pool_d == "length" else 1.0)
         return np.where(is_defined, raw, np.nan), weights

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
+from reffree.scoring.pooling import Pooled
 from reffree.scoring.result import (
-    OF_SEGMENTS,
     UNUSUAL,
     Orientation,
     RawScores,
@@ -37,7 +37,7 @@ EQUAL_CENTROIDS = 1e-12
 
 
 @dataclass(frozen=True)
-class SegReFree:
+class SegReFree(Pooled):
     """Dispersion of neighbouring segments against the distance of their centroids."""
 
     name: ClassVar[str] = "segrefree"
@@ -45,7 +45,6 @@ class SegReFree:
         offset=0.0, slope=1.0, neutral=None, worst=ALL_SINGLE
     )
     undefined: ClassVar[str] = "the centroids of all neighbouring segments are equal"
-    aggregation: ClassVar[str] = OF_SEGMENTS
     requests: ClassVar[tuple[Request, ...]] = (("squared", "own"), ("squared", "next"))
     rule: Rule = field(default="released", metadata=UNUSUAL)
 

@@ -17,25 +17,35 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from reffree.errors import InputError
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
-from reffree.scoring.result import OF_SEGMENTS, SIMILARITY, Orientation, RawScores
+from reffree.scoring.pooling import Pooled
+from reffree.scoring.result import SIMILARITY, Orientation, RawScores
 
 
 @dataclass(frozen=True)
-class Silhouette:
+class Silhouette(Pooled):
     """Contrast of each unit with the nearer of the two neighbouring segments."""
 
     name: ClassVar[str] = "silhouette"
     orientation: ClassVar[Orientation] = SIMILARITY
     undefined: ClassVar[str] = "no boundary"
-    aggregation: ClassVar[str] = OF_SEGMENTS
     requests: ClassVar[tuple[Request, ...]] = (
         ("distance", "own"),
         ("distance", "previous"),
         ("distance", "next"),
     )
     average: Literal["segments", "units"] = "segments"
+
+    def __post_init__(self) -> None:
+        """Refuse to pool segments where there are none between units and documents."""
+        if self.average == "units" and self.pool_n != "mean":
+            raise InputError(
+                f"average=units and pool_n={self.pool_n}",
+                expected="one of the two",
+                remedy="leave average out; pool_n=length is the same mean over units",
+            )
 
     def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> RawScores:
         """Score every hypothesis."""

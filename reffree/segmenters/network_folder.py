@@ -1,7 +1,7 @@
 """Trained networks kept in folders: weights as safetensors, a description as JSON beside them.
 
-What a folder holds is its ``kind``: ``scorer`` or ``segmenter``, the files ``KIND.safetensors`` and
-``KIND.json``, written by ``reffree train-KIND``.
+What a folder holds is its ``kind``: ``scorer``, ``segmenter`` or ``csm``, the files
+``KIND.safetensors`` and ``KIND.json``, written by ``reffree train-KIND``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reffree.atomic import replacing
 from reffree.encoders.base import EncoderSpec
 from reffree.errors import EncoderError, InputError, Place
 
-Kind = Literal["scorer", "segmenter"]
+Kind = Literal["scorer", "segmenter", "csm"]
 DescriptionT = TypeVar("DescriptionT")
 
 PRECOMPUTED = "precomputed"

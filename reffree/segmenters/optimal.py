@@ -62,10 +62,12 @@ class Optimal(Segmenter):
     def __post_init__(self) -> None:
         """Refuse metrics that cannot be searched, and numbers of boundaries that are none."""
         check_wanted(self.k, self.name)
-        if not isinstance(parse_metric(self.metric), (Sag, Arp)):
+        metric = parse_metric(self.metric)
+        is_mean = isinstance(metric, Sag) or (isinstance(metric, Arp) and metric.pool_n == "mean")
+        if not is_mean:
             raise InputError(
                 f"metric = {self.metric}",
-                expected="sag, arp_std, arp_cos or arp_pair",
+                expected="sag, arp_std, arp_cos or arp_pair, by the mean over segments",
                 remedy=f"write greedy:metric={self.metric} for a good one, if not the best",
             )
 

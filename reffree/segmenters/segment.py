@@ -44,6 +44,7 @@ HOMES = {
     "optimal": "optimal:Optimal",
     "posterior": "posterior:LeastExpectedPk",
     "scorer": "scorer.scorer:Scorer",
+    "csm": "coherence.csm:CoherenceScoring",
     "trained": "labeller.trained:Trained",
     "supervised": "labeller.supervised:Supervised",
 }

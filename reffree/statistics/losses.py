@@ -10,7 +10,7 @@ import numpy as np
 
 from reffree.arrays import Booleans, Floats, ratio
 from reffree.errors import InputError
-from reffree.statistics.resampling import Counts
+from reffree.statistics.resampling import Counts, medians
 
 Values = TypeVar("Values", float, Floats)
 
@@ -96,6 +96,32 @@ class MeanOverDocuments:
         times = counts.astype(np.float64)
         means = ratio(times @ self._sums.T, times @ self._weights.T)
         return without_noise(means, self.values)
+
+
+class MedianOverDocuments:
+    """System score: the median over the documents with a value.
+
+    Args:
+        values: losses (systems, documents), NaN where undefined.
+    """
+
+    def __init__(self, values: Floats) -> None:
+        """Check the shape."""
+        given = np.asarray(values, dtype=np.float64)
+        _check_matrix(given)
+        self.values = without_noise(given, given)
+
+    @cached_property
+    def contributions(self) -> Floats:
+        """Jackknife pseudo-values of the median."""
+        n_documents = self.values.shape[1]
+        every = np.ones((1, n_documents))
+        without = medians(self.values, 1 - np.eye(n_documents)).T  # (s, d)
+        return _pseudo_values(self.values, medians(self.values, every)[0], without)
+
+    def over(self, counts: Counts) -> Floats:
+        """Medians over resampled documents; NaN without a defined one."""
+        return without_noise(medians(self.values, counts), self.values)
 
 
 class PooledOverDocuments:

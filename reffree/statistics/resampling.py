@@ -78,6 +78,13 @@ class DocumentBootstrap:
         sizes = self._sums(weight)
         return percentiles(mean, totals[sizes > 0] / sizes[sizes > 0])
 
+    def median_interval(self, median: float | None, values: Floats) -> tuple[float, float] | None:
+        """95 % interval of the median over documents of ``values``, NaN left out; as `interval`."""
+        if median is None or (~np.isnan(values)).sum() < MIN_DOCUMENTS:
+            return None
+        resampled = medians(values[None], self._counts)[:, 0]
+        return percentiles(median, resampled[~np.isnan(resampled)])
+
     def pooled_interval(
         self,
         value: float | None,
@@ -99,6 +106,35 @@ class DocumentBootstrap:
         """Sums of ``values`` (documents, …) over each resample."""
         rows = portions(len(self._counts), RESAMPLED_AT_ONCE // len(values))
         return np.concatenate([self._counts[some] @ values for some in rows])
+
+
+def medians(values: Floats, counts: Counts | Floats) -> Floats:
+    """Medians over documents of ``values`` (systems, documents), NaN left out.
+
+    Document ``d`` occurs ``counts[r, d]`` times in row ``r``; NaN where none is left. Of the middle
+    two it is the mean.
+
+    >>> medians(np.array([[1.0, 5.0, np.nan, 2.0]]), np.array([[1, 1, 1, 1], [1, 2, 9, 1]]))
+    array([[2. ],
+           [3.5]])
+    """
+    found = np.full((len(counts), len(values)), np.nan)
+    for s, row in enumerate(values):
+        order = np.argsort(row)[: int((~np.isnan(row)).sum())]  # NaN comes last
+        if not len(order):
+            continue
+        ordered = row[order]
+        for rows in portions(len(counts), RESAMPLED_AT_ONCE // len(order)):
+            reached = counts[rows][:, order].astype(np.int64).cumsum(1)  # (r, d)
+            total = reached[:, -1]
+            odd = total % 2
+            # Documents before the lower of the middle two, and before the upper.
+            low = (2 * reached < (total + odd)[:, None]).sum(1)
+            high = (2 * reached < (total + 2 - odd)[:, None]).sum(1)
+            last = len(order) - 1
+            middle = (ordered[np.minimum(low, last)] + ordered[np.minimum(high, last)]) / 2
+            found[rows, s] = np.where(total > 0, middle, np.nan)
+    return found
 
 
 def percentiles(value: float, resampled: Floats) -> tuple[float, float]:

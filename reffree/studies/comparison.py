@@ -14,7 +14,8 @@ from reffree.bounds import with_keywords
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Vectors
 from reffree.errors import InputError
-from reffree.evaluate.score import score
+from reffree.evaluate.metric_set import choose_metrics
+from reffree.evaluate.score import refuse_medians, score
 from reffree.evaluate.scores import filled_weights
 from reffree.evaluate.table import CorpusScore, ScoreTable, judged_by, rounded
 from reffree.evaluate.verdict import GOLD, Rivals, rank
@@ -145,6 +146,13 @@ def compare(
             remedy='add "systems" to the corpus, or pass --system NAME=FILE',
             place=corpus.documents[0].place,
         )
+    chosen = choose_metrics(
+        metrics,
+        corpus,
+        seed=keywords.get("seed", 0),
+        offline=keywords.get("offline", False),
+    )
+    refuse_medians(chosen, "compare, which tests differences of means")
     table = score(
         corpus,
         metrics=metrics,
@@ -163,7 +171,8 @@ def compare_table(table: ScoreTable, *, alpha: float = ALPHA, seed: int = 0) -> 
     compared = {}
     hopeless: dict[str, list[str]] = {}
     for name in table.metrics:
-        tests = paired_tests(*_by_document(table, name), pairs, np.random.default_rng(seed))
+        _, values, weights = values_by_document(table, name)
+        tests = paired_tests(values, weights, pairs, np.random.default_rng(seed))
         compared[name] = _compare_metric(table, name, tests, alpha)
         if remark := _out_of_reach(tests, alpha):
             hopeless.setdefault(remark, []).append(name)
@@ -219,8 +228,8 @@ def _rivals(metric: str, compared: MetricComparison) -> Rivals:
     return rank(metric, compared.direction, {row.system: row.value for row in compared.ranking})
 
 
-def _by_document(table: ScoreTable, metric: str) -> tuple[Floats, Floats]:
-    """Return values and weights (systems, documents), NaN where undefined.
+def values_by_document(table: ScoreTable, metric: str) -> tuple[list[str], Floats, Floats]:
+    """Return documents' ids, values and weights (systems, documents), NaN where undefined.
 
     Losses are linear in raw scores, so the mean of losses is the loss of the mean. They are
     rounded as in the output: what batching can change must not break a tie. As in the corpus
@@ -244,7 +253,7 @@ def _by_document(table: ScoreTable, metric: str) -> tuple[Floats, Floats]:
             values[at] = value
         if part.weight is not None:
             weights[at] = part.weight
-    return values, np.stack([filled_weights(row) for row in weights])
+    return list(document), values, np.stack([filled_weights(row) for row in weights])
 
 
 def _compare_metric(

@@ -10,7 +10,7 @@ import difflib
 import inspect
 import re
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -119,6 +119,7 @@ def load_config(path: Path | str, corpora: Mapping[str, str] | None = None) -> C
                     expected="a name of its own for every step",
                     remedy="add name: to one of them",
                 )
+        _check_scores(steps, named)
     return Config(top.name, named, tuple(steps))
 
 
@@ -169,6 +170,22 @@ def _step(where: str, data: Mapping[str, Any], shared: Mapping[str, Any]) -> Ste
                     remedy=str(error),
                 ) from None
     return Step(name, study, checked.model_dump(mode="json"))
+
+
+def _check_scores(steps: Sequence[Step], corpora: Mapping[str, str]) -> None:
+    """Refuse scores of a corpus that is not there, and files that are not, before any work."""
+    for i, step in enumerate(steps):
+        for corpus, files in (step.settings.get("scores") or {}).items():
+            where = f"studies.{i}.scores.{shorten(corpus)}"
+            if corpus not in corpora:
+                raise _unknown(where, corpus, corpora)
+            for name, file in files.items():
+                if not isinstance(file, str) or not Path(file).is_file():
+                    raise InputError(
+                        f"{where}.{shorten(name)}: {_shown(file)}, which is no file",
+                        expected="a file of gap scores",
+                        remedy="check the path, from the folder in which reffree runs",
+                    )
 
 
 def _check_file_name(field: str, name: object) -> None:

@@ -20,6 +20,7 @@ from reffree.errors import InputError
 from reffree.formats import jsonl, load
 from reffree.formats.source import Source
 from reffree.progress import Progress, no_progress
+from reffree.scoring.custom import registered
 from reffree.studies import find_study
 from reffree.studies.config import Config, Step
 from reffree.studies.result import StudyResult, load_result
@@ -142,6 +143,7 @@ def _fingerprint(step: Step, contents: Mapping[str, str]) -> str:
             step.settings,
             {**contents, **{file: _hash(Path(file)) for file in files}},
             version("reffree"),
+            *([registered()] if registered() else []),
         ],
         sort_keys=True,
         default=str,

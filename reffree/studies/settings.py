@@ -127,5 +127,9 @@ def _answer(
     near = [r["setting"] for r in rows if r is not best and r["value"] - best["value"] <= NEAR]
     if near:
         yield f"Within {NEAR:g} of it: {listed(near)}."
+    of_splitter = sorted(r["size"] for r in rows if r["splitter"] == best["splitter"])
+    if len(of_splitter) > 2 and best["size"] in (of_splitter[0], of_splitter[-1]):
+        end = "finest" if best["size"] == of_splitter[0] else "coarsest"
+        yield f"It is the {end} that was tried: what lies beyond may be better."
     if any("rests on the prior" in note for note in notes):
         yield "The texts say too little to choose: what is assumed of segments' lengths chose."

@@ -226,6 +226,7 @@ def transfer(
             "temperature": "/".join(f"{each.temperature:.3f}" for each in used),
             "threshold": f"{threshold:g}",
             "gap": f"{min_gap}",
+            "pooled": "+".join(POOLED),
         },
         short_signature=settings.short_signature,
         settings={

@@ -239,6 +239,23 @@ def test_what_a_library_may_share_says_where_a_chunk_stands():
     assert locate(text, chunks, lambda shared: len(shared) <= 2) == one
 
 
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 5)), min_size=1, max_size=8), st.data())
+def test_overlapping_chunks_are_found_wherever_they_are(steps, data):
+    """Words that occur once: of every chunk there is one place, shared or lost text or not."""
+    words = [f"w{i:02d}" for i in range(60)]
+    text = data.draw(st.sampled_from([" ", "\n\n", " \t"])).join(words)
+    starts = np.cumsum([0, *(step for step, _ in steps)])
+    spans, reached = [], 0
+    for start, (_, more) in zip(starts.tolist(), steps, strict=False):
+        end = max(start + 1 + more, reached + 1)  # each goes on behind all before it
+        spans.append((text.index(words[start]), text.index(words[end - 1]) + len(words[end - 1])))
+        reached = end
+    chunks = [" ".join(text[a:b].split()) for a, b in spans]
+    assert locate(text, chunks) == spans
+    for may_share in (lambda shared: True, lambda shared: False):
+        assert locate(text, chunks, may_share) == spans
+
+
 def test_changed_chunks_are_named():
     refused(
         lambda: locate("One. Two. THREE.", ["One.", "Two.", "three."]),

@@ -273,6 +273,20 @@ def segrefree_segments(
 # Documents ------------------------------------------------------------------------------------
 
 
+def pooled(values: Sequence[float | None], lengths: Sequence[int], pool: str) -> float | None:
+    """Eq. 3: scores, None where there is none, by their mean, median or mean over units."""
+    known = [(v, n) for v, n in zip(values, lengths, strict=True) if v is not None]
+    if not known:
+        return None
+    if pool == "mean":
+        return mean([v for v, _ in known])
+    if pool == "length":
+        return sum(v * n for v, n in known) / sum(n for _, n in known)
+    ordered = sorted(v for v, _ in known)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
 def document_score(
     embeddings: ArrayLike,
     masses: Sequence[int],

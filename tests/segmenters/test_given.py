@@ -133,6 +133,8 @@ def test_command_saves_scores_and_takes_them_back(tmp_path):
         (["--method", "c99", "--save-scores", "s"], "'c99', which gives no score per gap"),
         (["--method", "depth", "--save-scores", "o.jsonl"], "this is also -o"),
         (["--method", "depth", "--save-scores", "s", "--drop-repeats"], "scores to be kept"),
+        (["--method", "depth", "--save-scores", "c.jsonl"], "this is an input"),
+        (["--method", "depth", "--save-scores", "no/s.jsonl"], "no/s.jsonl"),
         (["--method", "depth", "--select", "x"], "unknown selection 'x'"),
         (["--method", "depth", "--candidates-speaker", "x"], "no unit of the speaker 'x'"),
     ],

@@ -19,7 +19,8 @@ SPELLINGS = {
     "even": "even:k=3",
     "random": "random:p=0.3",
 }
-EVERY = [text for name, text in SPELLINGS.items() if name != "scorer"]
+TRAINED = ("scorer", "csm", "trained", "supervised")
+EVERY = [text for name, text in SPELLINGS.items() if name not in TRAINED]
 
 
 def corpus_of(*texts, gold=True):

@@ -13,11 +13,10 @@ import pytest
 import yaml
 
 from reffree.corpus import Corpus, Document
-from reffree.encoders.embed import from_arrays
 from reffree.errors import EncoderError, ReffreeError
 from reffree.evaluate.score import score
 from reffree.segmenters.scorer.description import Training
-from reffree.segmenters.scorer.train import train_head
+from reffree.segmenters.scorer.train import train_scorer
 from reffree.segmenters.segment import segment
 from reffree.studies import (
     boundaries,
@@ -60,7 +59,7 @@ def broken(tmp_path_factory):
 def scorer(tmp_path_factory):
     folder = tmp_path_factory.mktemp("scorers") / "s"
     quick = Training(splice_epochs=1, epochs=1, hidden=4, splices=1, held_out=0.3)
-    train_head(GOOD, from_arrays(GOOD, VECTORS), quick).save(folder)
+    train_scorer({"d": GOOD}, settings=quick, embeddings={"d": VECTORS}).save(folder)
     return folder
 
 

@@ -181,6 +181,24 @@ def test_commands(tmp_path):
     assert "expected numbers with commas" in invoke("density", *files, "--thresholds", "a").output
 
 
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        ("{d: {mine: s.jsonl}}", "the unknown field 'studies.0.scores.d'; expected one of c"),
+        ("{c: {mine: none.jsonl}}", "studies.0.scores.c.mine: 'none.jsonl', which is no file"),
+        ("{c: {mine: [1]}}", "studies.0.scores.c.mine: [1], which is no file"),
+        ("[s.jsonl]", "studies.0.scores"),
+    ],
+)
+def test_scores_of_a_file_are_looked_for_before_any_work(tmp_path, monkeypatch, scores, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.yaml").write_text(
+        "name: n\ncorpora: [c.jsonl]\nstudies:\n"
+        f"- {{study: selection, methods: [random], scores: {scores}}}\n"
+    )
+    assert said in str(invoke("run", "x.yaml").exception)
+
+
 def test_a_step_of_a_file_is_run_again_when_its_scores_change(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     corpus, scores = dialogues(3)

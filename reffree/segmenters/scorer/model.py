@@ -103,6 +103,11 @@ class HeadOnVectors:
         table = np.concatenate([*stacked, np.zeros((1, network.dimension))])
         self._table = torch.from_numpy(table.astype(np.float32))
 
+    @property
+    def n_units(self) -> int:
+        """Units to look at."""
+        return len(self._table) - 1
+
     def logits(self, windows: Integers) -> Tensor:
         """One logit for every gap."""
         logits: Tensor = self.network(*self.gather(windows))
@@ -120,6 +125,8 @@ class PairClassifier(nn.Module):
     The projection reads the first token's last hidden state; the mean of all where the tokenizer
     has no [CLS], as in decoders, whose first token sees no other (``reads_first``).
     """
+
+    projection: nn.Module
 
     def __init__(self, transformer: Any, *, reads_first: bool) -> None:  # noqa: ANN401
         """Put a projection with random weights on a transformer."""
@@ -159,6 +166,11 @@ class PairOnTexts:
         self.texts = texts
         self.device = device
         self.max_length = max_length or FALLBACK_MAX_LENGTH
+
+    @property
+    def n_units(self) -> int:
+        """Units to look at."""
+        return len(self.texts)
 
     def logits(self, windows: Integers) -> Tensor:
         """One logit for every gap."""
@@ -237,6 +249,25 @@ def load_transformer(folder: ModelFolder) -> tuple[Any, Any]:
         return transformer, _tokenizer(folder.path)
 
 
+def load_next_sentence(folder: ModelFolder) -> tuple[Any, Any]:
+    """Read a model with its next-sentence head; refuses one whose files have none."""
+    from transformers import AutoModelForNextSentencePrediction
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    with _told(folder.spec.name, "a model that was trained to tell next sentences, such as bert"):
+        model, found = AutoModelForNextSentencePrediction.from_pretrained(
+            str(folder.path),
+            use_safetensors=True,
+            dtype=torch.float32,
+            output_loading_info=True,
+            **SAFE,
+        )
+        if found["missing_keys"]:
+            raise ValueError(f"found no weights for {sorted(found['missing_keys'])[0]}")
+        return model, _tokenizer(folder.path)
+
+
 def read_layout(folder: Path) -> tuple[Any, Any]:
     """Make a transformer without weights, and its tokenizer, from what `write_layout` wrote."""
     from transformers import AutoConfig, AutoModel
@@ -263,13 +294,13 @@ def _tokenizer(folder: Path) -> Any:  # noqa: ANN401
 
 
 @contextmanager
-def _told(name: str) -> Iterator[None]:
+def _told(
+    name: str,
+    expected: str = "a transformer to fine-tune; try another --encoder, or leave out --finetune",
+) -> Iterator[None]:
     """Say in a sentence why a transformer cannot be loaded."""
     try:
         yield
     except LOADING_ERRORS as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise EncoderError(
-            f"encoder {name!r}: {reason}; expected a transformer to fine-tune; try another "
-            "--encoder, or leave out --finetune"
-        ) from error
+        raise EncoderError(f"encoder {name!r}: {reason}; expected {expected}") from error

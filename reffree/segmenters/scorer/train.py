@@ -159,7 +159,7 @@ def _train_pair(
         model = PairOnTexts(network, tokenizer, texts, folder.spec.max_length, device)
         run = _Run(model, examples, settings, on_epoch, progress)
         run.train()
-    dimension = network.projection.in_features
+    dimension = transformer.config.hidden_size
     return Checkpoint(network, run.describe(corpora, folder.spec, dimension), tokenizer)
 
 

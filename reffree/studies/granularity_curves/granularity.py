@@ -167,6 +167,12 @@ def _checked_metrics(
                 expected=" or ".join(known),
                 remedy="only expected errors can be followed along the number of segments",
             )
+        if metric.pool_d != "mean":
+            raise OptionError(
+                f"the metric {spelling(metric)!r}",
+                expected="pool_d=mean",
+                remedy="leave it out: curves are means over documents",
+            )
         filled = replace(
             metric,
             length=length if metric.length is None else metric.length,

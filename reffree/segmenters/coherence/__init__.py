@@ -1,0 +1,1 @@
+"""A coherence model of neighbouring units (CSM): trained on dialogues without gold."""
