@@ -15,11 +15,14 @@ _SPACES += "\u202f\u205f\u3000"
 _PLAIN = str.maketrans({**dict.fromkeys(_SPACES, " "), **dict.fromkeys(_LINE_BREAKS, "\n")})
 
 
-def sentence_spans(text: str, language: str, user: str) -> list[tuple[int, int]]:
+def sentence_spans(
+    text: str, language: str, user: str, place: Place | None = None
+) -> list[tuple[int, int]]:
     """Return where sentences begin and end; none is empty or has whitespace at its ends.
 
     Abbreviations are those of the language; one that sentencex does not know is split by the rules
-    of a related language or of English. ``user`` is who needs it, for the error without it.
+    of a related language or of English. ``user`` is who needs it, for the error without it, and
+    ``place`` where.
     """
     found = require(
         LIBRARY,
@@ -28,7 +31,7 @@ def sentence_spans(text: str, language: str, user: str) -> list[tuple[int, int]]
             expected=f"this library, since {user} needs it",
             remedy=f"install it with pip install {LIBRARY}, or all that are known with "
             "pip install 'reffree[chunkers]'",
-            place=Place(system=user),
+            place=place or Place(system=user),
         ),
     )
     spans = []

@@ -2,8 +2,9 @@
 
 `load` reads corpora, `read_system` adds one system's segmentations to a corpus, `save` writes;
 `read_scores` and `write_scores` are for scores of gaps.
-Each format has a module of its own: jsonl, choi, segeval, segeval_tsv, nltk, dialseg, tiage,
-qmsum.
+Each family of formats has a module: jsonl, parquet, tables, values and hub are the user's own;
+choi, segeval, nltk, dialseg, tiage, qmsum, dialogues and meetings published corpora; headings is
+prose, subtitles is text with times. `readers` tells which one a file needs.
 """
 
 from reffree.formats.gap_scores import read_scores, write_scores

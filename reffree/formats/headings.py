@@ -67,7 +67,9 @@ def _prose(
     """Make a document of sections; those without text do not exist."""
     masses, titles, all_units = [], [], []
     for section in sections:
-        found = [unit for each in section.paragraphs for unit in _units(each, units, language)]
+        found = [
+            unit for each in section.paragraphs for unit in _units(each, units, language, place)
+        ]
         if found:
             masses.append(len(found))
             titles.append(section.title)
@@ -82,14 +84,14 @@ def _prose(
     )
 
 
-def _units(text: str, units: Unit, language: str) -> list[str]:
+def _units(text: str, units: Unit, language: str, place: Place) -> list[str]:
     lines = [" ".join(line.split()) for line in text.splitlines()]
     if units == "paragraph":
         return [" ".join(filter(None, lines))] if any(lines) else []
     return [
         line[start:end]
         for line in lines
-        for start, end in sentence_spans(line, language, "prose")
+        for start, end in sentence_spans(line, language, "units=sentence", place)
         if line[start:end] != _LIST
     ]
 

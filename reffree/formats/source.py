@@ -22,7 +22,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
-from reffree.bounds import check_limit
+from reffree.bounds import check_limit, limit
 from reffree.errors import InputError, Place, counted, shorten
 from reffree.formats.strict_json import INTO_JSONL, parse
 
@@ -34,6 +34,7 @@ _MARK, _CRLF = "mark", "crlf"
 _GZIP = b"\x1f\x8b"
 
 _HEAD_BYTES = 4096
+_UNREADABLE = (OSError, EOFError, zlib.error)
 _ITS_TEXT = f"put its text {INTO_JSONL}"
 _UNPACK = "unpack it first"
 _GIVE_TEXT = "give a text file"
@@ -111,18 +112,21 @@ class Source:
         """Yield (number from 1, text without its line end); only a line feed ends a line."""
         with self.opened_bytes() as handle:
             number = end = 0
+            most = _most_bytes(handle)
             while raw := self._readline(handle, number + 1):
                 number += 1
                 self.line_start, end = end, end + len(raw)
-                self._check_unpacked(handle, end)
+                self._check_unpacked(end, most)
                 text = self._decode(raw, number)
                 if not self.head:
                     self.head = text.strip()
                 yield number, text
 
     def _readline(self, handle: BinaryIO, number: int) -> bytes:
-        with self._reading():
+        try:
             raw = handle.readline(MAX_LINE_BYTES + 1)
+        except _UNREADABLE as error:
+            raise self._unreadable(error) from None
         if number == 1:
             _refuse_binary(raw[:_HEAD_BYTES], self.place())
         if len(raw) > MAX_LINE_BYTES:
@@ -134,22 +138,18 @@ class Source:
             )
         return raw
 
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        try:
-            yield
-        except (gzip.BadGzipFile, EOFError, zlib.error):
-            raise InputError(
-                "a gzip file that is damaged or cut off",
-                expected="a whole one",
-                remedy="pack it again, or give the file as it was before",
-                place=self.place(),
-            ) from None
-        except OSError as error:
-            raise unreadable(error, self.place()) from None
+    def _unreadable(self, error: Exception) -> InputError:
+        if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
+            return unreadable(error, self.place())
+        return InputError(
+            "a gzip file that is damaged or cut off",
+            expected="a whole one",
+            remedy="pack it again, or give the file as it was before",
+            place=self.place(),
+        )
 
-    def _check_unpacked(self, handle: BinaryIO, n_bytes: int) -> None:
-        if isinstance(handle, gzip.GzipFile):
+    def _check_unpacked(self, n_bytes: int, most: float) -> None:
+        if n_bytes > most:
             what = f"a gzip file of {n_bytes:,} bytes or more once it is unpacked"
             check_limit("unpacked_bytes", n_bytes, what, self.place())
 
@@ -158,14 +158,17 @@ class Source:
         parts: list[bytes] = []
         end = 0
         with self.opened_bytes() as handle:
+            most = _most_bytes(handle)
             while True:
-                with self._reading():
+                try:
                     part = handle.read(MAX_LINE_BYTES)
+                except _UNREADABLE as error:
+                    raise self._unreadable(error) from None
                 if not part:
                     return b"".join(parts)
                 parts.append(part)
                 end += len(part)
-                self._check_unpacked(handle, end)
+                self._check_unpacked(end, most)
 
     def _decode(self, raw: bytes, number: int) -> str:
         start = 0
@@ -232,8 +235,10 @@ class Source:
             own = None if hasattr(handle, "peek") else io.BufferedReader(cast(Any, handle))
             buffered = cast(Any, own or handle)
             try:
-                with self._reading():
+                try:
                     is_packed = buffered.peek(2)[:2] == _GZIP
+                except OSError as error:
+                    raise self._unreadable(error) from None
                 yield cast(Any, gzip.GzipFile(fileobj=buffered) if is_packed else buffered)
             finally:
                 if own is not None:
@@ -328,6 +333,12 @@ class Source:
                 expected=expected,
                 remedy=f"{was} not read, move {it} elsewhere to silence this",
             )
+
+
+def _most_bytes(handle: BinaryIO) -> float:
+    """Return how far something may be read: what is packed to its limit."""
+    is_packed = isinstance(cast(object, handle), gzip.GzipFile)
+    return limit("unpacked_bytes") if is_packed else float("inf")
 
 
 def unpacked_name(path: Path) -> Path:

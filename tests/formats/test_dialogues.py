@@ -316,6 +316,13 @@ def test_tadam_segments_are_numbered():
     assert gold("en.txt") == [(2, 1), (1,)]
 
 
+def test_tadam_in_a_file_of_another_name():
+    assert refusal(load, write(TADAM, "x.jsonl")) == (
+        "x.jsonl: found what looks like the format tadam; expected the format jsonl, as its name "
+        "says; write --format tadam, or name the file .txt"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

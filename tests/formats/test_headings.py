@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -182,6 +183,14 @@ def test_wiki727_is_told_by_its_separators():
     assert load("1234", format="headings:level=1").documents[0].gold.masses == (3,)
     assert load("1234", format="headings:level=1").documents[0].meta == {"headings": ["preface"]}
     assert document.meta == {"headings": ["preface", "Honey", "Wax"]}
+
+
+def test_without_sentencex_a_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentencex", None)
+    assert refusal(load, write("# A\n\nOne.\n", "x.md")).startswith(
+        "x.md: found no installed sentencex; expected this library, since units=sentence needs it; "
+    )
+    assert load("x.md", format="markdown:units=paragraph").documents[0].units == ("One.",)
 
 
 def test_plain_text_without_a_segmentation():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -554,6 +555,13 @@ def test_labels_of_0_and_1_need_a_convention_where_readings_differ():
 )
 def test_boundaries_and_labels_that_are_refused(fields, sentence):
     assert sentence in refusal(load, row(**fields))
+
+
+def test_a_packed_system_file():
+    rows = '{"id": "a", "segmentation": [1, 2]}\n{"id": "b", "segmentation": "1"}'
+    Path("s.jsonl.gz").write_bytes(gzip.compress(rows.encode()))
+    made = read_system("s.jsonl.gz", "mine", load("c.jsonl"))
+    assert [document.systems["mine"].masses for document in made] == [(1, 2), (1, 1)]
 
 
 def test_a_system_file_of_boundaries_or_labels():

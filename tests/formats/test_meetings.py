@@ -98,6 +98,9 @@ def test_ami_segments_and_inner_topics():
 def test_what_is_in_no_topic_is_a_topic_of_its_own():
     only_b = f'<topic nite:id="t">{child("M.B.words.xml", "M.B.words0")}</topic>'
     assert load(ami(only_b)).documents[0].gold.masses == (1, 1, 1)
+    around = (("M.A.words0", "M.A.words4"), ("M.A.words5", "M.A.words6"))
+    only_a = "".join(f"<topic>{child('M.A.words.xml', *ends)}</topic>" for ends in around)
+    assert load(ami(only_a)).documents[0].gold.masses == (1, 1, 1)
 
 
 def test_icsi_topics_point_to_segments_whose_ids_have_commas():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,14 @@ def test_an_option_that_subtitles_do_not_have():
     assert "expected units=cue or units=sentence" in str(told.exception)
 
 
+def test_without_pysubs2_a_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pysubs2", None)
+    assert refusal(load, write(VTT, "talk.vtt")) == (
+        "talk.vtt: found subtitles, but no pysubs2; expected pysubs2 to read them; run python -m "
+        "pip install pysubs2"
+    )
+
+
 # transcripts
 
 
@@ -173,6 +182,13 @@ def test_transcripts(text, times):
     assert document.units == ("Hi.", "Ho, there.", "He.")
     assert document.speakers == ("Ann", "Bob", "Ann")
     assert tuple(start for start, _ in document.times) == times
+
+
+def test_a_folder_of_transcripts():
+    Path("talks").mkdir()
+    write("[0:05] One.\n", "talks/a.txt")
+    write("[0:07] Two.\n", "talks/b.txt")
+    assert [document.clocks for document in load("talks")] == [("0:05",), ("0:07",)]
 
 
 @pytest.mark.parametrize(

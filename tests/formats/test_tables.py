@@ -128,6 +128,11 @@ def test_columns_that_no_table_has():
     assert told.exit_code != 0
 
 
+def test_the_help_lists_the_options_of_formats():
+    told = invoke("convert", "--help").output
+    assert "taskmaster:level=task,join=1\n" in told
+
+
 def test_columns_where_there_is_no_table():
     line = write('{"id": "a", "units": ["x"]}', name="x.jsonl")
     assert refusal(load, line, columns={"text": "said"}) == (

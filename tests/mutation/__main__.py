@@ -66,6 +66,10 @@ TESTS = {
     "reffree/formats/hub": "formats/hub",
     "reffree/formats/labels": "formats/labels formats/subtitles formats/jsonl formats/system",
     "reffree/formats/meetings": "formats/meetings",
+    "reffree/formats/readers": (
+        "formats/source formats/dialogues formats/labels formats/tables formats/headings "
+        "formats/subtitles formats/meetings"
+    ),
     "reffree/formats/subtitles": "formats/subtitles",
     "reffree/formats/tables": "formats/tables",
     "reffree/formats/values": "formats/tables",
