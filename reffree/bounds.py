@@ -75,6 +75,7 @@ MOST_SEED = 2**53  # what any reader of JSON takes for a whole number
 Seed = Annotated[int, Bounds(0, MOST_SEED)]
 Resamples = Annotated[int, Bounds(100, 100_000)]
 Repetitions = Annotated[int, Bounds(1, 10_000)]
+Folds = Annotated[int, Bounds(2, 1_000)]
 Count = Annotated[int, Bounds(0)]
 Positive = Annotated[int, Bounds(1)]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from reffree.bounds import Count, Positive, Repetitions, Resamples
+from reffree.bounds import Count, Folds, Positive, Repetitions, Resamples
 from reffree.cli.inputs import (
     FileOptions,
     check_encoding,
@@ -111,10 +111,25 @@ _correlation_options = option_group(
     ),
     click.option(
         "--pool",
-        type=click.Choice(["auto", "given", "default", "both"]),
+        type=click.Choice(["auto", "given", "default", "both", "paper"]),
         default="auto",
         show_default=True,
-        help="Systems: the corpus's own (given), reffree's, both, or both where there are few.",
+        help="Systems: the corpus's own (given), reffree's, both, or both where there are few; "
+        "paper: gold, nine random and supervised ones.",
+    ),
+    click.option(
+        "--supervised",
+        multiple=True,
+        type=click.Choice(["bilstm", "sheikh-bilstm", "transformer"]),
+        help="Also a system of this architecture for every encoder, trained on the corpus's other "
+        "documents; may be repeated.  [default: all with --pool paper, else none]",
+    ),
+    click.option(
+        "--folds",
+        type=whole(Folds),
+        default=5,
+        show_default=True,
+        help="Parts of a corpus, each segmented by what was trained on the others.",
     ),
     click.option(
         "--cohesion",

@@ -19,7 +19,7 @@ import psutil
 import torch
 
 from reffree.arrays import Floats
-from reffree.bounds import Count, Resamples, with_keywords, within_bounds
+from reffree.bounds import Count, Folds, Resamples, with_keywords, within_bounds
 from reffree.corpus import GOLD, Corpus
 from reffree.encoders.address import is_endpoint
 from reffree.encoders.device import choose_device
@@ -30,15 +30,18 @@ from reffree.errors import InputError, listed
 from reffree.evaluate.scores import Average
 from reffree.scoring.engine import Unsegmented
 from reffree.seeds import rng_for
+from reffree.segmenters.labeller.description import Architecture
 from reffree.statistics.meta_evaluation import MetaEvaluation
 from reffree.statistics.resampling import RESAMPLES
 from reffree.studies.correlation.cases import (
+    FOLDS,
     Case,
     CaseSettings,
     SystemSubset,
     both_kinds,
     check_cases,
-    make_case,
+    chosen_architectures,
+    make_cases,
     score_case,
 )
 from reffree.studies.correlation.correlate import correlation_result
@@ -62,6 +65,8 @@ def compare_encoders(
     encoders: Sequence[str],
     metrics: Sequence[str] | None = None,
     pool: Choice = "auto",
+    supervised: Sequence[Architecture] | None = None,
+    folds: Folds = FOLDS,
     cohesion: Sequence[str] = (),
     measure: bool = True,
     unsegmented: Unsegmented = "neutral",
@@ -80,6 +85,8 @@ def compare_encoders(
     settings = CaseSettings(
         metrics=both_kinds(metrics),
         pool=pool,
+        supervised=chosen_architectures(supervised, pool),
+        folds=folds,
         cohesion=tuple(cohesion),
         unsegmented=unsegmented,
         average=average,
@@ -95,9 +102,10 @@ def compare_encoders(
             expected="at least two different ones",
             remedy="repeat --encoder, such as --encoder minilm --encoder wordllama",
         )
+    checked = check_cases(corpora, None, chosen, settings)
     cases = {
-        (encoder, part.name): replace(make_case(part, own), encoder=encoder)
-        for part, own in check_cases(corpora, None, chosen, settings)
+        (encoder, part.name): replace(case, encoder=encoder)
+        for (part, own), case in zip(checked, make_cases(checked), strict=True)
         if (encoder := own.encoder)
     }
     base = correlation_result(list(cases.values()), settings, texts)

@@ -11,6 +11,7 @@ import numpy as np
 from reffree.arrays import Booleans, Floats, Integers
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
+from reffree.encoders.models import DEFAULT_ENCODER
 from reffree.encoders.sentence_transformer import open_encoder
 from reffree.errors import CacheError, EncoderError, UnknownNameError
 from reffree.evaluate.metric_set import MetricSet, check_metrics, choose_metrics
@@ -21,14 +22,24 @@ from reffree.reference.metrics import GOLD_DEFAULT, GOLD_METRICS
 from reffree.scoring.engine import Unsegmented
 from reffree.scoring.metrics import DEFAULT
 from reffree.seeds import rng_for
+from reffree.segmentation import Segmentation
+from reffree.segmenters.labeller.description import ARCHITECTURES, Architecture
+from reffree.segmenters.segment import parse_segmenter, segment
 from reffree.statistics.coefficients import MIN_SYSTEMS
 from reffree.statistics.losses import MeanOverDocuments, SystemLosses
 from reffree.statistics.meta_evaluation import MetaEvaluation
 from reffree.statistics.resampling import Counts
-from reffree.studies.correlation.pool import Choice, Member, check_pool, complete_pool
+from reffree.studies.correlation.pool import (
+    Choice,
+    Member,
+    check_pool,
+    complete_pool,
+    supervised_methods,
+)
 from reffree.studies.study import CorpusPart, StudiedCorpus, StudySettings, corpus_parts
 
 POOLS = ("independent", "blind", "cohesion", "all")
+FOLDS = 5
 
 SENTINELS = {
     "n_segments": "number of segments of a document; reads no text",
@@ -49,6 +60,8 @@ class CaseSettings(StudySettings):
 
     metrics: tuple[str, ...]
     pool: Choice = "auto"
+    supervised: tuple[Architecture, ...] = ()
+    folds: int = FOLDS
     cohesion: tuple[str, ...] = ()
     unsegmented: Unsegmented = "neutral"
     average: Average = "macro"
@@ -109,6 +122,15 @@ def both_kinds(metrics: Sequence[str] | None) -> tuple[str, ...]:
     return (*free, *given, *gold)
 
 
+def chosen_architectures(
+    supervised: Sequence[Architecture] | None, pool: Choice
+) -> tuple[Architecture, ...]:
+    """Return the architectures given, else all for the paper's pool and none for others."""
+    if supervised is None:
+        return ARCHITECTURES if pool == "paper" else ()
+    return tuple(dict.fromkeys(supervised))
+
+
 def found_encoders(
     encoders: Sequence[str | None], fallback: str | None, settings: CaseSettings
 ) -> tuple[Sequence[str | None], list[str]]:
@@ -156,19 +178,63 @@ def check_cases(
         for encoder in encoders
         for part in parts
     ]
+    methods = [
+        parse_segmenter(text)
+        for text in supervised_methods(settings.supervised, settings.folds).values()
+    ]
     for part, own in cases:
-        part.check(chosen.reference_free.values(), (), own)
+        part.check(chosen.reference_free.values(), methods, own)
     return cases
 
 
-def make_case(part: CorpusPart, settings: CaseSettings) -> Case:
+def make_cases(checked: Sequence[tuple[CorpusPart, CaseSettings]]) -> list[Case]:
+    """Make the supervised systems with every encoder, then score all systems of every case.
+
+    So a case has those of all encoders: Ghinassi et al. (2024) have three architectures by three
+    encoders, and judge the nine by each encoder. Called as their architecture, and the encoder
+    where vectors are not the user's own.
+    """
+    trained: dict[str, dict[str, tuple[Segmentation, ...]]] = {}
+    cases = []
+    for part, own in checked:
+        methods = supervised_methods(own.supervised, own.folds)
+        if methods:
+            vectors = corpus_vectors(part.corpus, part.vectors, own, own.progress)
+            label = "" if part.vectors else f" ({own.encoder or DEFAULT_ENCODER})"
+            named = {f"{name}{label}": text for name, text in methods.items()}
+            bare = part.corpus.only_systems(())
+            made = segment(
+                bare,
+                named,
+                seed=own.seed,
+                embeddings=vectors,
+                device=own.device,
+                progress=own.progress,
+            )
+            found = trained.setdefault(part.name, {})
+            found |= {name: made.hypotheses[name] for name in named}
+            part = replace(part, vectors=vectors)
+        cases.append((part, own))
+    return [make_case(part, own, trained.get(part.name, {})) for part, own in cases]
+
+
+def make_case(
+    part: CorpusPart,
+    settings: CaseSettings,
+    supervised: Mapping[str, tuple[Segmentation, ...]] | None = None,
+) -> Case:
     """Encode, complete the pool, score all systems with all metrics."""
+    corpus = part.corpus
+    ids = [document.id for document in corpus.documents]
+    for name, segmentations in (supervised or {}).items():
+        corpus = corpus.with_system(name, dict(zip(ids, segmentations, strict=True)))
     embedded = corpus_vectors(part.corpus, part.vectors, settings, settings.progress)
     pooled, members = complete_pool(
-        part.corpus,
+        corpus,
         embedded,
         settings.pool,
         cohesion=settings.cohesion,
+        supervised=tuple(supervised or ()),
         seed=settings.seed,
         progress=settings.progress,
     )

@@ -12,21 +12,24 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any, Unpack
 
-from reffree.bounds import Count, Resamples, with_keywords, within_bounds
+from reffree.bounds import Count, Folds, Resamples, with_keywords, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.embed import Vectors
 from reffree.errors import listed
 from reffree.evaluate.scores import Average
 from reffree.scoring.engine import Unsegmented
+from reffree.segmenters.labeller.description import Architecture
 from reffree.statistics.resampling import RESAMPLES
 from reffree.studies.correlation.cases import (
+    FOLDS,
     SENTINELS,
     Case,
     CaseSettings,
     both_kinds,
     check_cases,
+    chosen_architectures,
     found_encoders,
-    make_case,
+    make_cases,
 )
 from reffree.studies.correlation.measures import Correlations, sentinel_tests
 from reffree.studies.correlation.pool import Choice
@@ -50,8 +53,8 @@ NOTABLE_CHANGE = 0.1
 """Of a correlation, between systems that read the text and those that do not."""
 
 READING = {
-    "independent": "systems that do not look at the vectors that judge them: gold, random, lexical "
-    "and perturbed ones",
+    "independent": "systems that do not seek cohesion in vectors: gold, random, lexical, perturbed "
+    "and supervised ones",
     "blind": "those of the independent systems that do not read the text: gold, random, perturbed",
     "cohesion": "systems that optimise embedding similarity, which is what the metrics measure; a "
     "metric that ranks these well can be trusted to tune with",
@@ -82,6 +85,8 @@ def correlate(
     encoders: Sequence[str | None] = (None,),
     fallback: str | None = None,
     pool: Choice = "auto",
+    supervised: Sequence[Architecture] | None = None,
+    folds: Folds = FOLDS,
     cohesion: Sequence[str] = (),
     unsegmented: Unsegmented = "neutral",
     average: Average = "macro",
@@ -100,7 +105,11 @@ def correlate(
         fallback: given, encoders that are not to be had are left out, with a note; where none is
             left, this one is taken.
         pool: ``auto`` adds a default pool of systems where the corpus has few of its own,
-            ``both`` always, ``given`` never; ``default`` takes the default pool alone.
+            ``both`` always, ``given`` never; ``default`` takes the default pool alone. ``paper`` is
+            that of Ghinassi et al. (2024): gold, nine random systems, and supervised ones.
+        supervised: architectures to train with every encoder, each on other documents than those
+            it segments; all three for the paper's pool, none for others.
+        folds: parts of a corpus, each segmented by what was trained on the others.
         cohesion: systems of the corpora that optimise embedding similarity.
         unsegmented: what a document without a boundary scores; ``skip`` leaves it out of all of a
             system's scores, gold-based ones too.
@@ -113,6 +122,8 @@ def correlate(
     settings = CaseSettings(
         metrics=both_kinds(metrics),
         pool=pool,
+        supervised=chosen_architectures(supervised, pool),
+        folds=folds,
         cohesion=tuple(cohesion),
         unsegmented=unsegmented,
         average=average,
@@ -120,7 +131,7 @@ def correlate(
         **keywords,
     )
     found, notes = found_encoders(encoders, fallback, settings)
-    cases = [make_case(*each) for each in check_cases(corpora, embeddings, found, settings)]
+    cases = make_cases(check_cases(corpora, embeddings, found, settings))
     result = correlation_result(cases, settings, texts)
     return replace(result, notes=(*notes, *result.notes)) if notes else result
 
@@ -146,12 +157,22 @@ def correlation_result(cases: Sequence[Case], settings: CaseSettings, texts: int
             score_table(cases),
             documents,
         ],
-        signature={"pool": settings.pool, "resamples": str(settings.resamples)},
+        signature={
+            "pool": settings.pool,
+            **(
+                {"supervised": f"{'+'.join(settings.supervised)}(folds={settings.folds})"}
+                if settings.supervised
+                else {}
+            ),
+            "resamples": str(settings.resamples),
+        },
         short_signature=settings.short_signature,
         settings={
             "metrics": list(settings.metrics),
             "encoders": list(dict.fromkeys(case.encoder for case in cases)),
             "pool": settings.pool,
+            "supervised": list(settings.supervised),
+            "folds": settings.folds,
             "cohesion": list(settings.cohesion),
             "unsegmented": settings.unsegmented,
             "average": settings.average,
