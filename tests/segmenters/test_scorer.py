@@ -547,6 +547,22 @@ def test_the_best_epoch_is_kept(monkeypatch):
     assert told.log_loss == min(losses) < losses[-1] - 0.01
 
 
+def test_every_stage_has_a_best_epoch_of_its_own(monkeypatch):
+    """Splices may be easier than gold: their log loss is none to be beaten."""
+    monkeypatch.setattr("reffree.segmenters.scorer.train.find_temperature", lambda z, y: 1.0)
+    rng = np.random.default_rng(0)
+    shuffled = [x[rng.permutation(len(x))] for x in VECTORS]
+    told = train_scorer(
+        {"d": CORPUS},
+        splices={"s": corpus_of(FRESH_GOLDS, "s")},
+        settings=replace(QUICK, splice_epochs=3, epochs=2),
+        embeddings={"d": shuffled, "s": FRESH.embeddings},
+    ).description
+    splices = [epoch.log_loss for epoch in told.history if epoch.stage == "splices"]
+    assert min(splices) < min(gold_losses(told))
+    assert told.log_loss == min(gold_losses(told))
+
+
 def gold_losses(told):
     return [epoch.log_loss for epoch in told.history if epoch.stage == "gold"]
 
