@@ -91,6 +91,28 @@ class CacheError(EncoderError):
     """The embedding cache cannot be used as it is."""
 
 
+def check_systems(names: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse names of systems that are not there."""
+    there = list(known)
+    for name in names:
+        if name not in there:
+            raise UnknownNameError("system", name, there)
+
+
+def check_documents(ids: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse ids of documents that are not there; there may be too many to list."""
+    there = dict.fromkeys(known)
+    for id in ids:
+        if id not in there:
+            near = difflib.get_close_matches(id, there, n=1)
+            raise OptionError(
+                f"the document {shorten(id)!r}",
+                expected=f"one of the corpus's {counted(len(there), 'id')}, such as "
+                f"{shorten((near or list(there))[0])!r}",
+                remedy="check the id, or leave it out for all documents",
+            )
+
+
 @contextmanager
 def located(place: Place) -> Iterator[None]:
     """Add a place to an `InputError` raised inside by a value that does not know its own."""

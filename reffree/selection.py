@@ -369,7 +369,7 @@ def _check_rate(option: str, rate: float | None, gap: int, example: str) -> None
             f"no {option}" if rate is None else f"{option} = {rate} with gap = {gap}",
             expected=f"boundaries a candidate, above 0 and at most 1/{gap}, all that the gap "
             "leaves room for",
-            remedy=f"write {example}",
+            remedy=f"lower it or the gap, as in {example}" if rate else f"write {example}",
         )
 
 

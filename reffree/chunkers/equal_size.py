@@ -22,7 +22,7 @@ def size_option(chunker: Chunker) -> str:
         raise InputError(
             f"{spelling_of(chunker)}, which has no size to choose",
             expected=f"a chunker with {' or '.join(SIZES)}",
-            remedy="leave it out, or score it as it is without --equal-size",
+            remedy="leave it out, or score it as it is with reffree chunkers",
         )
     return found[0]
 

@@ -30,7 +30,7 @@ from reffree.cli.options import (
 )
 from reffree.cli.output import Output, fail_if
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import shorten
+from reffree.errors import check_documents, check_systems, shorten
 
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
@@ -60,6 +60,19 @@ def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
 @scoring_options
 @result_options
 @click.option(
+    "--document",
+    "documents",
+    multiple=True,
+    metavar="ID",
+    help="Of documents' scores and explanations, only this document's; may be repeated.",
+)
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    help="Of the same, only this system's, or gold's; may be repeated.",
+)
+@click.option(
     "--shards",
     type=click.Choice(["jsonl", "parquet"]),
     help="Write every document's scores as they come into part files of the folder -o, and a "
@@ -84,6 +97,8 @@ def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     help="Write to this file instead of standard output; with --shards, to this folder.",
 )
 def command(
+    documents: tuple[str, ...],
+    only: tuple[str, ...],
     shards: ShardFormat | None,
     limits: dict[str, float],
     engine: str,
@@ -103,6 +118,12 @@ def command(
         raise click.UsageError("--embeddings are for a corpus in memory: leave them out.")
     keywords = keywords_of(given, ScoreKeywords)
     _check_limits(limits, given["metrics"])
+    is_shown = given["explain"] or given["per_document"] or given["per_segment"]
+    if (documents or only) and (shards is not None or not is_shown):
+        raise click.UsageError(
+            "--document and --only are for what --explain, --per-document or --per-segment shows, "
+            "without --shards."
+        )
     parts = out = None
     if shards is not None:
         parts = _opened_shards(shards, given)
@@ -111,8 +132,12 @@ def command(
         out = Output.of(given["output_format"], given["output"], input_files(given))
     corpus, vectors = (_source(given), None) if is_streamed else read_inputs(given)
 
+    from reffree.corpus import Corpus
     from reffree.evaluate.score import score
 
+    if isinstance(corpus, Corpus):  # else it is not known before
+        check_documents(documents, (document.id for document in corpus))
+        check_systems(only, corpus.hypotheses)
     actors: AbstractContextManager[Actors | None] = nullcontext()
     if engine == "ray":
         from reffree.encoders.ray_actors import ray_actors as opened_actors
@@ -128,6 +153,8 @@ def command(
             **keywords,
         )
     table = _sorted(table, given["sort"], None if out is None else out.format)
+    if documents or only:
+        table = table.narrowed(documents, only)
     if parts is not None:
         parts.finish(table)
         tell_notes(table.notes)

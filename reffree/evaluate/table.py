@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from reffree.errors import InputError
+from reffree.errors import InputError, check_documents, check_systems
 from reffree.notebooks import sentences_html, table_html
 from reffree.optional import require_pandas
 
@@ -272,6 +272,21 @@ class ScoreTable:
             return frozenset()
         least = min(values.values())
         return frozenset(system for system, value in values.items() if value == least)
+
+    def narrowed(self, documents: Sequence[str] = (), systems: Sequence[str] = ()) -> ScoreTable:
+        """Keep the rows of some documents and systems, all where none are named.
+
+        The systems' scores over the corpus stay.
+        """
+        rows = self.documents or ()
+        check_documents(documents, (row.id for row in rows))
+        check_systems(systems, (row.system for row in self.systems))
+        kept = tuple(
+            row
+            for row in rows
+            if (not documents or row.id in documents) and (not systems or row.system in systems)
+        )
+        return replace(self, documents=None if self.documents is None else kept)
 
     def worse_than(self, limits: Mapping[str, float]) -> list[str]:
         """Say which systems are worse than a limit by metric, or have no score; gold aside."""

@@ -53,7 +53,7 @@ def by_means(metric: object) -> object:
 def pool_segments(segments: Tensor, masses: Tensor, pool: Pool) -> Tensor:
     """Pool the scores of segments (h, s), NaN where there is none; NaN where none has any.
 
-    >>> segments = torch.tensor([[1.0, 2.0, 6.0], [4.0, torch.nan, torch.nan]])
+    >>> segments = torch.tensor([[1.0, 2.0, 6.0], [4.0, torch.nan, torch.nan]]).double()
     >>> masses = torch.tensor([[3, 1, 1], [2, 2, 0]])
     >>> [pool_segments(segments, masses, pool).tolist() for pool in ("mean", "median", "length")]
     [[3.0, 4.0], [2.0, 4.0], [2.2, 4.0]]

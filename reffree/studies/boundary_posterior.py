@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,7 +21,13 @@ from reffree.encoders.embed import (
     units_taking_part,
 )
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import InputError, OptionError, UnknownNameError, counted, shorten
+from reffree.errors import (
+    InputError,
+    OptionError,
+    UnknownNameError,
+    check_documents,
+    counted,
+)
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.notes import dropped_notes
@@ -286,15 +291,7 @@ def _positions(corpus: Corpus, ids: Sequence[str] | None) -> list[int]:
     known = {document.id: d for d, document in enumerate(corpus)}
     if ids is None:
         return list(known.values())
-    for id in ids:
-        if id not in known:
-            near = difflib.get_close_matches(id, known, n=1)
-            raise OptionError(
-                f"the document {shorten(id)!r}",
-                expected=f"one of the corpus's {counted(len(known), 'id')}, such as "
-                f"{shorten((near or list(known))[0])!r}",
-                remedy="check the id, or leave it out for all documents",
-            )
+    check_documents(ids, known)
     return [known[id] for id in dict.fromkeys(ids)]
 
 

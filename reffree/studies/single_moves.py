@@ -29,6 +29,7 @@ from reffree.bounds import check_whole, with_keywords, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.embed import units_taking_part
 from reffree.errors import InputError, OptionError, counted, listed
+from reffree.evaluate.blocks import golds_of
 from reffree.evaluate.metric_set import MetricSet, parse_any
 from reffree.evaluate.signature import Signature
 from reffree.naming import spelling_of
@@ -132,7 +133,7 @@ def _chosen(metrics: Sequence[str]) -> dict[str, GoldMetric]:
     chosen = {}
     for name in metrics:
         metric = parse_any(name)
-        if not isinstance(metric, GoldMetric):
+        if not isinstance(metric, GoldMetric) or getattr(metric, "unit", "units") != "units":
             raise OptionError(
                 f"the metric {name!r}",
                 expected="a gold-based one that reads no text",
@@ -288,9 +289,10 @@ def _of_gold(
             remedy='add "gold" to the documents, or leave the corpus out and give --units 5-12',
             place=corpus[0].place,
         )
+    settled = {each: metric.over(golds_of([corpus])) for each, metric in metrics.items()}
     with progress("Moving", len(alike)) as advance:
         for (n, _), golds in alike.items():
-            yield misjudgements(name, n, np.array(golds), metrics)
+            yield misjudgements(name, n, np.array(golds), settled)
             advance(1)
 
 

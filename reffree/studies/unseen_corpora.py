@@ -7,8 +7,9 @@ learnt, density shows it (BOR) rather than a threshold hiding it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Unpack, cast
 
@@ -16,7 +17,14 @@ import numpy as np
 
 from reffree.bounds import Count, Positive, within_bounds
 from reffree.corpus import GOLD, Corpus
-from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.base import EncoderSpec
+from reffree.encoders.embed import (
+    Embeddings,
+    Vectors,
+    coming_spec,
+    corpus_vectors,
+    units_taking_part,
+)
 from reffree.encoders.options import Encoding
 from reffree.errors import OptionError, UnknownNameError, listed
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
@@ -26,7 +34,8 @@ from reffree.evaluate.signature import Signature
 from reffree.naming import spelling_of
 from reffree.reference.failure_modes import failure_mode
 from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs
+from reffree.segmenters.base import Inputs, Segmenter
+from reffree.segmenters.posterior import check_scorers
 from reffree.segmenters.scorer.data import TrainingCorpora, examples_of
 from reffree.segmenters.scorer.description import Description, Figures, Training
 from reffree.segmenters.scorer.scorer import Checkpoint, load_checkpoint
@@ -186,7 +195,10 @@ def transfer(
     is_tuned = how.finetune if kept is None else kept.description.settings.finetune
     embedded: dict[str, Embeddings] = {}
     needs_vectors = any(method.needs_embeddings for method in parsed.values())
-    if not is_tuned or needs_vectors or chosen.reference_free:
+    needs_any = not is_tuned or needs_vectors or bool(chosen.reference_free)
+    spec = coming_spec(None, settings) if needs_any and None in given.values() else None
+    _check_methods(parts, parsed.values(), chosen, kept, spec)
+    if needs_any:
         for name, corpus in parts.items():
             embedded[name] = corpus_vectors(corpus, given[name], settings, settings.progress)
     studied: list[TestedCorpus] = []
@@ -263,6 +275,21 @@ def _fields(metrics: Sequence[str]) -> list[Field]:
     """Columns of the table: the paper's, then those of further metrics."""
     further = [name for name in metrics if name not in (*MEAN, *POOLED)]
     return [*SYSTEMS, *(field for name in further for field in estimate(name, name))]
+
+
+def _check_methods(
+    parts: Mapping[str, Corpus],
+    methods: Iterable[Segmenter],
+    metrics: MetricSet,
+    scorer: Checkpoint | None,
+    encoder: EncoderSpec | None,
+) -> None:
+    """Refuse methods and metrics that will not work on a corpus, before anything is encoded."""
+    check_scorers(metrics.reference_free.values(), encoder)
+    if scorer is not None:
+        scorer.description.check_encoder(encoder)
+    for method, corpus in product(methods, parts.values()):
+        method.check(corpus, encoder)
 
 
 def _plans(

@@ -351,7 +351,7 @@ ZIP = "what looks like a zip file (.docx and .xlsx are such)"
         ("x.csv", b"PK\x03\x04\x14\0", ZIP, f"unpack it, or put its text {INTO_JSONL}"),
         (
             "c.jsonl.gz",
-            gzip.compress(gzip.compress(b"{}")),
+            gzip.compress(gzip.compress(b"{}", mtime=0), mtime=0),
             "what looks like a gzip file in a gzip file",
             "unpack it once first",
         ),

@@ -191,7 +191,7 @@ def corpus(format: str, rng: Random, folder: Path) -> None:
     else:
         packed = rng.random() < 0.1
         if packed:
-            data = mutations.mutate_bytes(gzip.compress(data), rng) if data else data
+            data = mutations.mutate_bytes(gzip.compress(data, mtime=0), rng) if data else data
         ending = rng.choice(("jsonl", "json", "txt", "tsv", "csv", "ref", "x", "md", "vtt", "srt"))
         path = _written(folder, f"in.{ending}{'.gz' if packed else ''}", data)
     text: Path | bool | None = None

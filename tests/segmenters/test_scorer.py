@@ -547,6 +547,22 @@ def test_the_best_epoch_is_kept(monkeypatch):
     assert told.log_loss == min(losses) < losses[-1] - 0.01
 
 
+def test_every_stage_has_a_best_epoch_of_its_own(monkeypatch):
+    """Splices may be easier than gold: their log loss is none to be beaten."""
+    monkeypatch.setattr("reffree.segmenters.scorer.train.find_temperature", lambda z, y: 1.0)
+    rng = np.random.default_rng(0)
+    shuffled = [x[rng.permutation(len(x))] for x in VECTORS]
+    told = train_scorer(
+        {"d": CORPUS},
+        splices={"s": corpus_of(FRESH_GOLDS, "s")},
+        settings=replace(QUICK, splice_epochs=3, epochs=2),
+        embeddings={"d": shuffled, "s": FRESH.embeddings},
+    ).description
+    splices = [epoch.log_loss for epoch in told.history if epoch.stage == "splices"]
+    assert min(splices) < min(gold_losses(told))
+    assert told.log_loss == min(gold_losses(told))
+
+
 def gold_losses(told):
     return [epoch.log_loss for epoch in told.history if epoch.stage == "gold"]
 
@@ -1002,6 +1018,19 @@ def test_command_has_a_corpus_for_every_stage(train, tmp_path, write_corpus):
     assert told.counts["calibration_documents"] == 8
     assert " on v log loss " in done.stderr
     assert [list(epoch.corpora) for epoch in told.history] == [["splices"], ["a", "b"]]
+
+
+def test_small_files_are_one_corpus(train, tmp_path, write_corpus):
+    golds = golds_of(8, 0)
+    paths = []
+    for i, (document, gold) in enumerate(zip(corpus_of(golds), golds, strict=True)):
+        row = {"id": document.id, "units": list(document.units), "gold": list(gold)}
+        paths.append(str(write_corpus([row], f"f{i}.jsonl")))
+    done = train(*paths[1:], "--epochs=1", "--splice-epochs=1", "--window=1", corpus=paths[0])
+    assert done.exit_code == 0, done.output
+    told = load_checkpoint(tmp_path / "s").description
+    assert told.corpora["gold"] == ("8 small files",)
+    assert (told.counts["training_documents"], told.counts["held_out_documents"]) == (6, 2)
 
 
 def test_command_refuses_before_it_encodes(train, tmp_path, write_corpus):

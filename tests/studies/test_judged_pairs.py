@@ -288,3 +288,11 @@ def test_run_goes_by_what_is_in_the_votes(ballot, tmp_path):
     assert (run(), run()) == (True, False)
     votes.write_text(votes.read_text().replace(",first\n", ",equal\n"))
     assert run()
+
+
+def test_what_metrics_take_from_a_corpus():
+    corpus, _ = topical_corpus(GOLDS)
+    result = pairs({"a": corpus}, by="pk_prime", metrics=["windowdiff:k=corpus,unit=words"])
+    assert {row["metric"] for row in result.table("metrics").records()} == {
+        *("pk_prime", "windowdiff:k=corpus,unit=words"),
+    }

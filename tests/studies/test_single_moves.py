@@ -105,6 +105,7 @@ def test_chart_and_every_format(exhaustive):
         ({}, "found neither corpora nor units"),
         ({"units": [21]}, "found units = 21; expected a whole number, 20 or less"),
         ({"units": [5], "metrics": ["sed"]}, "found the metric 'sed'; expected a gold-based one"),
+        ({"units": [5], "metrics": ["pk:unit=words"]}, "found the metric 'pk:unit=words'"),
         ({"units": [5], "metrics": ["arp_pair"]}, "found the metric 'arp_pair'"),
         ({"units": [5], "metrics": []}, "found no metric"),
     ],
@@ -130,3 +131,14 @@ def test_command(write_corpus):
     done = invoke("moves", "--units", "5;6")
     assert done.exit_code == 2
     assert "expected lengths, such as 5-12" in done.stderr
+
+
+def test_a_window_of_the_corpus_is_that_of_all_its_golds():
+    """Half the mean of [6, 2] and [20, 20] is 6, of the first alone 2: then it judges otherwise."""
+    corpus, _ = topical_corpus([[6, 2], [20, 20]])
+    found = {
+        k: [row["share"] for row in result.table("by_segments").records()]
+        for k in ("corpus", 6)
+        for result in [moves({"a": corpus}, metrics=[f"windowdiff:k={k}"])]
+    }
+    assert found["corpus"] == found[6]

@@ -18,6 +18,7 @@ from reffree.bounds import Count, with_keywords, within_bounds
 from reffree.corpus import Corpus
 from reffree.encoders.embed import units_taking_part
 from reffree.errors import InputError, OptionError, counted, listed
+from reffree.evaluate.blocks import golds_of
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
 from reffree.evaluate.score import check_gold
 from reffree.evaluate.signature import Signature
@@ -78,6 +79,7 @@ def pairs(
         part, _ = units_taking_part(whole, None, settings)
         chosen = _chosen(by, metrics, part.corpus, settings)
         check_gold(part.corpus, chosen)
+        chosen = chosen.over(golds_of([part.corpus]))
         n_golds = sum(len(document.references) for document in part.corpus)
         with settings.progress("Pairing", n_golds * len(kinds)) as advance:
             found: list[Contrast] = []
