@@ -14,7 +14,7 @@ import click
 
 from reffree.atomic import check_stdout, check_writable, write_file, write_stdout
 from reffree.cli.messages import tell, tell_notes
-from reffree.errors import InputError
+from reffree.errors import InputError, shorten
 from reffree.optional import require
 from reffree.report.grid import OUTPUT_FORMATS
 
@@ -28,6 +28,8 @@ ENDINGS = {
     ".tex": "latex",
     ".html": "html",
     ".htm": "html",
+    ".txt": "table",
+    "": "table",
 }
 WORSE = 3
 """Exit code of a result that is there, but worse than the user lets pass."""
@@ -58,8 +60,7 @@ class Output:
         else:
             check_writable(path)  # before the work, not after it
             spare_inputs("-o", path, inputs)
-        by_ending = "table" if path is None else ENDINGS.get(path.suffix.lower(), "table")
-        return cls(format or (by_ending if by_ending in formats else "table"), path)
+        return cls(format or ("table" if path is None else _by_ending(path, formats)), path)
 
     @property
     def color(self) -> bool:
@@ -95,6 +96,18 @@ class Output:
             write_stdout([text])
         if self.path is not None or self.format not in ("table", "html"):
             tell_notes(notes)
+
+
+def _by_ending(path: Path, formats: Sequence[str]) -> str:
+    """Return the format of a file's ending; refuse one that is none of the formats."""
+    format = ENDINGS.get(path.suffix.lower(), "")
+    if format not in formats:
+        known = [ending for ending, each in ENDINGS.items() if ending and each in formats]
+        raise click.UsageError(
+            f"-o {path}: no format has the ending {shorten(path.suffix)}; expected "
+            f"{', '.join(known)}, or say which with -f."
+        )
+    return format
 
 
 def fail_if(sentences: Sequence[str]) -> None:

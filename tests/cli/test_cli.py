@@ -412,6 +412,12 @@ def test_bad_system_files_get_one_sentence(run, write_corpus, tmp_path, rows, pa
         (["score", "c.jsonl", "-m", "arp_cos,arp_pair"], "-m arp_cos -m arp_pair"),
         (["score", "c.jsonl", "--device", "tpu"], "the device 'tpu'"),
         (["score", "c.jsonl", "--memory", "much"], "such as 2G"),
+        (
+            ["score", "c.jsonl", "-o", "x.docx"],
+            "-o x.docx: no format has the ending .docx; expected",
+        ),
+        (["compare", "c.jsonl", "-o", "x.pdf"], "expected .json, .csv, .md, .tex,"),
+        (["boundaries", "c.jsonl", "-o", "x.tex"], "-o x.tex: no format has the ending .tex;"),
         (["score", "c.jsonl", "--memory", "5"], "--memory 5: expected 1M or more"),
         (["score", "c.jsonl", "--null", "0"], "--null"),
         (["score", "c.jsonl", "-o", "c.jsonl"], "this is an input"),
