@@ -25,8 +25,12 @@ from reffree.errors import counted, listed
 from reffree.formats import corpus_names
 
 if TYPE_CHECKING:
+    from reffree.corpus import Corpus
     from reffree.segmenters.scorer.description import Epoch, Figures
     from reffree.segmenters.scorer.scorer import Checkpoint
+
+LEAST = 4
+"""Documents that a corpus must have to be learnt from."""
 
 
 @click.command(name="train-scorer")
@@ -94,7 +98,8 @@ def command(
     First on splices of segments of different documents, judged on splices of documents held out;
     then on the gold boundaries of every CORPUS; then one temperature makes its scores
     probabilities. What is judged after every epoch is told here and kept in FOLDER/scorer.json.
-    The published setting: --finetune --encoder distilbert, with --splices and --calibrate.
+    Each CORPUS is a corpus of its own; files of fewer than four documents are read as one. The
+    published setting: --finetune --encoder distilbert, with --splices and --calibrate.
     Interrupted with Ctrl-C, it keeps the best state so far.
     """
     check_encoding(given)
@@ -107,7 +112,7 @@ def command(
     files = corpus_names(list(dict.fromkeys([*given["corpora"], *splices, *calibrate])))
     read = {name: read_corpus(given | {"corpora": (file,)}) for name, file in files.items()}
     gold, spliced, calibration = (
-        {name: read[name] for name, file in files.items() if file in chosen_files}
+        _joined({name: read[name] for name, file in files.items() if file in chosen_files})
         for chosen_files in (given["corpora"], splices, calibrate)
     )
 
@@ -129,6 +134,17 @@ def command(
     _tell(checkpoint, folder, [note for corpus in read.values() for note in corpus.notes])
     if checkpoint.description.is_interrupted:
         sys.exit(INTERRUPTED)
+
+
+def _joined(corpora: dict[str, Corpus]) -> dict[str, Corpus]:
+    """Make one corpus of files too small to hold documents out of each."""
+    from reffree.corpus import Corpus
+
+    small = {name: corpus for name, corpus in corpora.items() if len(corpus) < LEAST}
+    if len(small) < 2:
+        return corpora
+    others = {name: corpus for name, corpus in corpora.items() if name not in small}
+    return {**others, f"{len(small)} small files": Corpus.merge(small.values())}
 
 
 def _tell_epoch(epoch: Epoch) -> None:

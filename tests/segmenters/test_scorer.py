@@ -1020,6 +1020,19 @@ def test_command_has_a_corpus_for_every_stage(train, tmp_path, write_corpus):
     assert [list(epoch.corpora) for epoch in told.history] == [["splices"], ["a", "b"]]
 
 
+def test_small_files_are_one_corpus(train, tmp_path, write_corpus):
+    golds = golds_of(8, 0)
+    paths = []
+    for i, (document, gold) in enumerate(zip(corpus_of(golds), golds, strict=True)):
+        row = {"id": document.id, "units": list(document.units), "gold": list(gold)}
+        paths.append(str(write_corpus([row], f"f{i}.jsonl")))
+    done = train(*paths[1:], "--epochs=1", "--splice-epochs=1", "--window=1", corpus=paths[0])
+    assert done.exit_code == 0, done.output
+    told = load_checkpoint(tmp_path / "s").description
+    assert told.corpora["gold"] == ("8 small files",)
+    assert (told.counts["training_documents"], told.counts["held_out_documents"]) == (6, 2)
+
+
 def test_command_refuses_before_it_encodes(train, tmp_path, write_corpus):
     bare = write_corpus([{"id": "a", "units": ["x", "y"]}], "bare.jsonl")
     refused = train(corpus=bare).exception

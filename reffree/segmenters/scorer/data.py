@@ -274,7 +274,7 @@ def hold_out(
         raise InputError(
             f"a corpus of {counted(len(documents), 'document')} to train on",
             expected="four at least: two to train on, and two held out",
-            remedy="give more documents, or several files as one corpus",
+            remedy="give more documents",
         )
     n_held_out = min(max(2, round(share * len(documents))), len(documents) - 2)
     aside = set(rng.permutation(documents)[:n_held_out].tolist())
