@@ -38,7 +38,7 @@ def unread_units(model: str, units: Sequence[str]) -> dict[str, int]:
     {'Han script': 1}
     """
     made_for = LANGUAGES.get(model)
-    if made_for is None:
+    if not made_for:
         return {}
     scripts = [main_script(unit) for unit in units]
     found = Counter(f"{each} script" for each in scripts if each and each not in made_for)

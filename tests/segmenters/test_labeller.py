@@ -208,6 +208,7 @@ def _segmented(labeller, inputs):
 
 def test_one_seed_makes_the_same_bytes(labeller, folder, tmp_path):
     settings = replace(QUICK, architecture="sheikh-bilstm")
+    torch.manual_seed(99)
     train(settings).save(tmp_path / "again")
     train(replace(settings, seed=1, epochs=1)).save(tmp_path / "other")
     names = ["segmenter.json", "segmenter.safetensors"]
@@ -226,11 +227,15 @@ def test_training_leaves_the_random_state_alone():
 
 def test_the_best_epoch_is_kept_and_patience_ends_training():
     settings = replace(QUICK, epochs=40, patience=2, learning_rate=0.05)
-    told = train(settings).description
+    made = train(settings)
+    told = made.description
     losses = [epoch.log_loss for epoch in told.history]
     assert told.log_loss == min(losses)
     assert told.epoch == 1 + losses.index(min(losses))
     assert len(losses) == min(40, told.epoch + 2)
+    until = train(replace(settings, epochs=told.epoch))
+    found, expected = (np.concatenate(each.boundary_scores(FRESH)) for each in (made, until))
+    assert found == pytest.approx(expected, abs=1e-6)
 
 
 def test_documents_are_held_out_whole():
