@@ -8,6 +8,7 @@ from typing import Unpack
 import click
 
 from reffree.atomic import check_writable
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import CommandOptions, input_files, keywords_of, read_inputs, score_files
 from reffree.cli.messages import progress, tell, tell_notes
 from reffree.cli.options import (
@@ -22,7 +23,7 @@ from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import counted
 
 
-@click.command(name="segment")
+@click.command(cls=PagedCommand, name="segment")
 @click.option(
     "--method",
     "methods",

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from reffree.bounds import Count, Folds, Positive, Repetitions, Resamples
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import (
     FileOptions,
     check_encoding,
@@ -89,7 +90,7 @@ def study_command(name: str, help: str, *options: Decorator) -> click.Command:
         run_study(name, given)
 
     decorate = option_group(*options, output_options)
-    return click.command(name=name, help=help)(decorate(run))
+    return click.command(name=name, cls=PagedCommand, help=help)(decorate(run))
 
 
 def _numbers(ctx: click.Context, param: click.Parameter, text: str | None) -> list[float] | None:
@@ -106,23 +107,25 @@ def _numbers(ctx: click.Context, param: click.Parameter, text: str | None) -> li
 
 _correlation_options = option_group(
     metric_option(
-        "As in reffree score, of both kinds; may be repeated.  [default: all reference-free ones, "
-        "and pk, windowdiff, boundary_similarity]"
+        "As in reffree score; may be repeated.  [default: all without gold, and pk, windowdiff, "
+        "boundary_similarity]"
     ),
     click.option(
         "--pool",
         type=click.Choice(["auto", "given", "default", "both", "paper"]),
         default="auto",
         show_default=True,
-        help="Systems: the corpus's own (given), reffree's, both, or both where there are few; "
-        "paper: gold, nine random and supervised ones.",
+        metavar="POOL",
+        help="Systems: given (the corpus's), default (reffree's), both, auto (both where there are "
+        "few) or paper (gold, nine random, supervised ones).",
     ),
     click.option(
         "--supervised",
         multiple=True,
         type=click.Choice(["bilstm", "sheikh-bilstm", "transformer"]),
-        help="Also a system of this architecture for every encoder, trained on the corpus's other "
-        "documents; may be repeated.  [default: all with --pool paper, else none]",
+        metavar="NAME",
+        help="Also bilstm, sheikh-bilstm or transformer for every encoder, trained on the corpus's "
+        "other documents; may be repeated.  [default: all with --pool paper]",
     ),
     click.option(
         "--folds",
@@ -144,7 +147,7 @@ _correlation_options = option_group(
         type=whole(Resamples),
         default=1000,
         show_default=True,
-        help="Resamples of documents, for intervals.",
+        help="Of documents, for intervals.",
     ),
     click.option(
         "--texts",
@@ -168,9 +171,7 @@ correlate = study_command(
     in the embedding space are reported apart: on them a low loss means little.
     """,
     system_of_one_corpus,
-    embeddings_option(
-        "Your own vectors of the one CORPUS instead of an encoder, as in reffree score."
-    ),
+    embeddings_option("Your vectors of the one CORPUS, as in reffree score."),
     click.option(
         "--fallback",
         metavar="ENCODER",
@@ -240,7 +241,8 @@ density = study_command(
         "matchings",
         multiple=True,
         type=click.Choice(["many_to_one", "one_to_one"]),
-        help="Of boundaries in W-F1; may be repeated.  [default: both]",
+        metavar="KIND",
+        help="W-F1's: many_to_one, one_to_one; may be repeated.  [default: both]",
     ),
     metric_option(
         "Further metrics on the sweep, as in reffree score; may be repeated.  [default: "
