@@ -345,12 +345,23 @@ def encoders(nasty=""):
         for a, b in product(names, names)
         for m in FREE
     ]
-    of = [{"encoder": name, "dimension": 384, "anisotropy": rng.random()} for name in names]
+    of = [{"encoder": name, "corpus": "alpha", "anisotropy": rng.random()} for name in names]
+    of = [row | {"units_per_second": 30.0 * 12**i} for i, row in enumerate(of)]
+    differences = [
+        {"encoder_a": a, "encoder_b": b, "metric": m, "gold": g, "difference": 0.1, "p": 0.03}
+        for a, b in combinations(names, 2)
+        for m in FREE
+        for g in GOLD
+    ]
     text = {"encoder_a": "text", "encoder_b": "text", "metric": "text", "kendall": "number"}
     made = {"made_with": "text", "scored_with": "text", "metric": "text", "value": "number"}
-    about = {"encoder": "text", "dimension": "count", "anisotropy": "number"}
+    about = {"encoder": "text", "corpus": "text", "anisotropy": "number"}
+    about |= {"units_per_second": "count"}
+    apart = {**dict.fromkeys(("encoder_a", "encoder_b", "metric", "gold"), "text")}
+    apart |= {"difference": "number", "p": "p"}
     tables = [
         table("encoders", about, of, shown=True),
+        table("differences", apart, differences, shown=True),
         correlations(("alpha",), names, rng),
         table("agreement", text, agreement),
         table("cross", made, cross),

@@ -103,8 +103,8 @@ def fleiss_kappa(votes: Integers) -> float | None:
     votes; those with fewer than two are left out. None without any, and where all votes are for one
     category.
 
-    >>> fleiss_kappa(np.array([[0, 3], [3, 0], [2, 1]]))
-    0.5499999999999999
+    >>> round(fleiss_kappa(np.array([[0, 3], [3, 0], [2, 1]])), 6)
+    0.55
     """
     votes = np.asarray(votes, dtype=np.float64)
     votes = votes[votes.sum(1) > 1]

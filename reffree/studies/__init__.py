@@ -81,7 +81,7 @@ _CORRELATION = (
 )
 TABLES = {
     "correlate": _CORRELATION,
-    "encoders": ("encoders", "agreement", "cross", *_CORRELATION),
+    "encoders": ("encoders", "differences", "agreement", "cross", *_CORRELATION),
 }
 """Every table that the result of a study may have, of those from which one can be chosen."""
 

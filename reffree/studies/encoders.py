@@ -33,6 +33,7 @@ from reffree.seeds import rng_for
 from reffree.segmenters.labeller.description import Architecture
 from reffree.statistics.meta_evaluation import MetaEvaluation
 from reffree.statistics.resampling import RESAMPLES
+from reffree.statistics.significance import benjamini_hochberg
 from reffree.studies.correlation.cases import (
     FOLDS,
     Case,
@@ -44,7 +45,7 @@ from reffree.studies.correlation.cases import (
     make_cases,
     score_case,
 )
-from reffree.studies.correlation.correlate import correlation_result
+from reffree.studies.correlation.correlate import ALPHA, correlation_result
 from reffree.studies.correlation.pool import Choice
 from reffree.studies.diagnosis.embedding_space import VectorShape, directions
 from reffree.studies.result import Field, StudyResult, Table, columns, estimate
@@ -52,6 +53,13 @@ from reffree.studies.study import StudyKeywords
 
 SAMPLE = 256
 """Distinct texts that are encoded to measure speed, drawn at random."""
+
+READING = {
+    "difference": "Pearson's correlation of a metric with a gold-based one under encoder a, less "
+    "that under encoder b, over the same independent systems; interval and p are over the same "
+    "resamples of documents for both, so of these very systems on other documents",
+    "p_bh of a difference": "two-sided, corrected for all rows of the table (Benjamini–Hochberg)",
+}
 
 Cases = Mapping[tuple[str, str], Case]
 """By encoder and corpus."""
@@ -120,15 +128,17 @@ def compare_encoders(
                     )
                 advance(1)
     agreement = _agreement_table(cases, settings)
+    differences = _difference_table(cases, settings)
     cross = _cross_table(cases, settings)
     return replace(
         base,
         study="encoders",
         question="Which encoder's scores agree best with gold, and do encoders agree with one "
         "another?",
-        answer=_answer(base, agreement, cross, chosen),
-        tables=(_encoder_table(cases, speeds), agreement, cross, *base.tables),
+        answer=_answer(base, differences, agreement, cross, chosen),
+        tables=(_encoder_table(cases, speeds), differences, agreement, cross, *base.tables),
         settings={**base.settings, "encoders": chosen, "measure": measure},
+        reading={**base.reading, **READING},
     )
 
 
@@ -229,6 +239,49 @@ def _agreement_table(cases: Cases, settings: CaseSettings) -> Table:
     return Table.of("agreement", "Do two encoders rank the same systems alike?", fields, rows)
 
 
+def _difference_table(cases: Cases, settings: CaseSettings) -> Table:
+    """How much better a metric follows gold under one encoder than under another.
+
+    Over the independent systems, which all encoders share, and the same resampled documents.
+    """
+    rows = []
+    encoders, corpora = (dict.fromkeys(names) for names in zip(*cases, strict=True))
+    for corpus in corpora:
+        own = {encoder: cases[encoder, corpus] for encoder in encoders}
+        first = own[next(iter(encoders))]
+        shared = [m.system for m in first.members if m.is_in("independent")]
+        parts: dict[str, SystemSubset] = {}
+        for encoder, case in own.items():
+            systems = list(case.corpus.hypotheses)
+            at = np.array([systems.index(system) for system in shared], dtype=np.int64)
+            parts |= {
+                f"{metric} ({encoder})": SystemSubset(case.losses[metric], at)
+                for metric in case.free
+            }
+            parts |= {gold: SystemSubset(case.losses[gold], at) for gold in case.gold}
+        evaluation = MetaEvaluation(
+            parts, rng=partial(rng_for, settings.seed), resamples=settings.resamples
+        )
+        for (a, b), metric, gold in product(combinations(encoders, 2), first.free, first.gold):
+            found = evaluation.corpus_difference(
+                f"{metric} ({a})", f"{metric} ({b})", gold, "pearson"
+            )
+            about = {"corpus": corpus, "encoder_a": a, "encoder_b": b, "metric": metric}
+            told = {"difference": found.value, "ci": found.ci, "p": found.p}
+            rows.append({**about, "gold": gold, **told, "n_systems": found.systems})
+    corrected = benjamini_hochberg([row["p"] for row in rows])
+    fields = [
+        *columns("text", "corpus", encoder_a="encoder a", encoder_b="encoder b", metric="metric"),
+        Field("gold", "gold-based", "text"),
+        *estimate("difference", "Pearson, a less b", ci="ci", ci_label=""),
+        *columns("p", p="p", p_bh="p corrected"),
+        Field("n_systems", "systems", "count"),
+    ]
+    title = "Does a metric follow gold better under one encoder than under another?"
+    made = [{**row, "p_bh": p} for row, p in zip(rows, corrected, strict=True)]
+    return Table.of("differences", title, fields, made)
+
+
 def _cross_table(cases: Cases, settings: CaseSettings) -> Table:
     """Cohesion-seeking systems made with one encoder and scored with another."""
     rows = []
@@ -265,7 +318,11 @@ def _mean_of_defined(values: Floats) -> float:
 
 
 def _answer(
-    base: StudyResult, agreement: Table, cross: Table, encoders: Sequence[str]
+    base: StudyResult,
+    differences: Table,
+    agreement: Table,
+    cross: Table,
+    encoders: Sequence[str],
 ) -> tuple[str, ...]:
     means = {}
     for encoder in encoders:
@@ -286,6 +343,8 @@ def _answer(
             "Mean Pearson correlation of the reference-free with the gold-based metrics over "
             f"independent systems: {told}."
         )
+        if len(ranked) > 1:
+            sentences.append(_told_apart(differences, ranked[0], ranked[1]))
     kendalls = [v for v in agreement.column("kendall") if isinstance(v, float)]
     if kendalls:
         sentences.append(
@@ -306,3 +365,27 @@ def _answer(
                 f"of {len(part)} cases."
             )
     return tuple(sentences)
+
+
+def _told_apart(differences: Table, best: str, other: str) -> str:
+    """Say in how many pairs of metrics one encoder is better or worse than another for certain."""
+    better = worse = n = 0
+    for row in differences.records():
+        value, p = row["difference"], row["p_bh"]
+        if {row["encoder_a"], row["encoder_b"]} != {best, other}:
+            continue
+        if not isinstance(value, float) or not isinstance(p, float):
+            continue
+        n += 1
+        if p <= ALPHA:
+            is_better = (value > 0) == (row["encoder_a"] == best)
+            better, worse = better + is_better, worse + (not is_better)
+    if not n:
+        return f"Whether {best} is better than {other} cannot be tested: too few documents."
+    of = f"{n} correlations of a reference-free with a gold-based metric"
+    level = f"at p {ALPHA:g}, corrected for all comparisons"
+    if not better and not worse:
+        return f"{best} cannot be told from {other}: in none of {of} do they differ {level}."
+    verdict = "is better than" if not worse else "is not always better than"
+    beyond = f" and lower in {worse}" if worse else ""
+    return f"{best} {verdict} {other}: higher in {better}{beyond} of {of} {level}."

@@ -169,6 +169,16 @@ def tie_calibrated_accuracy(x: Matrix, y: Matrix) -> tuple[float | None, float]:
     return next((a, e) for a, e in tried if a > best - 1e-9)
 
 
+def correlation_difference(a: Matrix, b: Matrix, gold: Matrix, times: Sequence[int]) -> float:
+    """Pearson of a with gold less that of b, where document d is drawn times[d] times."""
+    scores = [
+        [sum(x * t for x, t in zip(row, times, strict=True)) / sum(times) for row in losses]
+        for losses in (a, b, gold)
+    ]
+    found = [pearson(scores[0], scores[2]), pearson(scores[1], scores[2])]
+    return found[0] - found[1]
+
+
 def standardised(losses: Matrix) -> list[list[float]]:
     cells = [value for row in losses for value in row]
     mean = math.fsum(cells) / len(cells)

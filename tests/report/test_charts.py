@@ -22,7 +22,7 @@ EXPECTED = {
     "selection": ["selection"],
     "tune": ["tuned"],
     "granularity": ["granularity"],
-    "encoders": ["correlations", "agreement", "cross"],
+    "encoders": ["speed", "correlations", "agreement", "cross"],
     "diagnose": ["noticed"],
 }
 
@@ -163,6 +163,41 @@ def test_agreement_is_mirrored_in_one_order():
     assert all(value == 1.0 for (a, b), value in drawn.items() if a == b)
     orders = [{row[axis]: row[f"{axis}_order"] for row in rows} for axis in ("row", "column")]
     assert orders[0] == orders[1] == {"minilm": 0, "mpnet": 1, "falcon-7b": 2}
+
+
+def test_speed_is_drawn_against_the_correlations_of_the_table():
+    result = synthetic.encoders()
+    chart = chart_of(result, "speed")
+    picks = {"metric": "sag", "gold": "windowdiff"}
+    assert [c.field for c in chart.choices] == ["metric", "gold"]  # one corpus is no choice
+    drawn = {row["encoder"]: (row["y"], [row["low"], row["high"]]) for row in chart.drawn(picks)}
+    of = {"free": "sag", "gold": "windowdiff", "pool": "independent", "coefficient": "pearson"}
+    records = result.table("correlations").records(**of)
+    assert drawn == {row["encoder"]: (row["value"], row["ci"]) for row in records}
+    assert {row["encoder"]: row["x"] for row in chart.rows} == {
+        row["encoder"]: row["units_per_second"] for row in result.table("encoders").records()
+    }
+    assert not {"random", "n_segments"} & {row["metric"] for row in chart.rows}
+
+
+def test_encoders_without_speed_or_interval():
+    """An endpoint has no speed, few documents give no interval, and none may be measured."""
+    result = synthetic.encoders()
+    table, correlations = result.table("encoders"), result.table("correlations")
+    at = [field.name for field in correlations.fields].index("ci")
+    bare = tuple((*row[:at], None, *row[at + 1 :]) for row in correlations.rows)
+    endpoint = replace(table, rows=((*table.rows[0][:-1], None), *table.rows[1:]))
+    tables = (endpoint, replace(correlations, rows=bare))
+    chart = chart_of(replace(result, tables=tables), "speed")
+    assert {row["encoder"] for row in chart.rows} == {"mpnet", "falcon-7b"}
+    assert {row["low"] for row in chart.rows} == {None}
+    ((_, content),) = draw_files([chart], "svg", {})
+    assert b"NaN" not in content
+    unmeasured = replace(
+        table, fields=table.fields[:-1], rows=tuple(row[:-1] for row in table.rows)
+    )
+    names = [c.name for c in charts_of(replace(result, tables=(unmeasured, correlations)))]
+    assert names == ["correlations"]
 
 
 def test_coefficients_of_several_levels_are_one_choice():

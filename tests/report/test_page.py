@@ -183,9 +183,12 @@ def test_command_writes_charts(results, capfd):
     main(["report", str(results), "--charts", str(folder), "--choose", "metric=sag"])
     out, err = capfd.readouterr()
     assert out == ""
-    assert err == f"{folder}: 3 charts\n"
+    assert err == f"{folder}: 4 charts\n"
     names = sorted(path.name for path in folder.iterdir())
-    assert names == ["agreement-sag.svg", "correlations-independent-pearson.svg", "cross-sag.svg"]
+    assert names == [
+        *("agreement-sag.svg", "correlations-independent-pearson.svg", "cross-sag.svg"),
+        "speed-sag-pk.svg",
+    ]
 
 
 @pytest.mark.parametrize(

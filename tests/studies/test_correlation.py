@@ -17,15 +17,19 @@ from reffree.errors import EncoderError, InputError, OptionError, UnknownNameErr
 from reffree.evaluate.score import score
 from reffree.progress import Timed, no_progress
 from reffree.report.study import render
+from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
+from reffree.statistics.resampling import resampled_documents
 from reffree.studies import TABLES, compare_encoders, correlate
 from reffree.studies.correlation.cases import sentinel_scores
 from reffree.studies.correlation.pool import COHESION, LEXICAL, PERTURBED, complete_pool
 from reffree.studies.correlation.tables import mean_and_sd
-from reffree.studies.encoders import measure_speed
-from reffree.studies.result import StudyResult
+from reffree.studies.encoders import _told_apart, measure_speed
+from reffree.studies.result import Field, StudyResult, Table
 from tests.checkpoints import save_checkpoint
 from tests.helpers import topical_corpus
+from tests.oracles.statistics import correlation_difference
+from tests.oracles.studies import quantile
 from tests.properties import intervals_held
 
 WORDS = ["bees dance home", "servers queue jobs", "knees need rest", "lenses bend light"]
@@ -377,6 +381,80 @@ def test_agreement_is_kendall_of_the_systems_both_have(compared):
     pairs = [(losses[0][name], losses[1][name]) for name in losses[0]]
     assert row["kendall"] == pytest.approx(stats.kendalltau(*zip(*pairs, strict=True)).statistic)
     assert (row["encoder_a"], row["encoder_b"], row["n_systems"]) == (*made, len(pairs))
+
+
+def by_system(found, encoder, metric):
+    """Losses of the independent systems, a row each."""
+    pools = {r["system"]: r["pool"] for r in rows_of(found, "scores", encoder=encoder)}
+    losses = {name: [] for name, pool in pools.items() if pool == "independent"}
+    for row in rows_of(found, "documents", encoder=encoder, metric=metric):
+        if row["system"] in losses:
+            losses[row["system"]].append(row["value"])
+    return [losses[name] for name in sorted(losses)]
+
+
+def test_differences_between_encoders_are_those_of_the_definition(compared):
+    """Both encoders on the same resamples of documents, systems and gold in common."""
+    corpus, made, found = compared
+    (row,) = found.table("differences").records()
+    names = ("encoder_a", "encoder_b", "metric", "gold")
+    assert [row[name] for name in names] == [*made, "arp_pair", "pk"]
+    values = {
+        encoder: rows_of(
+            found,
+            "correlations",
+            encoder=encoder,
+            **{"pool": "independent", "free": "arp_pair", "level": "corpus"},
+            **{"gold": "pk", "coefficient": "pearson"},
+        )[0]["value"]
+        for encoder in made
+    }
+    assert row["difference"] == pytest.approx(values[made[0]] - values[made[1]], abs=1e-9)
+    a, b = (by_system(found, encoder, "arp_pair") for encoder in made)
+    gold = by_system(found, made[0], "pk")
+    assert gold == by_system(found, made[1], "pk")
+    assert len(gold) == row["n_systems"]
+    drawn = resampled_documents(len(corpus), rng_for(0, "resamples"), 100).tolist()
+    resampled = [correlation_difference(a, b, gold, times) for times in drawn]
+    value = correlation_difference(a, b, gold, [1] * len(corpus))
+    assert row["difference"] == pytest.approx(value, abs=1e-9)
+    low, high = (quantile(resampled, share) for share in (0.025, 0.975))
+    reach = max(0, value - low, high - value)
+    assert row["ci"] == pytest.approx([max(-2, value - reach), min(2, value + reach)], abs=1e-9)
+    extreme = sum(abs(each - value) >= abs(value) for each in resampled)
+    assert row["p"] == pytest.approx((1 + extreme) / 101, abs=1e-9)
+    assert row["p_bh"] == row["p"]
+
+
+def made_up(rows):
+    names = ("encoder_a", "encoder_b", "difference", "p_bh")
+    fields = [Field(n, n, "text" if n.startswith("encoder") else "number") for n in names]
+    return Table.of("differences", "", fields, [dict(zip(names, r, strict=True)) for r in rows])
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([("a", "b", 0.1, 0.2), ("a", "c", 0.9, 0.001)], "b cannot be told from a: in none of 1 "),
+        ([("a", "b", -0.1, 0.02), ("a", "b", -0.2, 0.3)], "b is better than a: higher in 1 of 2 "),
+        (
+            [("a", "b", -0.1, 0.02), ("a", "b", 0.2, 0.03), ("a", "b", None, None)],
+            "b is not always better than a: higher in 1 and lower in 1 of 2 ",
+        ),
+        ([("a", "b", 0.1, None)], "Whether b is better than a cannot be tested: too few documents"),
+    ],
+)
+def test_it_is_said_whether_encoders_can_be_told_apart(rows, said):
+    assert _told_apart(made_up(rows), "b", "a").startswith(said)
+
+
+def test_encoders_are_told_apart_in_the_answer(compared):
+    _, made, found = compared
+    (row,) = found.table("differences").records()
+    best, other = made if row["difference"] > 0 else made[::-1]
+    is_told = row["p_bh"] <= 0.05
+    verdict = "is better than" if is_told else "cannot be told from"
+    assert any(said.startswith(f"{best} {verdict} {other}: ") for said in found.answer)
 
 
 def test_cross_judging_scores_systems_of_one_with_the_other(compared):

@@ -5,13 +5,23 @@ from __future__ import annotations
 from reffree.report.charts.chart import Chart, Choice
 from reffree.report.charts.curves import density, granularity, moves, perturbation, selection, tuned
 from reffree.report.charts.heatmaps import agreement, correlations, cross
-from reffree.report.charts.points import baselines, judged, noticed, scatter, strip, transfer
+from reffree.report.charts.points import baselines, judged, noticed, scatter, speed, strip, transfer
 from reffree.studies.result import StudyResult
 
 __all__ = ["Chart", "Choice", "charts_of"]
 
 BUILDERS = (
-    *(correlations, scatter, agreement, cross, perturbation, density, selection, granularity),
+    *(
+        speed,
+        correlations,
+        scatter,
+        agreement,
+        cross,
+        perturbation,
+        density,
+        selection,
+        granularity,
+    ),
     *(noticed, baselines, moves, judged, transfer, tuned, strip),
 )
 

@@ -35,6 +35,7 @@ LABELS = {
     "pool": "Pool of systems",
     "coefficient": "Coefficient",
     "metric": "Metric",
+    "gold": "Gold-based metric",
     "matching": "Matching",
     "method": "Method",
     "strength": "Strength",
@@ -51,7 +52,7 @@ TEXTS = {
 NUMBERS = {
     *("value", "loss", "low", "high", "scaled", "scaled_low", "scaled_high", "kendall", "share"),
     *("turned", "bor", "density", "threshold", "n_systems", "segments", "real", "unit", "w_f1"),
-    "size",
+    *("size", "units_per_second"),
 }
 DRAWN = TEXTS | NUMBERS | {"ci"}
 """Columns of a result's tables that charts draw."""

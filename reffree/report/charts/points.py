@@ -263,6 +263,71 @@ def transfer(result: StudyResult) -> list[Chart]:
     return [Chart("transfer", title, reading, body, rows, choices, ("x", "y"), has_labels=True)]
 
 
+def speed(result: StudyResult) -> list[Chart]:
+    """Correlation with a gold-based metric against the speed of each encoder."""
+    about = records_of(result, "encoders", ("encoder", "corpus", "units_per_second"))
+    speeds = {str(row["encoder"]): row["units_per_second"] for row in about}
+    needed = ("corpus", "encoder", "pool", "level", "free", "gold", "coefficient", "value", "ci")
+    wanted = {"pool": "independent", "level": "corpus", "coefficient": "pearson"}
+    found = [
+        {**row, "metric": row["free"], "units_per_second": units}
+        for row in records_of(result, "correlations", (*needed, "is_sentinel"))
+        if all(row[name] == value for name, value in wanted.items())
+        and row["is_sentinel"] == "no"
+        and row["value"] is not None
+        and (units := speeds.get(str(row["encoder"]))) is not None
+        and units > 0  # has a logarithm
+    ]
+    if not found:
+        return []
+    for row in found:
+        row["low"], row["high"] = row["ci"] or (None, None)
+    choices = choices_of(found, "metric", "gold", "corpus")
+    columns = {"encoder": "encoder", "x": "units_per_second", "y": "value"}
+    rows = rows_of(found, choices, **columns, low="low", high="high")
+    encoders = distinct(rows, "encoder")
+    chosen = {choice.field for choice in choices}
+    metric, gold = (
+        named(name) if name in chosen else str(found[0][name]) for name in ("metric", "gold")
+    )
+    across = alt.X("x:Q", title="units per second (logarithmic)").scale(type="log", padding=24)
+    upwards = f"{metric} with {gold}, Pearson"
+    colour = colours("encoder", encoders, "encoder")
+    base = alt.Chart(alt.NamedData("rows")).encode(
+        x=across.axis(format="~s", tickCount=6),
+        tooltip=[
+            alt.Tooltip("encoder:N"),
+            alt.Tooltip("x:Q", title="units per second", format=",.0f"),
+            alt.Tooltip("y:Q", title="Pearson", format=".3f"),
+            alt.Tooltip("low:Q", title="from", format=".3f"),
+            alt.Tooltip("high:Q", title="to", format=".3f"),
+        ],
+    )
+    bars = base.transform_filter("isValid(datum.low)").encode(color=colour)
+    ends = bars.mark_tick(orient="horizontal", thickness=2, width=12, opacity=1)
+    body = alt.layer(
+        bars.mark_rule(strokeWidth=2, opacity=1).encode(
+            y=alt.Y("low:Q", title=upwards, scale=alt.Scale(zero=False)), y2="high:Q"
+        ),
+        ends.encode(y=alt.Y("low:Q", title=upwards)),
+        ends.encode(y=alt.Y("high:Q", title=upwards)),
+        base.mark_point(filled=True, size=110, opacity=1).encode(
+            y=alt.Y("y:Q", title=upwards),
+            color=colour,
+            shape=shapes("encoder", encoders, "encoder"),
+        ),
+    ).properties(width=620, height=340)
+    reading = (
+        "Each point is an encoder: how many units it encodes in a second across, as measured on "
+        "the machine of the study, and how a metric under it correlates with a gold-based one over "
+        "independent systems up. The lines are 95 % intervals over resampled documents; those of "
+        "two encoders may overlap although they differ: see the table of differences. Best is up "
+        "and to the right."
+    )
+    title = "Speed and quality of encoders"
+    return [Chart("speed", title, reading, body, rows, choices, ("x", "y"))]
+
+
 def _strip(row: Row) -> tuple[str, ...]:
     return tuple(str(row[name]) for name in ("corpus", "encoder", "metric", "system"))
 
