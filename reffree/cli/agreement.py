@@ -7,12 +7,13 @@ from typing import Unpack
 import click
 
 from reffree.bounds import Positive
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import FileOptions, input_files, read_corpus
 from reffree.cli.options import corpus_options, output_options, whole
 from reffree.cli.output import Output
 
 
-@click.command(name="agreement")
+@click.command(cls=PagedCommand, name="agreement")
 @click.option(
     "--systems",
     "of_systems",

@@ -7,6 +7,7 @@ from typing import Unpack
 
 import click
 
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import CommandOptions, input_files, keywords_of, read_inputs
 from reffree.cli.messages import progress
 from reffree.cli.options import (
@@ -23,7 +24,7 @@ from reffree.encoders.options import Encoding
 FORMATS = ("table", "json", "csv", "html")
 
 
-@click.command(name="boundaries")
+@click.command(cls=PagedCommand, name="boundaries")
 @click.option(
     "--document",
     "documents",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from reffree.atomic import cache_folder
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import check_encoding
 from reffree.cli.messages import progress, tell, tell_notes
 from reffree.cli.options import cache_dir_option, encoding_options, seed_option
@@ -42,7 +43,7 @@ def command() -> None:
     """List, check, carry and remove cached embeddings."""
 
 
-@command.command(name="ls")
+@command.command(cls=PagedCommand, name="ls")
 @cache_dir_option
 def list_files(cache_dir: Path | None) -> None:
     """Show every cache file (encoder, revision, vectors, size) and the graphs of backends."""
@@ -77,7 +78,7 @@ def list_files(cache_dir: Path | None) -> None:
         tell_notes([f"{others}: remove with reffree cache rm --old"])
 
 
-@command.command(name="rm")
+@command.command(cls=PagedCommand, name="rm")
 @click.argument("names", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Remove every cache file and graph.")
 @click.option("--old", is_flag=True, help="Remove the files of other versions of reffree.")
@@ -113,7 +114,7 @@ def remove_files(
     tell(f"removed {'; '.join(told)}")
 
 
-@command.command(name="evict")
+@command.command(cls=PagedCommand, name="evict")
 @limit_option
 @cache_dir_option
 def evict_rows(cache_limit: int | None, cache_dir: Path | None) -> None:
@@ -134,7 +135,7 @@ def evict_rows(cache_limit: int | None, cache_dir: Path | None) -> None:
         tell_notes([f"{rest}; remove them with reffree cache rm"])
 
 
-@command.command(name="export")
+@command.command(cls=PagedCommand, name="export")
 @click.argument("name")
 @click.option(
     "-o",
@@ -157,7 +158,7 @@ def export_rows(name: str, output: Path, cache_dir: Path | None) -> None:
         tell_notes([f"{counted(damaged, 'row')} failing the checksum left out"])
 
 
-@command.command(name="import")
+@command.command(cls=PagedCommand, name="import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @cache_dir_option
 def import_rows(files: tuple[Path, ...], cache_dir: Path | None) -> None:
@@ -168,7 +169,7 @@ def import_rows(files: tuple[Path, ...], cache_dir: Path | None) -> None:
     _tell_added([import_file(file, folder) for file in files])
 
 
-@command.command(name="merge")
+@command.command(cls=PagedCommand, name="merge")
 @click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path))
 @cache_dir_option
 def merge_files(sources: tuple[Path, ...], cache_dir: Path | None) -> None:
@@ -218,7 +219,7 @@ def _megabytes(size: int) -> str:
     return f"{size / 1e6:,.1f} MB"
 
 
-@command.command(name="verify")
+@command.command(cls=PagedCommand, name="verify")
 @click.argument("names", nargs=-1)
 @click.option(
     "--sample",

@@ -17,7 +17,9 @@ import click
 from reffree.bounds import Positive
 from reffree.chunkers.chunked import SENTENCES, chunked
 from reffree.chunkers.equal_size import characters_a_chunk, with_size
-from reffree.chunkers.registry import FLAG
+from reffree.chunkers.registry import CHUNKERS, FLAG
+from reffree.cli.completion import METRICS, names
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import (
     CommandOptions,
     ScoreKeywords,
@@ -30,17 +32,19 @@ from reffree.cli.inputs import (
 from reffree.cli.messages import progress
 from reffree.cli.options import (
     encoding_options,
+    metric_option,
+    more_systems,
     output_options,
     result_options,
-    scoring_options,
+    unsegmented_option,
     vector_options,
     whole,
 )
 from reffree.cli.output import Output, spare_inputs
 from reffree.cli.texts import (
+    chunker_names,
     find_chunkers,
     language_option,
-    listing,
     read_texts,
     remarks_on,
     size_rows,
@@ -52,57 +56,51 @@ from reffree.naming import spelling_of
 
 @click.command(
     name="chunkers",
-    epilog=f"\b\nChunkers, their options and defaults:\n{listing()}\n\b\n"
-    "tokenizer is character or word; separator is paragraph, line or space.",
+    cls=PagedCommand,
+    epilog=f"\b\nChunkers (reffree tune --help has their options):\n{chunker_names()}",
     help=f"""Score text splitters on plain text, without gold labels.
 
-    TEXT is a file with the plain text of one document; - reads standard input. Its sentences
-    become units, every {FLAG} a system: a chunk's start moves to the nearest sentence start, and
-    the notes say how far. Chunks that overlap count by their starts. The table is that of reffree
-    score; --null N says which scores chance would reach with segments of the same lengths. A second
-    table has the sizes of chunks, in characters and in tokens of the encoder, how many are at the
-    cap (95 % of it or more), and how many code fences, tables and headings (with the start of what
-    is below them) no chunk holds whole. A corpus (.jsonl) may be given, too: its units stay as they
-    are.
+    TEXT is the plain text of one document (- is standard input) or a corpus (.jsonl), whose units
+    stay as they are. Sentences become units, every {FLAG} a system: a chunk's start moves to the
+    nearest sentence's, and overlapping chunks count by their starts. A second table has chunks'
+    sizes, how many are at 95 % of the cap, and code fences, tables and headings that are cut.
 
     These scores do not predict retrieval quality: the HOPE study (arXiv 2505.02171) found that
     concept unity within chunks had minimal impact on it.
 
     \b
-    reffree chunkers a.txt b.txt --chunker langchain:recursive,chunk_size=1000 \\
-        --chunker chonkie:sentence,chunk_size=1000 --chunker semantic-text-splitter
-    reffree chunkers a.txt --chunker my_module:my_function --save corpus.jsonl
+    reffree chunkers a.txt --chunker langchain:recursive,chunk_size=1000
+    reffree chunkers a.txt b.txt --chunker my_module:my_function
 
-    A function takes the text and returns its chunks: strings as they stand in the text, or
-    (start, end) in characters. Its module is looked for in the current folder, too. The libraries
-    are installed apart: pip install {SENTENCES} (for plain text), langchain-text-splitters,
-    chonkie, semantic-text-splitter, 'reffree[llamaindex]', 'reffree[docling]'.
+    A function takes the text and returns its chunks, as strings or (start, end) in characters.
+    Libraries are installed apart; plain text needs {SENTENCES}.
     """,
 )
 @texts_argument
 @click.option(
     FLAG,
     "specs",
+    shell_complete=names(CHUNKERS),
     multiple=True,
     required=True,
     metavar="SPEC",
-    help="A chunker from the list below, such as chonkie-token:chunk_size=500, or "
-    "MODULE:FUNCTION; may be repeated.",
+    help="A chunker, such as chonkie-token:chunk_size=500, or MODULE:FUNCTION; may be repeated.",
 )
 @language_option
 @click.option(
     "--equal-size",
     type=whole(Positive),
     metavar="N",
-    help="Choose every chunker's size so that the texts have N characters a chunk: only where they "
-    "cut then differs, not how often.",
+    help="Choose sizes so that all have N characters a chunk.",
 )
 @click.option(
     "--save",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write the sentences with all segmentations to this file, as corpus JSONL.",
+    help="Also write sentences and systems as corpus JSONL.",
 )
-@scoring_options
+@metric_option("As in reffree score; may be repeated.", ("all", "gold", *METRICS))
+@more_systems
+@unsegmented_option()
 @result_options
 @vector_options
 @encoding_options

@@ -7,6 +7,7 @@ from typing import Unpack
 
 import click
 
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import (
     CommandOptions,
     CompareKeywords,
@@ -19,7 +20,7 @@ from reffree.cli.options import output_options, scored_corpus_options, scoring_o
 from reffree.cli.output import Output, fail_if
 
 
-@click.command(name="compare")
+@click.command(cls=PagedCommand, name="compare")
 @scoring_options
 @click.option(
     "--alpha",

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Unpack
 
 import click
 
+from reffree.cli.completion import file_names
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import FileOptions, read_files
 from reffree.cli.messages import tell, tell_notes
 from reffree.cli.options import reading_options
 from reffree.errors import counted
+from reffree.formats import FORMATS
 from reffree.formats.readers import formats_with_options
 from reffree.formats.saving import WRITABLE
 
@@ -19,11 +23,18 @@ def _listing() -> str:
     return "\n".join(f"  {text}" for text in formats_with_options())
 
 
+def _names() -> str:
+    """All formats, for the help."""
+    return textwrap.indent(textwrap.fill(", ".join(FORMATS), 76, break_on_hyphens=False), "  ")
+
+
 @click.command(
-    name="convert", epilog=f"\b\nFormats with options, and their defaults:\n{_listing()}"
+    name="convert",
+    cls=PagedCommand,
+    epilog=f"\b\nFormats:\n{_names()}\n\n\b\nThose with options, and their defaults:\n{_listing()}",
 )
-@click.argument("source", metavar="IN")
-@click.argument("target", metavar="OUT")
+@click.argument("source", metavar="IN", shell_complete=file_names)
+@click.argument("target", metavar="OUT", shell_complete=file_names)
 @click.option(
     "--to",
     "target_format",

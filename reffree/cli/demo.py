@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import check_encoding
 from reffree.cli.messages import progress
 from reffree.cli.options import encoding_options, output_options
@@ -46,7 +47,7 @@ ADVICE = (
 )
 
 
-@click.command(name="demo")
+@click.command(cls=PagedCommand, name="demo")
 @click.option(
     "--save",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, Unpack
 import click
 
 from reffree.cli.cache import limit_option
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import (
     CommandOptions,
     check_encoding,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from reffree.encoders.fill_cache import CacheJob, CacheReport
 
 
-@click.command(name="embed")
+@click.command(cls=PagedCommand, name="embed")
 @click.option(
     "-f",
     "report_format",

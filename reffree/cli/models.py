@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from reffree.cli.options import format_option, model_settings, output_option
+from reffree.cli.help_page import PagedCommand, write_options
+from reffree.cli.options import encoding_settings, format_option, model_settings, output_option
 from reffree.cli.output import Output
 
 HEADER = (
@@ -20,15 +21,19 @@ ANY = (
 )
 
 
-class WithSettings(click.Command):
-    """Shows the settings that the commands that encode take but do not list."""
+class WithSettings(PagedCommand):
+    """Shows the settings that the commands that encode take but do not describe."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List them below the command's own options."""
-        shown = click.command(model_settings(hidden=False)(lambda: None))
-        records = [param.get_help_record(ctx) for param in shown.params]
-        with formatter.section("Settings of a model, for every command that encodes"):
-            formatter.write_dl([record for record in records if record is not None])
+        for heading, settings in (
+            ("Of every command that encodes", encoding_settings),
+            ("Settings of a model, of the same commands", model_settings(hidden=False)),
+        ):
+            params = click.command(settings(lambda: None)).params
+            options = [param for param in params if isinstance(param, click.Option)]
+            with formatter.section(heading):
+                write_options(ctx, formatter, options)
 
 
 @click.command(name="models", cls=WithSettings)
@@ -38,9 +43,8 @@ def command(output_format: str | None, output: Path | None) -> None:
     """List the encoders with short names.
 
     Offline says whether a model is on this disk, from an installed package or the hub's cache;
-    nothing is connected to. Languages are those a model was made for; where there are many, the
-    JSON lists them. Speeds were measured, where they are known, on the machine that the
-    JSON names.
+    nothing is connected to. The JSON lists all languages that a model was made for, and names the
+    machine that speeds were measured on.
     """
     out = Output.of(output_format, output)
 

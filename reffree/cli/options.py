@@ -10,9 +10,7 @@ from typing import Any, get_args
 import click
 
 from reffree.bounds import (
-    LIMITS,
     MOST_SEED,
-    VARIABLE,
     Count,
     Positive,
     bounds_in,
@@ -20,6 +18,7 @@ from reffree.bounds import (
     check_whole,
     parse_bytes,
 )
+from reffree.cli.completion import METRICS, encoder_names, file_names, names
 from reffree.encoders.options import BACKENDS, CHOICES
 from reffree.errors import shorten
 from reffree.formats import FORMATS
@@ -73,7 +72,9 @@ def _columns(
     return columns or None
 
 
-corpora_argument = click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
+corpora_argument = click.argument(
+    "corpora", nargs=-1, required=True, metavar="CORPUS...", shell_complete=file_names
+)
 
 reading_options = option_group(
     click.option(
@@ -81,8 +82,8 @@ reading_options = option_group(
         "input_format",
         metavar="FORMAT",
         callback=_input_format,
-        help=f"Format of the input, where its name and content do not tell: {', '.join(FORMATS)}; "
-        "some with options, as in taskmaster:level=subtask.",
+        shell_complete=names(FORMATS),
+        help="Of the input, where name and content do not tell.",
     ),
     click.option(
         "--column",
@@ -124,14 +125,15 @@ reading_options = option_group(
 
 
 def format_option(
-    formats: Sequence[str] = OUTPUT_FORMATS, what: str = "Format of the output."
+    formats: Sequence[str] = OUTPUT_FORMATS, what: str = "Of the output"
 ) -> Decorator:
     """``-f``, where ``-o`` tells the format by its ending."""
     return click.option(
         "-f",
         "output_format",
         type=click.Choice(formats),
-        help=f"{what}  [default: by the ending of -o FILE, else table]",
+        metavar="FORMAT",
+        help=f"{what}: {', '.join(formats)}.  [default: by the ending of -o, else table]",
     )
 
 
@@ -139,11 +141,11 @@ output_option = click.option(
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write to this file instead of standard output.",
+    help="File to write instead of standard output.",
 )
 output_options = option_group(format_option(), output_option)
 table_option = click.option(
-    "--table", metavar="NAME", help="One table instead of all that are shown; for CSV, which one."
+    "--table", metavar="NAME", help="One table instead of all; for CSV, which one."
 )
 
 
@@ -220,15 +222,14 @@ cache_dir_option = click.option(
     help="Folder of the embedding cache.  [default: the user's cache folder]",
 )
 
-_how_to_encode = option_group(
-    model_settings(hidden=True),
+encoding_settings = option_group(
     click.option(
         "--context",
         type=whole(Count),
         default=0,
         show_default=True,
         metavar="K",
-        help="Encode each unit with K units before and after it (helps short utterances).",
+        help="Units before and after that each is encoded with (helps short utterances).",
     ),
     click.option(
         "--drop-backchannels",
@@ -262,13 +263,17 @@ _how_to_encode = option_group(
     ),
     cache_dir_option,
 )
+"""What is encoded, where, and what is kept of it."""
+
+_how_to_encode = option_group(model_settings(hidden=True), encoding_settings)
 
 encoding_options = option_group(
     click.option(
         "--encoder",
+        shell_complete=encoder_names,
         metavar="NAME",
-        help="Alias, folder, hub id or http://host/v1#model; reffree models lists aliases, its "
-        "--help the settings of models.  [default: minilm]",
+        help="Alias (see reffree models), folder, hub id or http://host/v1#model.  [default: "
+        "minilm]",
     ),
     _how_to_encode,
 )
@@ -277,10 +282,11 @@ several_encoders = option_group(
     click.option(
         "--encoder",
         "encoders",
+        shell_complete=encoder_names,
         multiple=True,
         metavar="NAME",
-        help="Alias, folder, hub id or http://host/v1#model; reffree models lists aliases. May be "
-        "repeated.  [default: minilm]",
+        help="Alias (reffree models), folder, hub id or http://host/v1#model; may be repeated.  "
+        "[default: minilm]",
     ),
     _how_to_encode,
 )
@@ -289,9 +295,17 @@ several_encoders = option_group(
 # What is scored, with which vectors, and what of the scores is shown
 
 
-def metric_option(text: str) -> Decorator:
+def metric_option(text: str, known: Sequence[str] = METRICS) -> Decorator:
     """``-m``; which metrics a command takes, and which by default, is its own."""
-    return click.option("-m", "--metric", "metrics", multiple=True, help=text)
+    return click.option(
+        "-m",
+        "--metric",
+        "metrics",
+        multiple=True,
+        metavar="METRIC",
+        shell_complete=names(known),
+        help=text,
+    )
 
 
 def _system_option(what: str) -> Decorator:
@@ -300,7 +314,7 @@ def _system_option(what: str) -> Decorator:
         "systems",
         multiple=True,
         metavar="NAME=FILE",
-        help=f"{what}, from a file of segmentations; may be repeated.",
+        help=f"{what}, from its file; may be repeated.",
     )
 
 
@@ -311,7 +325,7 @@ def scores_option(what: str) -> Decorator:
         "score_files",
         multiple=True,
         metavar="NAME=FILE",
-        help=f'{what}: JSONL of {{"id": "a", "scores": [0.1, 0.9]}}, one number for every gap '
+        help=f'{what}: JSONL of {{"id": "a", "scores": [0.1, 0.9]}}, a number for every gap '
         "between units, higher = more of a boundary; may be repeated.",
     )
 
@@ -327,11 +341,14 @@ more_systems = _system_option("One more system")
 system_of_one_corpus = _system_option("One more system of the one CORPUS")
 
 
-def unsegmented_option(text: str = "What a document without a boundary scores.") -> Decorator:
+def unsegmented_option(
+    text: str = "Documents without a boundary: neutral, skip or worst.",
+) -> Decorator:
     """``--unsegmented``."""
     return click.option(
         "--unsegmented",
         type=click.Choice(["neutral", "skip", "worst"]),
+        metavar="RULE",
         default="neutral",
         show_default=True,
         help=text,
@@ -340,12 +357,11 @@ def unsegmented_option(text: str = "What a document without a boundary scores.")
 
 scoring_options = option_group(
     metric_option(
-        "Reference-free: expected_pk (also _windowdiff, _boundary_similarity, _w_f1), arp_std, "
-        "arp_cos, arp_pair, silhouette, segrefree, sag, or all of them. "
-        "Gold-based: pk, windowdiff, boundary_similarity, w_f1 and many more (see the README), or "
-        "all of them as gold. With options as in expected_pk:length=12 or pk:k=3; may be "
-        "repeated.  [default: expected_pk and the published ones, which are arp_std to segrefree; "
-        "and pk, windowdiff, boundary_similarity where there is gold]"
+        "Without gold: expected_pk (_windowdiff …), arp_std, arp_cos, arp_pair, silhouette, "
+        "segrefree, sag, or all. With it: pk, windowdiff, boundary_similarity, w_f1 …, or gold for "
+        "all. Options as in pk:k=3; may be repeated.  [default: expected_pk, arp_std to segrefree; "
+        "with gold the first three]",
+        ("all", "gold", *METRICS),
     ),
     more_systems,
     unsegmented_option(),
@@ -354,9 +370,10 @@ scoring_options = option_group(
 average_option = click.option(
     "--average",
     type=click.Choice(["macro", "micro"]),
+    metavar="HOW",
     default="macro",
     show_default=True,
-    help="Gold-based metrics over documents: the mean of values, or the value of pooled counts.",
+    help="Gold-based metrics, macro or micro.",
 )
 
 
@@ -372,22 +389,21 @@ result_options = option_group(
         type=click.IntRange(min=1),
         callback=_draws,
         metavar="N",
-        help="Hold every score against N random orders of the same segment lengths: z and p. At "
-        f"most {LIMITS['null_draws']:,}; {VARIABLE}=null_draws=N allows more.",
+        help="Hold every score against N random orders of the same segment lengths: z and p.",
     ),
     click.option(
         "--explain",
         is_flag=True,
-        help="Also show what every boundary contributes, where it would be better, and the best "
-        "place for one more.",
+        help="Also what boundaries contribute, and better places.",
     ),
-    click.option("--per-document", is_flag=True, help="Also show every document's scores."),
-    click.option("--per-segment", is_flag=True, help="Also show every segment's scores."),
+    click.option("--per-document", is_flag=True, help="Also every document's scores."),
+    click.option("--per-segment", is_flag=True, help="Also every segment's scores."),
     click.option(
         "--sort",
+        shell_complete=names(("corpus", *METRICS)),
         metavar="METRIC",
-        help="Order of the systems, best first; corpus is that of the corpus.  [default: by "
-        "expected_pk or else the first metric; in JSON and CSV corpus]",
+        help="Best system first, or corpus for its order.  [default: expected_pk or the first; "
+        "JSON, CSV: corpus]",
     ),
 )
 
@@ -431,9 +447,8 @@ run_options = option_group(
         "--memory",
         callback=_bytes,
         metavar="SIZE",
-        help="What scoring's tables may take, such as 2G or 500M, beside the program, its encoder, "
-        "the vectors and the hypotheses. Changes time, but no score.  "
-        "[default: a quarter of what is free]",
+        help="For scoring's tables, such as 2G; changes no score.  [default: a quarter of what is "
+        "free]",
     ),
     seed_option,
     short_option,
@@ -445,10 +460,7 @@ def embeddings_option(text: str) -> Decorator:
     return click.option("--embeddings", type=click.Path(dir_okay=False, path_type=Path), help=text)
 
 
-own_vectors_option = embeddings_option(
-    "Your own vectors instead of an encoder: .npz with an array per document id, or .npy with all "
-    "units stacked."
-)
+own_vectors_option = embeddings_option("Your vectors: .npz by document id, .npy of all units.")
 
 vector_options = option_group(run_options, own_vectors_option)
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reffree.bounds import Repetitions
+from reffree.cli.completion import PERTURBATIONS, names
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import read_corpus
 from reffree.cli.messages import tell, tell_notes
 from reffree.cli.options import (
@@ -41,11 +43,12 @@ def _strengths(
         ) from None
 
 
-@click.command(name="perturb")
+@click.command(cls=PagedCommand, name="perturb")
 @click.option(
     "--perturbation",
     "perturbations",
     multiple=True,
+    shell_complete=names(PERTURBATIONS),
     metavar="KIND:STRENGTH",
     help="removal, insertion, replacement, transposition or mixture; a whole number counts "
     "boundaries (units for transposition), a share has a point: removal:2, insertion:0.3, "
@@ -62,17 +65,17 @@ def _strengths(
     "--kind",
     "kinds",
     multiple=True,
+    shell_complete=names(PERTURBATIONS),
     metavar="KIND",
-    help="With --study: what to do to boundaries; transposition moves all by so many units, "
-    "transposition:k so many by one unit, transposition:distance=2,k by two; may be repeated.  "
-    "[default: removal, transposition]",
+    help="With --study; transposition moves all by so many units, transposition:k so many by one, "
+    "transposition:distance=2,k by two; may be repeated.  [default: removal, transposition]",
 )
 @click.option(
     "--strengths",
     callback=_strengths,
     metavar="LIST",
-    help="With --study: such as 1,2,4 (boundaries, or units for transposition) or 0.1,0.5 "
-    "(shares).  [default: 1 to 9; shares for mixture]",
+    help="With --study: such as 1,2,4 or, of shares, 0.1,0.5.  [default: 1 to 9; shares for "
+    "mixture]",
 )
 @click.option(
     "--seeds",
@@ -81,8 +84,8 @@ def _strengths(
     show_default=True,
     help="With --study: draws of every strength.",
 )
-@metric_option("With --study: metrics as in reffree score, with the same default; may be repeated.")
-@unsegmented_option("With --study: what a document without a boundary scores.")
+@metric_option("With --study: as in reffree score; may be repeated.")
+@unsegmented_option("With --study, as in reffree score.")
 @click.option(
     "--source", default="gold", show_default=True, help="The system to perturb.", metavar="NAME"
 )
@@ -94,7 +97,7 @@ def _strengths(
     help="The corpus with the new systems, - too; with --study the result, if not to standard "
     "output.",
 )
-@format_option(what="With --study: format of the output.")
+@format_option(what="With --study")
 @scored_corpus_options
 def command(
     perturbations: tuple[str, ...],
@@ -105,10 +108,9 @@ def command(
 
     CORPUS is read as in reffree score; FILE is written by its ending (.jsonl keeps everything).
 
-    With --study every CORPUS is a corpus of its own, and the result says how each metric follows
-    the strength of perturbations: Spearman's correlation over the curve, documents whose own loss
-    never falls, and the first strength that is worse for certain. With -f csv the curves are
-    written, raw and scaled.
+    With --study every CORPUS is one of its own, and the result says how each metric follows the
+    strength: Spearman's correlation over the curve, documents whose own loss never falls, and the
+    first strength that is worse for certain. -f csv has the curves, raw and scaled.
     """
     _check_use(click.get_current_context(), is_study)
     if is_study:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reffree.atomic import make_folder, write_file
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.messages import tell
 from reffree.cli.options import format_option, output_option, table_option
 from reffree.cli.output import Output, require_report
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from reffree.studies.result import StudyResult
 
 
-@click.command(name="report")
+@click.command(cls=PagedCommand, name="report")
 @click.argument("results", type=click.Path(dir_okay=False, path_type=Path), metavar="RESULTS.json")
 @output_option
 @format_option()

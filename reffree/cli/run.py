@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reffree.atomic import write_file
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import split_named_file
 from reffree.cli.messages import progress, tell, tell_notes
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from reffree.studies.run import Finished
 
 
-@click.command(name="run")
+@click.command(cls=PagedCommand, name="run")
 @click.argument("config", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--corpus",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import (
     CommandOptions,
     ScoreKeywords,
@@ -56,7 +57,7 @@ def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     return limits
 
 
-@click.command(name="score")
+@click.command(cls=PagedCommand, name="score")
 @scoring_options
 @result_options
 @click.option(
@@ -64,19 +65,20 @@ def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     "documents",
     multiple=True,
     metavar="ID",
-    help="Of documents' scores and explanations, only this document's; may be repeated.",
+    help="Of these only this document's; may be repeated.",
 )
 @click.option(
     "--only",
     multiple=True,
     metavar="NAME",
-    help="Of the same, only this system's, or gold's; may be repeated.",
+    help="Of these only this system's; may be repeated.",
 )
 @click.option(
     "--shards",
     type=click.Choice(["jsonl", "parquet"]),
-    help="Write every document's scores as they come into part files of the folder -o, and a "
-    "summary.json at the end; the corpus is streamed.",
+    metavar="KIND",
+    help="Stream the corpus; every document's scores go to jsonl or parquet files in the folder "
+    "-o.",
 )
 @click.option(
     "--fail-under",
@@ -84,8 +86,7 @@ def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     multiple=True,
     metavar="METRIC=VALUE",
     callback=_limits,
-    help="Exit with 3 where a system is worse than this value (above it where lower is better), "
-    "gold aside; may be repeated.",
+    help="Exit with 3 where a system is worse; may be repeated.",
 )
 @engine_options
 @scored_corpus_options
@@ -94,7 +95,7 @@ def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="Write to this file instead of standard output; with --shards, to this folder.",
+    help="File, instead of standard output; folder of --shards.",
 )
 def command(
     documents: tuple[str, ...],
@@ -108,9 +109,9 @@ def command(
 ) -> None:
     """Score segmentations without gold labels, and against them where there are any.
 
-    CORPUS is a file or folder of documents with the segmentations of one or more systems; - reads
-    standard input. With --engine ray or --shards, corpus JSONL and Parquet are read a block at a
-    time and may be larger than memory; every host must see the files under the same path.
+    CORPUS is a file or folder of documents with systems' segmentations; - is standard input. With
+    --engine ray or --shards, JSONL and Parquet may be larger than memory; every host must see the
+    files under the same path.
     """
     check_engine(engine, ray_address, ray_actors, given.get("encoder"))
     is_streamed = engine == "ray" or shards is not None

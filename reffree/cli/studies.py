@@ -10,6 +10,17 @@ from typing import Any
 import click
 
 from reffree.bounds import Count, Folds, Positive, Repetitions, Resamples
+from reffree.cli.completion import (
+    EXPECTED,
+    GAP_METHODS,
+    GOLD_BASED,
+    METHODS,
+    REFERENCE_FREE,
+    encoder_names,
+    file_names,
+    names,
+)
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import (
     FileOptions,
     check_encoding,
@@ -89,7 +100,7 @@ def study_command(name: str, help: str, *options: Decorator) -> click.Command:
         run_study(name, given)
 
     decorate = option_group(*options, output_options)
-    return click.command(name=name, help=help)(decorate(run))
+    return click.command(name=name, cls=PagedCommand, help=help)(decorate(run))
 
 
 def _numbers(ctx: click.Context, param: click.Parameter, text: str | None) -> list[float] | None:
@@ -106,23 +117,25 @@ def _numbers(ctx: click.Context, param: click.Parameter, text: str | None) -> li
 
 _correlation_options = option_group(
     metric_option(
-        "As in reffree score, of both kinds; may be repeated.  [default: all reference-free ones, "
-        "and pk, windowdiff, boundary_similarity]"
+        "As in reffree score; may be repeated.  [default: all without gold, and pk, windowdiff, "
+        "boundary_similarity]"
     ),
     click.option(
         "--pool",
         type=click.Choice(["auto", "given", "default", "both", "paper"]),
         default="auto",
         show_default=True,
-        help="Systems: the corpus's own (given), reffree's, both, or both where there are few; "
-        "paper: gold, nine random and supervised ones.",
+        metavar="POOL",
+        help="Systems: given (the corpus's), default (reffree's), both, auto (both where there are "
+        "few) or paper (gold, nine random, supervised ones).",
     ),
     click.option(
         "--supervised",
         multiple=True,
         type=click.Choice(["bilstm", "sheikh-bilstm", "transformer"]),
-        help="Also a system of this architecture for every encoder, trained on the corpus's other "
-        "documents; may be repeated.  [default: all with --pool paper, else none]",
+        metavar="NAME",
+        help="Also bilstm, sheikh-bilstm or transformer for every encoder, trained on the corpus's "
+        "other documents; may be repeated.  [default: all with --pool paper]",
     ),
     click.option(
         "--folds",
@@ -144,7 +157,7 @@ _correlation_options = option_group(
         type=whole(Resamples),
         default=1000,
         show_default=True,
-        help="Resamples of documents, for intervals.",
+        help="Of documents, for intervals.",
     ),
     click.option(
         "--texts",
@@ -168,11 +181,10 @@ correlate = study_command(
     in the embedding space are reported apart: on them a low loss means little.
     """,
     system_of_one_corpus,
-    embeddings_option(
-        "Your own vectors of the one CORPUS instead of an encoder, as in reffree score."
-    ),
+    embeddings_option("Your vectors of the one CORPUS, as in reffree score."),
     click.option(
         "--fallback",
+        shell_complete=encoder_names,
         metavar="ENCODER",
         help="Leave out encoders that are not to be had, with a note; take this one if none is.",
     ),
@@ -201,6 +213,7 @@ _scored_methods = option_group(
         "--method",
         "methods",
         multiple=True,
+        shell_complete=names(GAP_METHODS),
         metavar="METHOD",
         help="With a score per gap: depth, texttiling, posterior, scorer:path=FOLDER, "
         "csm:path=FOLDER or random; may be repeated.  [default: depth, texttiling, random]",
@@ -240,7 +253,8 @@ density = study_command(
         "matchings",
         multiple=True,
         type=click.Choice(["many_to_one", "one_to_one"]),
-        help="Of boundaries in W-F1; may be repeated.  [default: both]",
+        metavar="KIND",
+        help="W-F1's: many_to_one, one_to_one; may be repeated.  [default: both]",
     ),
     metric_option(
         "Further metrics on the sweep, as in reffree score; may be repeated.  [default: "
@@ -306,7 +320,8 @@ granularity = study_command(
     """,
     metric_option(
         "expected_pk, expected_windowdiff, expected_boundary_similarity or expected_w_f1; may be "
-        "repeated.  [default: expected_pk]"
+        "repeated.  [default: expected_pk]",
+        EXPECTED,
     ),
     click.option(
         "--length",
@@ -334,7 +349,8 @@ diagnose = study_command(
     sees which metrics notice; no gold is needed. Each CORPUS is a corpus of its own.
     """,
     metric_option(
-        "Reference-free, as in reffree score; may be repeated.  [default: those of reffree score]"
+        "Reference-free, as in reffree score; may be repeated.  [default: those of reffree score]",
+        REFERENCE_FREE,
     ),
     system_of_one_corpus,
     click.option(
@@ -373,6 +389,7 @@ baselines = study_command(
         "--method",
         "methods",
         multiple=True,
+        shell_complete=names(METHODS),
         metavar="METHOD",
         help="As in reffree segment; may be repeated.  [default: none, all, random_known, "
         "random_unknown, texttiling, c99, textseg]",
@@ -412,7 +429,7 @@ moves = study_command(
     that there are of the --units given; one of the two is needed. With -f csv the figures by number
     of segments are written.
     """,
-    click.argument("corpora", nargs=-1, metavar="[CORPUS...]"),
+    click.argument("corpora", nargs=-1, metavar="[CORPUS...]", shell_complete=file_names),
     click.option(
         "--units",
         callback=_lengths,
@@ -421,7 +438,8 @@ moves = study_command(
     ),
     metric_option(
         "Gold-based, as in reffree score; may be repeated.  [default: boundary_similarity, "
-        "windowdiff with exact padding and as it is, alignment]"
+        "windowdiff with exact padding and as it is, alignment]",
+        GOLD_BASED,
     ),
     reading_options,
 )
@@ -444,6 +462,7 @@ pairs = study_command(
     ),
     click.option(
         "--by",
+        shell_complete=names(GOLD_BASED),
         default="sed",
         show_default=True,
         metavar="METRIC",
@@ -451,7 +470,8 @@ pairs = study_command(
     ),
     metric_option(
         "Gold-based ones to hold against it; may be repeated.  [default: boundary_similarity, "
-        "alignment, windowdiff]"
+        "alignment, windowdiff]",
+        GOLD_BASED,
     ),
     click.option(
         "--votes",
@@ -510,6 +530,7 @@ transfer = study_command(
         "--method",
         "methods",
         multiple=True,
+        shell_complete=names(METHODS),
         metavar="METHOD",
         help="As in reffree segment, beside the scorer; may be repeated.  [default: oracle_random]",
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -16,6 +17,7 @@ from reffree.chunkers.base import Chunker
 from reffree.chunkers.chunked import SENTENCES, ChunkReport, PlainText
 from reffree.chunkers.libraries import ChonkieSemantic, Embed
 from reffree.chunkers.registry import CHUNKERS, FLAG, find_chunker, is_function
+from reffree.cli.completion import file_names
 from reffree.cli.inputs import CommandOptions, keywords_of
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError, Place
@@ -28,18 +30,27 @@ def listing() -> str:
     """Every chunker with its options and their defaults, for the help."""
     lines = []
     for name, kind in CHUNKERS.items():
-        options = ",".join(f"{key}={value}" for key, value in settings_of(kind()).items())
-        lines.append(f"  {name}:{options}" if options else f"  {name}")
+        options = ", ".join(f"{key}={value}" for key, value in settings_of(kind()).items())
+        text = f"{name}: {options}" if options else name
+        lines.append(textwrap.fill(text, 78, initial_indent="  ", subsequent_indent="      "))
     return "\n".join(lines)
 
 
-texts_argument = click.argument("corpora", nargs=-1, required=True, metavar="TEXT...")
+def chunker_names() -> str:
+    """Every chunker's name, for the help."""
+    listed = ", ".join(CHUNKERS)
+    return textwrap.indent(textwrap.fill(listed, 76, break_on_hyphens=False), "  ")
+
+
+texts_argument = click.argument(
+    "corpora", nargs=-1, required=True, metavar="TEXT...", shell_complete=file_names
+)
 language_option = click.option(
     "--language",
     default="en",
     show_default=True,
     metavar="CODE",
-    help="Language of the text, for its abbreviations when sentences are split.",
+    help="Of the text, to split sentences.",
 )
 
 

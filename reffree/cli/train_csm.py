@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import (
     CommandOptions,
     check_encoding,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from reffree.segmenters.coherence.description import CoherenceEpoch
 
 
-@click.command(name="train-csm")
+@click.command(cls=PagedCommand, name="train-csm")
 @click.option(
     "-o",
     "--output",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import (
     CommandOptions,
     check_encoding,
@@ -33,7 +34,7 @@ LEAST = 4
 """Documents that a corpus must have to be learnt from."""
 
 
-@click.command(name="train-scorer")
+@click.command(cls=PagedCommand, name="train-scorer")
 @click.option(
     "-o",
     "--output",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import CommandOptions, is_given, keywords_of, read_inputs
 from reffree.cli.interrupts import INTERRUPTED
 from reffree.cli.messages import progress, tell, tell_notes
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from reffree.segmenters.labeller.trained import Labeller
 
 
-@click.command(name="train-segmenter")
+@click.command(cls=PagedCommand, name="train-segmenter")
 @click.option(
     "-o",
     "--output",

@@ -13,6 +13,8 @@ from reffree.chunkers.base import Chunker
 from reffree.chunkers.chunked import PlainText, chunked, cut_text
 from reffree.chunkers.equal_size import size_option
 from reffree.chunkers.registry import CHUNKERS, FLAG
+from reffree.cli.completion import names
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import (
     CommandOptions,
     check_encoding,
@@ -31,6 +33,7 @@ from reffree.cli.output import Output
 from reffree.cli.texts import (
     find_chunkers,
     language_option,
+    listing,
     read_texts,
     remarks_on,
     texts_argument,
@@ -47,39 +50,41 @@ A_WORD = 5
 
 @click.command(
     name="tune",
+    epilog=f"\b\nChunkers, their options and defaults:\n{listing()}\n\n"
+    "tokenizer is character or word; separator is paragraph, line or space.",
+    cls=PagedCommand,
     help=f"""Choose a splitter's parameters by expected_pk, without gold labels.
 
     TEXT is read as in reffree chunkers. Every {FLAG} is run with every value of its size, or of the
-    options that --values names, and scored by expected_pk, which needs no gold; the table is the
-    curve. Those that cut the texts alike are scored once. Like all choices that are made on the
-    texts they are judged by, the best score flatters.
+    options that --values names, and scored by expected_pk; the table is the curve. Those that cut
+    the texts alike are scored once. Chosen on the texts it is judged by, the best score flatters.
 
     \b
-    reffree tune a.txt b.txt --chunker langchain:recursive --values chunk_size=200,400,800
-    reffree tune a.txt --chunker chonkie-semantic --values threshold=0.5,0.7,0.9 -o tuned.json
+    reffree tune a.txt --chunker langchain:recursive --values chunk_size=200,400
     """,
 )
 @texts_argument
 @click.option(
     FLAG,
     "specs",
+    shell_complete=names(CHUNKERS),
     multiple=True,
     required=True,
     metavar="SPEC",
-    help="A chunker, as in reffree chunkers; may be repeated.",
+    help="As in reffree chunkers; may be repeated.",
 )
 @click.option(
     "--values",
     multiple=True,
     metavar="OPTION=V,V,…",
-    help="Values of an option to try; may be repeated, for all combinations.  [default: ten sizes "
-    "from 150 to 3200 characters]",
+    help="Values of an option to try, in all combinations; may be repeated.  [default: ten sizes "
+    "from 150 to 3200]",
 )
 @click.option(
     "--length",
     type=float,
     metavar="UNITS",
-    help="Sentences that a segment is expected to have, where that is known.",
+    help="Sentences a segment has, where that is known.",
 )
 @language_option
 @vector_options
