@@ -17,7 +17,8 @@ import click
 from reffree.bounds import Positive
 from reffree.chunkers.chunked import SENTENCES, chunked
 from reffree.chunkers.equal_size import characters_a_chunk, with_size
-from reffree.chunkers.registry import FLAG
+from reffree.chunkers.registry import CHUNKERS, FLAG
+from reffree.cli.completion import METRICS, names
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import (
     CommandOptions,
@@ -41,9 +42,9 @@ from reffree.cli.options import (
 )
 from reffree.cli.output import Output, spare_inputs
 from reffree.cli.texts import (
+    chunker_names,
     find_chunkers,
     language_option,
-    names,
     read_texts,
     remarks_on,
     size_rows,
@@ -56,7 +57,7 @@ from reffree.naming import spelling_of
 @click.command(
     name="chunkers",
     cls=PagedCommand,
-    epilog=f"\b\nChunkers (reffree tune --help has their options):\n{names()}",
+    epilog=f"\b\nChunkers (reffree tune --help has their options):\n{chunker_names()}",
     help=f"""Score text splitters on plain text, without gold labels.
 
     TEXT is the plain text of one document (- is standard input) or a corpus (.jsonl), whose units
@@ -79,6 +80,7 @@ from reffree.naming import spelling_of
 @click.option(
     FLAG,
     "specs",
+    shell_complete=names(CHUNKERS),
     multiple=True,
     required=True,
     metavar="SPEC",
@@ -96,7 +98,7 @@ from reffree.naming import spelling_of
     type=click.Path(dir_okay=False, path_type=Path),
     help="Also write sentences and systems as corpus JSONL.",
 )
-@metric_option("As in reffree score; may be repeated.")
+@metric_option("As in reffree score; may be repeated.", ("all", "gold", *METRICS))
 @more_systems
 @unsegmented_option()
 @result_options

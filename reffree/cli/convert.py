@@ -7,6 +7,7 @@ from typing import Unpack
 
 import click
 
+from reffree.cli.completion import file_names
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import FileOptions, read_files
 from reffree.cli.messages import tell, tell_notes
@@ -32,8 +33,8 @@ def _names() -> str:
     cls=PagedCommand,
     epilog=f"\b\nFormats:\n{_names()}\n\n\b\nThose with options, and their defaults:\n{_listing()}",
 )
-@click.argument("source", metavar="IN")
-@click.argument("target", metavar="OUT")
+@click.argument("source", metavar="IN", shell_complete=file_names)
+@click.argument("target", metavar="OUT", shell_complete=file_names)
 @click.option(
     "--to",
     "target_format",

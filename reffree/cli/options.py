@@ -18,8 +18,10 @@ from reffree.bounds import (
     check_whole,
     parse_bytes,
 )
+from reffree.cli.completion import METRICS, encoder_names, file_names, names
 from reffree.encoders.options import BACKENDS, CHOICES
 from reffree.errors import shorten
+from reffree.formats import FORMATS
 from reffree.formats.labels import CodersAs
 from reffree.formats.readers import TextDocuments, check_names
 from reffree.formats.tables import COLUMNS, check_columns
@@ -70,7 +72,9 @@ def _columns(
     return columns or None
 
 
-corpora_argument = click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
+corpora_argument = click.argument(
+    "corpora", nargs=-1, required=True, metavar="CORPUS...", shell_complete=file_names
+)
 
 reading_options = option_group(
     click.option(
@@ -78,6 +82,7 @@ reading_options = option_group(
         "input_format",
         metavar="FORMAT",
         callback=_input_format,
+        shell_complete=names(FORMATS),
         help="Of the input, where name and content do not tell.",
     ),
     click.option(
@@ -265,6 +270,7 @@ _how_to_encode = option_group(model_settings(hidden=True), encoding_settings)
 encoding_options = option_group(
     click.option(
         "--encoder",
+        shell_complete=encoder_names,
         metavar="NAME",
         help="Alias (see reffree models), folder, hub id or http://host/v1#model.  [default: "
         "minilm]",
@@ -276,6 +282,7 @@ several_encoders = option_group(
     click.option(
         "--encoder",
         "encoders",
+        shell_complete=encoder_names,
         multiple=True,
         metavar="NAME",
         help="Alias (reffree models), folder, hub id or http://host/v1#model; may be repeated.  "
@@ -288,9 +295,17 @@ several_encoders = option_group(
 # What is scored, with which vectors, and what of the scores is shown
 
 
-def metric_option(text: str) -> Decorator:
+def metric_option(text: str, known: Sequence[str] = METRICS) -> Decorator:
     """``-m``; which metrics a command takes, and which by default, is its own."""
-    return click.option("-m", "--metric", "metrics", multiple=True, metavar="METRIC", help=text)
+    return click.option(
+        "-m",
+        "--metric",
+        "metrics",
+        multiple=True,
+        metavar="METRIC",
+        shell_complete=names(known),
+        help=text,
+    )
 
 
 def _system_option(what: str) -> Decorator:
@@ -345,7 +360,8 @@ scoring_options = option_group(
         "Without gold: expected_pk (_windowdiff …), arp_std, arp_cos, arp_pair, silhouette, "
         "segrefree, sag, or all. With it: pk, windowdiff, boundary_similarity, w_f1 …, or gold for "
         "all. Options as in pk:k=3; may be repeated.  [default: expected_pk, arp_std to segrefree; "
-        "with gold the first three]"
+        "with gold the first three]",
+        ("all", "gold", *METRICS),
     ),
     more_systems,
     unsegmented_option(),
@@ -384,6 +400,7 @@ result_options = option_group(
     click.option("--per-segment", is_flag=True, help="Also every segment's scores."),
     click.option(
         "--sort",
+        shell_complete=names(("corpus", *METRICS)),
         metavar="METRIC",
         help="Best system first, or corpus for its order.  [default: expected_pk or the first; "
         "JSON, CSV: corpus]",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reffree.bounds import Repetitions
+from reffree.cli.completion import PERTURBATIONS, names
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import read_corpus
 from reffree.cli.messages import tell, tell_notes
@@ -47,6 +48,7 @@ def _strengths(
     "--perturbation",
     "perturbations",
     multiple=True,
+    shell_complete=names(PERTURBATIONS),
     metavar="KIND:STRENGTH",
     help="removal, insertion, replacement, transposition or mixture; a whole number counts "
     "boundaries (units for transposition), a share has a point: removal:2, insertion:0.3, "
@@ -63,6 +65,7 @@ def _strengths(
     "--kind",
     "kinds",
     multiple=True,
+    shell_complete=names(PERTURBATIONS),
     metavar="KIND",
     help="With --study; transposition moves all by so many units, transposition:k so many by one, "
     "transposition:distance=2,k by two; may be repeated.  [default: removal, transposition]",

@@ -8,6 +8,7 @@ from typing import Unpack
 import click
 
 from reffree.atomic import check_writable
+from reffree.cli.completion import METHODS, SELECTIONS, file_names, names
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import CommandOptions, input_files, keywords_of, read_inputs, score_files
 from reffree.cli.messages import progress, tell, tell_notes
@@ -27,6 +28,7 @@ from reffree.errors import counted
 @click.option(
     "--method",
     "methods",
+    shell_complete=names(METHODS),
     multiple=True,
     metavar="METHOD",
     help="Naive: none, all, even:k=5, random:p=0.1, random_known, random_unknown, oracle_random, "
@@ -40,6 +42,7 @@ from reffree.errors import counted
 @scores_option("A system NAME from any scorer's gap scores")
 @click.option(
     "--select",
+    shell_complete=names(SELECTIONS),
     multiple=True,
     metavar="RULE",
     help="How boundaries are selected from scores, of --scores or of a method that scores gaps: "
@@ -59,6 +62,7 @@ from reffree.errors import counted
     "--output",
     "target",
     required=True,
+    shell_complete=file_names,
     metavar="FILE",
     help="The corpus with the new systems; - too.",
 )

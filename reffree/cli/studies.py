@@ -10,6 +10,16 @@ from typing import Any
 import click
 
 from reffree.bounds import Count, Folds, Positive, Repetitions, Resamples
+from reffree.cli.completion import (
+    EXPECTED,
+    GAP_METHODS,
+    GOLD_BASED,
+    METHODS,
+    REFERENCE_FREE,
+    encoder_names,
+    file_names,
+    names,
+)
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import (
     FileOptions,
@@ -174,6 +184,7 @@ correlate = study_command(
     embeddings_option("Your vectors of the one CORPUS, as in reffree score."),
     click.option(
         "--fallback",
+        shell_complete=encoder_names,
         metavar="ENCODER",
         help="Leave out encoders that are not to be had, with a note; take this one if none is.",
     ),
@@ -202,6 +213,7 @@ _scored_methods = option_group(
         "--method",
         "methods",
         multiple=True,
+        shell_complete=names(GAP_METHODS),
         metavar="METHOD",
         help="With a score per gap: depth, texttiling, posterior, scorer:path=FOLDER, "
         "csm:path=FOLDER or random; may be repeated.  [default: depth, texttiling, random]",
@@ -308,7 +320,8 @@ granularity = study_command(
     """,
     metric_option(
         "expected_pk, expected_windowdiff, expected_boundary_similarity or expected_w_f1; may be "
-        "repeated.  [default: expected_pk]"
+        "repeated.  [default: expected_pk]",
+        EXPECTED,
     ),
     click.option(
         "--length",
@@ -336,7 +349,8 @@ diagnose = study_command(
     sees which metrics notice; no gold is needed. Each CORPUS is a corpus of its own.
     """,
     metric_option(
-        "Reference-free, as in reffree score; may be repeated.  [default: those of reffree score]"
+        "Reference-free, as in reffree score; may be repeated.  [default: those of reffree score]",
+        REFERENCE_FREE,
     ),
     system_of_one_corpus,
     click.option(
@@ -375,6 +389,7 @@ baselines = study_command(
         "--method",
         "methods",
         multiple=True,
+        shell_complete=names(METHODS),
         metavar="METHOD",
         help="As in reffree segment; may be repeated.  [default: none, all, random_known, "
         "random_unknown, texttiling, c99, textseg]",
@@ -414,7 +429,7 @@ moves = study_command(
     that there are of the --units given; one of the two is needed. With -f csv the figures by number
     of segments are written.
     """,
-    click.argument("corpora", nargs=-1, metavar="[CORPUS...]"),
+    click.argument("corpora", nargs=-1, metavar="[CORPUS...]", shell_complete=file_names),
     click.option(
         "--units",
         callback=_lengths,
@@ -423,7 +438,8 @@ moves = study_command(
     ),
     metric_option(
         "Gold-based, as in reffree score; may be repeated.  [default: boundary_similarity, "
-        "windowdiff with exact padding and as it is, alignment]"
+        "windowdiff with exact padding and as it is, alignment]",
+        GOLD_BASED,
     ),
     reading_options,
 )
@@ -446,6 +462,7 @@ pairs = study_command(
     ),
     click.option(
         "--by",
+        shell_complete=names(GOLD_BASED),
         default="sed",
         show_default=True,
         metavar="METRIC",
@@ -453,7 +470,8 @@ pairs = study_command(
     ),
     metric_option(
         "Gold-based ones to hold against it; may be repeated.  [default: boundary_similarity, "
-        "alignment, windowdiff]"
+        "alignment, windowdiff]",
+        GOLD_BASED,
     ),
     click.option(
         "--votes",
@@ -512,6 +530,7 @@ transfer = study_command(
         "--method",
         "methods",
         multiple=True,
+        shell_complete=names(METHODS),
         metavar="METHOD",
         help="As in reffree segment, beside the scorer; may be repeated.  [default: oracle_random]",
     ),

@@ -17,6 +17,7 @@ from reffree.chunkers.base import Chunker
 from reffree.chunkers.chunked import SENTENCES, ChunkReport, PlainText
 from reffree.chunkers.libraries import ChonkieSemantic, Embed
 from reffree.chunkers.registry import CHUNKERS, FLAG, find_chunker, is_function
+from reffree.cli.completion import file_names
 from reffree.cli.inputs import CommandOptions, keywords_of
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError, Place
@@ -35,13 +36,15 @@ def listing() -> str:
     return "\n".join(lines)
 
 
-def names() -> str:
+def chunker_names() -> str:
     """Every chunker's name, for the help."""
     listed = ", ".join(CHUNKERS)
     return textwrap.indent(textwrap.fill(listed, 76, break_on_hyphens=False), "  ")
 
 
-texts_argument = click.argument("corpora", nargs=-1, required=True, metavar="TEXT...")
+texts_argument = click.argument(
+    "corpora", nargs=-1, required=True, metavar="TEXT...", shell_complete=file_names
+)
 language_option = click.option(
     "--language",
     default="en",

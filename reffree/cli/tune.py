@@ -13,6 +13,7 @@ from reffree.chunkers.base import Chunker
 from reffree.chunkers.chunked import PlainText, chunked, cut_text
 from reffree.chunkers.equal_size import size_option
 from reffree.chunkers.registry import CHUNKERS, FLAG
+from reffree.cli.completion import names
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import (
     CommandOptions,
@@ -66,6 +67,7 @@ A_WORD = 5
 @click.option(
     FLAG,
     "specs",
+    shell_complete=names(CHUNKERS),
     multiple=True,
     required=True,
     metavar="SPEC",

@@ -1,0 +1,107 @@
+"""What a shell offers at a Tab."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import click
+import pytest
+from click.shell_completion import ShellComplete
+
+from reffree.chunkers.registry import CHUNKERS
+from reffree.cli import cli, completion
+from reffree.encoders.aliases import ALIASES
+from reffree.formats import FORMATS
+from reffree.perturbation import PERTURBATIONS
+from reffree.reference.metrics import GOLD_METRICS
+from reffree.scoring.metrics import METRICS
+from reffree.segmenters.segment import ARP_BASELINES, SEGMENTERS
+from reffree.selection import SELECTIONS
+from tests.test_architecture import HEAVY
+
+
+def offered(*typed, kind="plain"):
+    """Values of a kind that are offered for the last word, after the others."""
+    items = ShellComplete(cli, {}, "reffree", "_REFFREE_COMPLETE").get_completions(
+        list(typed[:-1]), typed[-1]
+    )
+    return [item.value for item in items if item.type == kind]
+
+
+def test_names_are_those_of_the_registries():
+    assert set(completion.REFERENCE_FREE) == set(METRICS)
+    assert set(completion.EXPECTED) == {name for name in METRICS if name.startswith("expected_")}
+    assert set(completion.GOLD_BASED) == set(GOLD_METRICS)
+    assert set(completion.METHODS) == {*SEGMENTERS, ARP_BASELINES}
+    assert set(completion.GAP_METHODS) < set(completion.METHODS)
+    assert set(completion.SELECTIONS) == set(SELECTIONS)
+    assert set(completion.PERTURBATIONS) == set(PERTURBATIONS)
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        (("score", "x.jsonl", "-m", ""), {"all", "gold", *METRICS, *GOLD_METRICS}),
+        (("score", "x.jsonl", "-m", "pk", "-m", "win"), {n for n in GOLD_METRICS if "win" in n}),
+        (("score", "x.jsonl", "--metric", "arp_"), {"arp_std", "arp_cos", "arp_pair"}),
+        (("correlate", "-m", ""), {*METRICS, *GOLD_METRICS}),
+        (("moves", "-m", ""), set(GOLD_METRICS)),
+        (("granularity", "-m", ""), set(completion.EXPECTED)),
+        (("segment", "--method", ""), {*SEGMENTERS, ARP_BASELINES}),
+        (("baselines", "--method", "random"), {"random", "random_known", "random_unknown"}),
+        (("density", "--method", ""), set(completion.GAP_METHODS)),
+        (("segment", "--select", ""), set(SELECTIONS)),
+        (("score", "--encoder", ""), set(ALIASES)),
+        (("encoders", "--encoder", "minilm", "--encoder", "mp"), {"mpnet"}),
+        (("score", "--format", ""), set(FORMATS)),
+        (("score", "-f", ""), {"table", "json", "csv", "md", "latex", "html"}),
+        (("chunkers", "--chunker", "chonkie-"), {n for n in CHUNKERS if n.startswith("chonkie-")}),
+        (("perturb", "--perturbation", ""), set(PERTURBATIONS)),
+        (("sc",), {"score"}),
+        (("score", "--unseg"), {"--unsegmented"}),
+        (("score", "--unsegmented", ""), {"neutral", "skip", "worst"}),
+    ],
+)
+def test_offered(typed, expected):
+    found = offered(*typed)
+    assert set(found) == expected
+    assert len(found) == len(expected)
+
+
+def test_files_and_folders_are_left_to_the_shell():
+    assert offered("score", "cor", kind="file") == ["cor"]
+    assert offered("chunkers", "a.t", kind="file") == ["a.t"]
+    assert offered("convert", "a.jsonl", "b", kind="file") == ["b"]
+    assert offered("score", "--encoder", "./mod", kind="dir") == ["./mod"]
+
+
+def test_every_option_that_names_a_metric_method_or_encoder_is_completed():
+    with click.Context(cli) as ctx:
+        for name in cli.list_commands(ctx):
+            for param in cli.get_command(ctx, name).params:
+                if param.metavar in ("METRIC", "METHOD") or "--encoder" in param.opts:
+                    assert param.shell_complete(ctx, ""), (name, param.opts)
+
+
+@pytest.mark.parametrize("words", ["reffree score -m p", "reffree score --encoder m"])
+def test_a_tab_imports_nothing_heavy(words):
+    code = (
+        "import sys\nfrom reffree.cli import cli\n"
+        "try:\n    cli.main([], prog_name='reffree')\nexcept SystemExit: pass\n"
+        f"print('HEAVY', [m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    shell = {"_REFFREE_COMPLETE": "bash_complete", "COMP_WORDS": words}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **shell, "COMP_CWORD": str(len(words.split()) - 1)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=240,
+    )
+    *items, last = done.stdout.splitlines()
+    assert items
+    assert all(item.startswith("plain,") for item in items)
+    assert last == "HEAVY []"
