@@ -15,6 +15,12 @@ from reffree.errors import visible
 if TYPE_CHECKING:
     from reffree.report.grid import Cell, Grid
 
+MAX_CHARACTERS = 600_000
+"""Of all documents' texts."""
+
+MAX_UNITS = 2_000
+"""Of one document."""
+
 
 def render_page(
     grids: Sequence[Grid],
