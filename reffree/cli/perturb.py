@@ -74,8 +74,8 @@ def _strengths(
     "--strengths",
     callback=_strengths,
     metavar="LIST",
-    help="With --study: such as 1,2,4 or, of shares, 0.1,0.5.  [default: 1 to 9; shares for "
-    "mixture]",
+    help="With --study: such as 1,2,4 or, of shares, 0.1,0.5.  [default: at most 1 to 9, as "
+    "many as fit]",
 )
 @click.option(
     "--seeds",

@@ -11,8 +11,7 @@ from markupsafe import Markup
 from reffree.corpus import GOLD
 from reffree.errors import counted, visible
 from reffree.report.boundaries import document_grid, facts_of, shown_probability, summary_grid
-from reffree.report.page import MAX_CHARACTERS, MAX_UNITS
-from reffree.report.tables_page import policy_of, static_text
+from reffree.report.tables_page import MAX_CHARACTERS, MAX_UNITS, policy_of, static_text
 from reffree.studies.boundary_posterior import BoundaryMap, DocumentBoundaries
 
 MAX_CELLS = 200_000

@@ -18,7 +18,7 @@ from reffree.report.charts.chart import Chart, Row
 from reffree.report.charts.drawing import vega_for_page
 from reffree.report.grid import Grid
 from reffree.report.study import grid_of, shown_fields
-from reffree.report.tables_page import policy_of, static_text
+from reffree.report.tables_page import MAX_CHARACTERS, MAX_UNITS, policy_of, static_text
 from reffree.studies.result import DocumentText, StudyResult, Table
 
 DIGITS = 5
@@ -26,12 +26,6 @@ DIGITS = 5
 
 MAX_ROWS = 500
 """Of one table; a longer one is read as CSV."""
-
-MAX_CHARACTERS = 600_000
-"""Of all documents' texts."""
-
-MAX_UNITS = 2_000
-"""Of one document."""
 
 
 def render_page(result: StudyResult) -> str:

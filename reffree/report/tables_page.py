@@ -15,6 +15,12 @@ from reffree.errors import visible
 if TYPE_CHECKING:
     from reffree.report.grid import Cell, Grid
 
+MAX_CHARACTERS = 600_000
+"""Of all documents' texts."""
+
+MAX_UNITS = 2_000
+"""Of one document."""
+
 
 def render_page(
     grids: Sequence[Grid],
@@ -104,25 +110,25 @@ def html_table(grid: Grid) -> str:
         f'<th scope="col"{kind}>{_text(name).replace("_", "_<wbr>")}</th>'
         for name, kind in zip(grid.header, kinds, strict=True)
     )
+    labels = [_text(name) for name in grid.header]
     body = "".join(
-        f"<tr>{''.join(_cell(c, k, i) for i, (c, k) in enumerate(zip(row, kinds, strict=True)))}"
-        "</tr>\n"
+        f"<tr>{''.join(map(_cell, row, kinds, labels, range(len(row))))}</tr>\n"
         for row in grid.rows
     )
     title = f"<caption>{_text(grid.title)}</caption>" if grid.title else ""
     return (
-        '<div class="scroll" tabindex="0" role="region">\n<table>'
+        '<div class="scroll" tabindex="0" role="region">\n<table class="records">'
         f"{title}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n</div>\n"
     )
 
 
-def _cell(cell: Cell, kind: str, column: int) -> str:
+def _cell(cell: Cell, kind: str, label: str, column: int) -> str:
     text = f"<b>{_text(cell.text)}</b>" if cell.is_best else _text(cell.text)
     beside = f" <small>{_text(cell.beside)}</small>" if cell.beside else ""
     below = "".join(f" <small>{_text(line)}</small>" for line in cell.below)
     if column == 0:
         return f'<th scope="row" dir="auto">{text}</th>'
-    return f"<td{kind}>{text}{beside}{below}</td>"
+    return f'<td{kind} data-label="{label}">{text}{beside}{below}</td>'
 
 
 def _text(text: str) -> str:

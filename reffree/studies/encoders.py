@@ -386,6 +386,6 @@ def _told_apart(differences: Table, best: str, other: str) -> str:
     level = f"at p {ALPHA:g}, corrected for all comparisons"
     if not better and not worse:
         return f"{best} cannot be told from {other}: in none of {of} do they differ {level}."
-    verdict = "is better than" if not worse else "is not always better than"
-    beyond = f" and lower in {worse}" if worse else ""
-    return f"{best} {verdict} {other}: higher in {better}{beyond} of {of} {level}."
+    others = "" if better + worse == n else "; the others cannot be told apart"
+    beyond = f" and worse in {worse}" if worse else ""
+    return f"{best} is better than {other} in {better}{beyond} of {of} {level}{others}."

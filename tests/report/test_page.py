@@ -355,6 +355,72 @@ def test_tables_sort_by_mouse_and_keyboard(visit):
     assert_quiet(page)
 
 
+CUT = """() => [...document.querySelectorAll('#tables .scroll')].map(box => {
+  const frame = box.getBoundingClientRect();
+  const rows = [...box.querySelectorAll('tbody tr')].map(row => row.getBoundingClientRect());
+  return rows.filter(row => row.height && (row.bottom > frame.bottom + 1 || row.top < frame.top));
+}).flat().length"""
+SHOWN = """() => [...document.querySelectorAll('[data-table=ranking] tbody tr')]
+  .filter(row => row.getBoundingClientRect().height > 0).length"""
+
+
+def long_page(n):
+    table = synthetic.ranking()
+    rows = (table.rows * n)[:n]
+    return render_page(replace(synthetic.unknown(), tables=(replace(table, rows=rows),)))
+
+
+@needs_chromium
+def test_tables_end_on_whole_rows(visit):
+    page = visit(long_page(30))
+    assert (page.evaluate(SHOWN), page.evaluate(CUT)) == (30, 0)
+    assert page.locator("button.more").count() == 0
+    page = visit(long_page(71))
+    more = page.locator("button.more")
+    assert (page.evaluate(SHOWN), page.evaluate(CUT)) == (30, 0)
+    assert more.inner_text() == "Show all 71 rows"
+    page.locator("[data-table=ranking] thead button").nth(2).click()
+    assert page.evaluate(SHOWN) == 30  # the first of the new order
+    more.click()
+    assert (page.evaluate(SHOWN), page.evaluate(CUT)) == (71, 0)
+    assert more.get_attribute("aria-expanded") == "true"
+    more.click()
+    assert page.evaluate(SHOWN) == 30
+    page.emulate_media(media="print")
+    assert page.evaluate(SHOWN) == 71
+    assert not more.is_visible()
+    assert_quiet(page)
+
+
+@needs_chromium
+@pytest.mark.parametrize("long", ["", NASTY], ids=["short", "long"])
+def test_no_value_of_a_table_is_hidden_on_a_phone(long, visit):
+    """Each row is a block of its own there, every value with the title of its column."""
+    page = visit(render_page(replace(synthetic.encoders(long), texts=())))
+    page.set_viewport_size({"width": 390, "height": 900})
+    hidden = """() => [...document.querySelectorAll('.records tr:not(:nth-child(n + 31)) > *')]
+      .filter(cell => {
+        const box = cell.getBoundingClientRect();
+        return !box.width || box.right > innerWidth || cell.scrollWidth > cell.clientWidth + 1;
+      }).length"""
+    assert page.evaluate(hidden) == 0
+    label = "getComputedStyle(document.querySelector('.records td:last-child'), '::before').content"
+    assert "units per second" in page.evaluate(label)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    assert page.evaluate(label) == "none"
+    assert_quiet(page)
+
+
+@needs_chromium
+def test_column_titles_stay_in_sight(visit):
+    page = visit(long_page(71))
+    page.locator("button.more").click()
+    page.evaluate("document.querySelectorAll('[data-table] tbody tr')[50].scrollIntoView()")
+    page.wait_for_function(
+        "document.querySelector('[data-table] thead th').getBoundingClientRect().top >= -1"
+    )
+
+
 @needs_chromium
 def test_choices_redraw_a_chart(visit):
     page = visit(render_page(synthetic.correlate(n_documents=1, corpora=("alpha",))))

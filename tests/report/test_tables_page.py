@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 
 import pytest
@@ -107,3 +109,15 @@ def test_notebooks_show_sentences_and_tables():
     shown = Seen(result._repr_html_())
     assert result.answer[0] in shown.words
     assert shown.tags.count("table") == sum(t.shown and bool(t.rows) for t in result.tables)
+
+
+@pytest.mark.parametrize("module", ["tables_page", "boundaries_page"])
+def test_pages_without_charts_need_no_library_of_charts(module):
+    code = (
+        f"import sys, reffree.report.{module}\n"
+        "print(sorted({'altair', 'vl_convert'} & sys.modules.keys()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240
+    )
+    assert done.stdout == "[]\n"

@@ -17,7 +17,11 @@ from reffree.report.study import render
 from reffree.statistics.losses import MeanOverDocuments
 from reffree.studies.result import StudyResult
 from reffree.studies.strength_curves.perturb import perturb
-from reffree.studies.strength_curves.perturbation_grid import build_grid, parse_strengths
+from reffree.studies.strength_curves.perturbation_grid import (
+    build_grid,
+    fitted_strengths,
+    parse_strengths,
+)
 from reffree.studies.strength_curves.strength_curve import StrengthCurve
 from tests.helpers import invoke, rows, topical_corpus
 from tests.oracles import reference_based, studies
@@ -337,6 +341,50 @@ def test_mixtures_have_shares_of_their_own():
     wanted = parse_strengths(["removal", "mixture"], None)
     assert wanted["removal"] == tuple(range(1, 10))
     assert wanted["mixture"] == pytest.approx(np.arange(1, 11) / 10)
+
+
+KINDS_OF = {
+    "removal": "boundaries",
+    "insertion": "boundaries",
+    "transposition:k": "boundaries",
+    "transposition:distance=2,k": "boundaries",
+    "transposition": "units",
+    "mixture": "shares",
+}
+
+
+@examples(25)
+@given(st.lists(st.lists(st.integers(1, 2), min_size=1, max_size=14), min_size=1, max_size=5))
+def test_default_strengths_fit_the_number_of_boundaries(golds):
+    corpus, _ = topical_corpus(golds, fine=lambda n: [1] * n)
+    wanted = parse_strengths(list(KINDS_OF), None)
+    for source, of in (("gold", golds), ("fine", [[1] * sum(masses) for masses in golds])):
+        mean = np.mean([len(masses) - 1 for masses in of])
+        found = fitted_strengths(wanted, corpus, source)
+        for kind, counted in KINDS_OF.items():
+            if counted != "boundaries":
+                assert found[kind] == wanted[kind]
+            else:
+                assert found[kind] == tuple(k for k in range(1, 10) if k == 1 or k <= mean + 1e-9)
+
+
+def test_each_corpus_has_the_default_strengths_that_fit_it():
+    few, vectors = topical_corpus([[4, 4, 4], [4, 4, 4], [4, 4, 4, 4]])
+    many, others = topical_corpus([[2] * 5] * 3)
+    given = {"seeds": 1, "metrics": ["pk"], "embeddings": {"few": vectors, "many": others}}
+    result = perturb({"few": few, "many": many}, **given)
+    for name, most in (("few", 2), ("many", 4)):
+        for kind, last in (("removal", most), ("transposition", 9)):
+            found = rows(result, "curves", corpus=name, kind=kind, metric="pk")
+            assert [row["strength"] for row in found] == list(range(last + 1))
+            chosen = result.settings["strengths_by_corpus"][name][kind]
+            assert chosen == list(range(1, last + 1))
+    assert result.settings["strengths"]["removal"] == [1, 2, 3, 4]
+    assert "removal(1,2,3,4)+transposition(1,2,3,4,5,6,7,8,9)" in result.signature
+    assert "|strengths:fitted|" in result.signature
+    asked = perturb({"few": few}, strengths=[1, 9], **given | {"embeddings": {"few": vectors}})
+    assert asked.settings["strengths"]["removal"] == [1, 9]
+    assert "strengths:fitted" not in asked.signature
 
 
 @examples(25)

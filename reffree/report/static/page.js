@@ -161,7 +161,26 @@
     body.append(...rows.map(([, row]) => row));
   };
 
+  // Where nothing is to be scrolled sideways, titles of columns stay in sight with the page.
+  const boxes = new ResizeObserver((changes) => changes.forEach(({ target }) =>
+    target.classList.toggle("fits", target.scrollWidth <= target.clientWidth)));
+  const shown = 30; // rows, as in page.css
+
   for (const table of document.querySelectorAll("table.sortable")) {
+    const box = table.parentElement;
+    boxes.observe(box);
+    const length = table.tBodies[0].rows.length;
+    if (length > shown) {
+      const more = make("button", { type: "button", class: "more" });
+      const toggle = () => {
+        const isCut = table.classList.toggle("cut");
+        more.textContent = isCut ? `Show all ${length} rows` : `Show the first ${shown} rows`;
+        more.setAttribute("aria-expanded", String(!isCut));
+      };
+      more.addEventListener("click", toggle);
+      toggle();
+      box.after(more);
+    }
     const heads = [...table.tHead.rows[0].cells];
     heads.forEach((head, index) => head.querySelector("button").addEventListener("click", () => {
       const order = head.getAttribute("aria-sort") === "ascending" ? "descending" : "ascending";

@@ -25,7 +25,7 @@ from reffree.corpus import Corpus
 from reffree.encoders.device import choose_device
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import InputError
+from reffree.errors import InputError, OptionError
 from reffree.progress import Progress, no_progress
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
@@ -291,11 +291,29 @@ def _accelerator(device: torch.device, settings: LabellerTraining) -> Any:  # no
     if precision == "auto":
         has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
         precision = "bf16" if has_bf16 else "no"
+    elif precision != "no" and not computes_in(device, precision):
+        raise OptionError(
+            f"a device ({device}) that cannot train in {precision}",
+            expected="one that can",
+            remedy="leave --mixed-precision out",
+        )
     if not _is_launched():  # where it is, the processes have met once and for all
         AcceleratorState._reset_state(reset_partial_state=True)  # another training had its own
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # accelerate tells of the threads it sets
         return Accelerator(cpu=device.type == "cpu", mixed_precision=precision)
+
+
+def computes_in(device: torch.device, precision: str) -> bool:
+    """Whether a device can run the recurrent networks in fewer bits, tried on a tiny one."""
+    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[precision]
+    network = nn.LSTM(2, 2, bidirectional=True).to(device)
+    try:
+        with torch.autocast(device.type, dtype=dtype):
+            network(torch.zeros(1, 1, 2, device=device))[0].sum().backward()
+    except (RuntimeError, ValueError):
+        return False
+    return True
 
 
 def is_first_process() -> bool:

@@ -29,6 +29,7 @@ from reffree.studies.strength_curves.perturbation_grid import (
     PerturbationGrid,
     build_grid,
     check_source,
+    fitted_strengths,
     parse_strengths,
 )
 from reffree.studies.strength_curves.strength_curve import ALPHA, Strength, StrengthCurve
@@ -76,7 +77,8 @@ def perturb(
             unit, ``transposition:distance=2,k`` by two.
         strengths: whole numbers are boundaries (units for transposition), numbers with a point
             shares of the boundaries; 0 is always there. By default 1 to 9, as in the paper's
-            figures, and shares of 0.1 to 1 for mixtures.
+            figures, of them no number of boundaries above the mean number of a document of the
+            corpus, and shares of 0.1 to 1 for mixtures.
         seeds: draws of every strength, with the seeds ``seed``, ``seed + 1``, …
         metrics: names as for `reffree.score`, with the same default.
         source: the system to perturb. Gold of several annotators is each one's in turn, draw by
@@ -101,7 +103,8 @@ def perturb(
         part.check(free.values(), (), settings, needs_vectors=bool(free))
     studied: list[PerturbedCorpus] = []
     for part in parts:
-        grid = build_grid(part.corpus, wanted, drawn, source, settings.progress)
+        own = wanted if strengths is not None else fitted_strengths(wanted, part.corpus, source)
+        grid = build_grid(part.corpus, own, drawn, source, settings.progress)
         chosen = choose_metrics(metrics, grid.corpus, seed=settings.seed, offline=settings.offline)
         scores = scores_of(grid.corpus, chosen, how, part.vectors, settings.progress)
         signature = Signature.of(
@@ -112,6 +115,12 @@ def perturb(
         )
     curves = [curve for each in studied for curve in each.curves(settings)]
     grids = {each.name: each.grid for each in studied}
+    by_corpus = {
+        name: {kind: list(values[1:]) for kind, values in grid.strengths.items()}
+        for name, grid in grids.items()
+    }
+    # What was done somewhere: without strengths given, corpora of few boundaries have fewer.
+    done = {kind: max((own[kind] for own in by_corpus.values()), key=len) for kind in wanted}
     return study_result(
         "perturb",
         studied,
@@ -122,14 +131,16 @@ def perturb(
             "source": source,
             "perturbations": "+".join(
                 f"{kind}({','.join(f'{each:g}' for each in values)})"
-                for kind, values in wanted.items()
+                for kind, values in done.items()
             ),
+            **({} if strengths is not None else {"strengths": "fitted"}),
             "seeds": f"{seeds}",
             "test": f"paired-permutation+holm({ALPHA:g})",
         },
         short_signature=settings.short_signature,
         settings={
-            "strengths": {kind: list(values) for kind, values in wanted.items()},
+            "strengths": done,
+            **({} if strengths is not None else {"strengths_by_corpus": by_corpus}),
             "seeds": seeds,
             "seed": settings.seed,
             "source": source,

@@ -56,10 +56,10 @@ def parse_strengths(
     """
     made: dict[str, tuple[Strength, ...]] = {}
     for kind in kinds:
-        name, colon, options = kind.partition(":")
+        name = kind.partition(":")[0]
         if name not in PERTURBATIONS:
             raise UnknownNameError("perturbation", name, PERTURBATIONS)
-        option = options.rpartition(",")[2] if colon else PERTURBATIONS[name].whole
+        option = _option(kind)
         if not option or "=" in option:
             raise OptionError(
                 f"the kind {kind!r}",
@@ -83,6 +83,31 @@ def parse_strengths(
             "no perturbation", expected="at least one kind", remedy="leave kinds out for both"
         )
     return made
+
+
+def _option(kind: str) -> str:
+    """Return the option that the strengths of a kind are of."""
+    name, colon, options = kind.partition(":")
+    return options.rpartition(",")[2] if colon else PERTURBATIONS[name].whole
+
+
+def fitted_strengths(
+    strengths: Mapping[str, Sequence[Strength]], corpus: Corpus, source: str = GOLD
+) -> dict[str, tuple[Strength, ...]]:
+    """Leave out numbers of boundaries above the source's mean number a document, but for 1.
+
+    More edits than that are not possible in most documents. Distances and shares stay.
+    """
+    n_boundaries = [
+        len(segmentation) - 1
+        for document in corpus
+        for segmentation in (document.references if source == GOLD else [document.systems[source]])
+    ]
+    most = max(1, sum(n_boundaries) // len(n_boundaries))
+    return {
+        kind: tuple(s for s in wanted if _option(kind) != "k" or s <= most)
+        for kind, wanted in strengths.items()
+    }
 
 
 def _with_strength(kind: str, strength: Strength) -> Perturbation:
