@@ -233,6 +233,20 @@ def test_help_imports_nothing_heavy(arguments):
     assert done.stdout.splitlines()[-1] == "HEAVY []"
 
 
+@pytest.mark.parametrize("metric", ["pk", "windowdiff", "boundary_similarity"])
+def test_scores_against_gold_need_no_torch(metric):
+    code = (
+        "import sys\nfrom reffree.cli import main\n"
+        f"main(['score', {str(PACKAGE / 'data' / 'demo.jsonl')!r}, '-m', {metric!r}])\n"
+        "print('HEAVY', [m for m in ('torch', 'transformers', 'pandas') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240
+    )
+    assert "near_miss" in done.stdout
+    assert done.stdout.splitlines()[-1] == "HEAVY []"
+
+
 def test_encoder_options_have_one_list_of_names():
     """Functions take them as keywords; a misspelt one is refused at once."""
     from reffree.encoders.options import EncoderOptions, Encoding

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reffree.evaluate.scores import Average
     from reffree.formats.labels import CodersAs
     from reffree.formats.readers import TextDocuments
-    from reffree.scoring.engine import Unsegmented
+    from reffree.scoring.result import Unsegmented
     from reffree.segmentation import Convention
 
 

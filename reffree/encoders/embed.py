@@ -25,7 +25,6 @@ from reffree.encoders.base import Encoder, EncoderSpec, encode_texts
 from reffree.encoders.device import choose_device
 from reffree.encoders.languages import unread_units
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.sentence_transformer import open_encoder
 from reffree.encoders.unit_filter import FilteredCorpus, filter_units
 from reffree.errors import InputError, OptionError, Place
 from reffree.progress import Progress, no_progress
@@ -132,6 +131,8 @@ def corpus_vectors(
     """
     assert all(map(all, filter_units(corpus, options).kept)), "units are to be left out first"
     if embeddings is None:
+        from reffree.encoders.sentence_transformer import open_encoder
+
         return encode_corpus(corpus, open_encoder(options), options, progress)
     given = _checked(corpus, embeddings)
     if options.context not in (0, given.spec.context):
@@ -151,6 +152,8 @@ def coming_spec(
     None of arrays that are given without a word of what made them.
     """
     if embeddings is None:
+        from reffree.encoders.sentence_transformer import open_encoder
+
         spec = (encoder or open_encoder(options)).spec
         return replace(spec, context=options.context, dropped=options.dropped)
     return embeddings.spec if isinstance(embeddings, Embeddings) else None

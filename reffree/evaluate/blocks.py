@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from reffree.corpus import Corpus
 from reffree.encoders.base import Encoder
 from reffree.encoders.device import choose_device, scoring_device
 from reffree.encoders.embed import Embeddings, coming_spec, encode_corpus
-from reffree.encoders.sentence_transformer import open_encoder
 from reffree.evaluate.corpus_counts import Block, read_block
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.null import DocumentTests, against_null
@@ -23,11 +23,12 @@ from reffree.masses import mass_matrix
 from reffree.progress import Progress, no_progress
 from reffree.reference.metric import Golds, count_pairs
 from reffree.reference.pairs import Pairs
-from reffree.scoring.attribution import Explanation, explain_document
-from reffree.scoring.engine import score_documents
 from reffree.scoring.result import RawScores
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.posterior import check_scorers, readings
+
+if TYPE_CHECKING:
+    from reffree.scoring.attribution import Explanation
 
 Rows = Sequence[DocumentScores]
 ScoredBlock = tuple[Scores, Rows]
@@ -54,6 +55,9 @@ class BlockScorer:
         """Open the encoder where vectors are needed and not given."""
         if not metrics.reference_free:
             return cls(systems, metrics, settings)
+        # Torch is imported only where there are vectors.
+        from reffree.encoders.sentence_transformer import open_encoder
+
         encoder = open_encoder(settings.options) if vectors is None else None
         check_scorers(
             metrics.reference_free.values(), coming_spec(vectors, settings.options, encoder)
@@ -110,6 +114,9 @@ class BlockScorer:
         self, scores: Scores, block: Corpus, embedded: Embeddings, progress: Progress
     ) -> ScoredBlock:
         """Score by the reference-free metrics, test against chance, explain."""
+        from reffree.scoring.attribution import explain_document
+        from reffree.scoring.engine import score_documents
+
         settings, metrics = self.settings, list(self.metrics.reference_free.values())
         vectors = embedded.vectors
         where = settings.options.device

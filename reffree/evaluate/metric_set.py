@@ -9,7 +9,6 @@ from typing import cast
 
 from reffree.arrays import Floats
 from reffree.corpus import Corpus
-from reffree.encoders.word_vectors import open_word_vectors
 from reffree.errors import InputError, UnknownNameError
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.naming import spelling_of
@@ -72,6 +71,8 @@ def choose_metrics(
         parsed = parse_any(text)
         order.append(spelling_of(parsed))
         if isinstance(parsed, SedOver):
+            from reffree.encoders.word_vectors import open_word_vectors
+
             vectors = open_word_vectors(parsed.vectors, pieces=parsed.pieces, offline=offline)
             gold_based[order[-1]] = parsed.over(vectors)
         elif parsed.name in GOLD_METRICS:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from reffree.arrays import Floats
@@ -21,11 +21,14 @@ from reffree.corpus import Corpus
 from reffree.evaluate.scores import Scores, average_weight, corpus_mean, filled_weights
 from reffree.evaluate.table import NullTest
 from reffree.masses import Masses, stack_masses
-from reffree.scoring.engine import score_documents
 from reffree.scoring.evidence import Reading
 from reffree.scoring.metrics import Metric
 from reffree.seeds import rng_for
 from reffree.statistics.exact_sums import ExactSums
+
+if TYPE_CHECKING:
+    import torch
+
 
 DocumentTests = dict[tuple[int, str, str], NullTest | None]
 """By number of the document, system and metric."""
@@ -73,6 +76,8 @@ def against_null(
     Returns:
         The draws added up over documents, and the test of every document.
     """
+    from reffree.scoring.engine import score_documents
+
     settings, systems = scores.settings, scores.systems
     metrics = scores.metrics.reference_free
     draws = settings.null

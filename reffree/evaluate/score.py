@@ -31,8 +31,8 @@ from reffree.formats import load
 from reffree.formats.shards import Shards
 from reffree.formats.values import is_value
 from reffree.progress import Progress, no_progress
-from reffree.scoring.engine import Unsegmented
 from reffree.scoring.pooling import document_pool
+from reffree.scoring.result import Unsegmented
 from reffree.statistics.resampling import DocumentBootstrap
 
 if TYPE_CHECKING:

@@ -23,10 +23,9 @@ from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.table import CorpusScore, NullTest, PartScore, SystemScores
 from reffree.reference.failure_modes import FailureMode, failure_mode
-from reffree.scoring.engine import Unsegmented, check_unsegmented
 from reffree.scoring.pooling import document_pool
 from reffree.scoring.posterior import PosteriorFacts
-from reffree.scoring.result import RawScores
+from reffree.scoring.result import RawScores, Unsegmented, check_unsegmented
 from reffree.statistics.losses import (
     MeanOverDocuments,
     MedianOverDocuments,

@@ -7,11 +7,9 @@ together: `reffree.reference.failure_modes` names what they say.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn.functional import pad
 
 from reffree.arrays import Floats, Integers, ratio
 from reffree.bounds import check_whole
@@ -19,6 +17,9 @@ from reffree.compiling import njit
 from reffree.masses import Masses
 from reffree.reference.metric import GoldMetric, columns
 from reffree.reference.pairs import Pairs
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def f_measure(precision: Floats, recall: Floats) -> Floats:
@@ -33,6 +34,9 @@ def f_measure(precision: Floats, recall: Floats) -> Floats:
 
 def near(marks: Tensor, w: int) -> Tensor:
     """Whether a boundary lies at most ``w`` from each place, (p, width + 1)."""
+    import torch
+    from torch.nn.functional import pad
+
     reach = min(w, marks.shape[1])
     running = pad(marks, (reach + 1, reach)).cumsum(1, dtype=torch.int32)
     span = 2 * reach + 1
@@ -44,6 +48,8 @@ def largest_overlaps(pieces: Tensor, wholes: Tensor, n_units: Tensor) -> Tensor:
 
     Both are boundaries (p, width + 1) of the same documents.
     """
+    import torch
+
     units = torch.arange(pieces.shape[1] - 1, dtype=torch.int32, device=pieces.device)
     pieces, wholes = pieces[:, :-1], wholes[:, :-1]
     # Between two boundaries of either kind a piece and a whole overlap: count from the last one on.
@@ -56,6 +62,8 @@ def largest_overlaps(pieces: Tensor, wholes: Tensor, n_units: Tensor) -> Tensor:
 
 def overlap_counts(pairs: Pairs, pieces: Masses, wholes: Masses) -> Floats:
     """Units in their piece's largest overlap with a whole, and all."""
+    import torch
+
     marks = pairs.marks(pieces), pairs.marks(wholes)
     overlaps = largest_overlaps(*marks, torch.from_numpy(pairs.n_units))
     return columns(overlaps.numpy(), pairs.n_units)
@@ -73,6 +81,8 @@ class F1(GoldMetric):
 
     def counts(self, pairs: Pairs) -> Floats:
         """Common, hypothesis and reference boundaries."""
+        import torch
+
         both = pairs.marks(pairs.hypothesis) & pairs.marks(pairs.reference)
         return columns(both.sum(1, dtype=torch.int32).numpy(), *pairs.n_boundaries)
 
@@ -103,6 +113,8 @@ class WF1(GoldMetric):
 
     def counts(self, pairs: Pairs) -> Floats:
         """Hypothesis boundaries, near ones and all; reference boundaries, near ones and all."""
+        import torch
+
         hypothesis, reference = pairs.marks(pairs.hypothesis), pairs.marks(pairs.reference)
         near_h = (hypothesis & near(reference, self.w)).sum(1, dtype=torch.int32).numpy()
         near_r = (reference & near(hypothesis, self.w)).sum(1, dtype=torch.int32).numpy()

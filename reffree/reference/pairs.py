@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from reffree.arrays import Integers
 from reffree.errors import InputError, counted
 from reffree.masses import Hypotheses, Masses, mass_matrix, masses_from_gaps
 from reffree.parallel import THREADED, available_threads, over_rows
 from reffree.segmentation import Segmentation
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
 
 Segmentations = Segmentation | Sequence[int] | Sequence[Segmentation | Sequence[int]] | NDArray[Any]
 """One segmentation (masses), several, a matrix of masses, or a boolean matrix of gaps."""
@@ -89,6 +92,8 @@ class Pairs:
 
         The document's own ends, 0 and n, are not boundaries.
         """
+        import torch
+
         ends = torch.from_numpy(np.cumsum(masses, axis=1)).to(device)
         n_units = torch.from_numpy(self.n_units).to(device)
         marked = torch.zeros(len(self), self.width + 1, dtype=torch.bool, device=device)

@@ -21,10 +21,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from reffree.scoring.layout import Layout, SpanName
 from reffree.scoring.pairs import PairValue, Request, Units
@@ -37,6 +34,10 @@ from reffree.scoring.result import (
     Rule,
     masked_mean,
 )
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 ROLES: tuple[SpanName, ...] = ("intra", "inter_left", "inter_right")
 
@@ -72,6 +73,8 @@ class Arp(Pooled, ABC):
 
     def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> RawScores:
         """Score every hypothesis."""
+        import torch
+
         intra, inter = self._moments(units, layout, sums)
         multiple = layout.has_successor & (layout.masses > 1)
         single = layout.has_successor & (layout.masses == 1)
@@ -158,6 +161,8 @@ class ArpCos(Arp):
         :math:`\beta = \sum_{ij} w_i w_j a_{ij} / (m W)^2` give
         :math:`1 - (1 - \alpha) / \sqrt{1 - \beta}`.
         """
+        import torch
+
         weight = torch.where(moments.weight > 0, moments.weight, 1)
         alpha = moments.pairs / (moments.count.clamp(min=1) * weight)
         beta = moments.weighted_pairs / weight.square()

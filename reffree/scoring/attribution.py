@@ -17,9 +17,10 @@ import torch
 
 from reffree.arrays import Floats, Integers
 from reffree.masses import MadeMasses, Masses
-from reffree.scoring.engine import Unsegmented, score_documents
+from reffree.scoring.engine import score_documents
 from reffree.scoring.evidence import Reading
 from reffree.scoring.metrics import Metric, spelling
+from reffree.scoring.result import Unsegmented
 from reffree.segmentation import Segmentation
 
 if TYPE_CHECKING:

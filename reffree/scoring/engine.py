@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import psutil
@@ -24,7 +24,6 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from reffree.arrays import Floats
-from reffree.errors import OptionError
 from reffree.masses import (
     Hypotheses,
     MadeMasses,
@@ -49,13 +48,12 @@ from reffree.scoring.metrics import (
 )
 from reffree.scoring.pairs import TABLE_ELEMENTS, Units, similar_documents
 from reffree.scoring.pooling import Pooled, by_means, document_pool, pool_segments
-from reffree.scoring.result import RawScores
+from reffree.scoring.result import RawScores, Unsegmented, check_unsegmented
 from reffree.scoring.sag import Sag
 
 if TYPE_CHECKING:
     from reffree.scoring.inputs import Array
 
-Unsegmented = Literal["neutral", "skip", "worst"]
 Progress = Callable[[int], None]
 Results = dict[str, dict[int, RawScores]]
 """By metric and number of the document."""
@@ -185,16 +183,6 @@ def score_documents(
     if others:
         task.run_pairs(others, progress)
     return {name: [found[i] for i in range(len(documents))] for name, found in results.items()}
-
-
-def check_unsegmented(unsegmented: str) -> None:
-    """Refuse a policy for documents without a boundary that does not exist."""
-    if unsegmented not in get_args(Unsegmented):
-        raise OptionError(
-            f"the policy {unsegmented!r} for documents without a boundary",
-            expected=" or ".join(get_args(Unsegmented)),
-            remedy="leave it out for neutral",
-        )
 
 
 @dataclass(frozen=True)

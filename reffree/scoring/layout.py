@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
 
 SpanName = Literal["own", "previous", "next", "intra", "inter_left", "inter_right"]
 
@@ -43,6 +46,8 @@ class Layout:
         device: torch.device,
     ) -> Layout:
         """Turn masses, padded with zeros at the end of each row, into edges."""
+        import torch
+
         edges = np.pad(masses, ((0, 0), (1, 0))).cumsum(1)
         return cls(
             document=torch.from_numpy(document).to(device),
@@ -69,18 +74,24 @@ class Layout:
     @cached_property
     def has_successor(self) -> Tensor:
         """True for every segment but the last: those that ARP scores."""
+        import torch
+
         index = torch.arange(self.masses.shape[1], device=self.edges.device)
         return index < self.n_segments[:, None] - 1  # (h, s)
 
     @cached_property
     def unit(self) -> Tensor:
         """Index of each unit, on every row."""
+        import torch
+
         index = torch.arange(self.n_units, device=self.edges.device)
         return index.expand(len(self.edges), -1).contiguous()  # (h, n)
 
     @cached_property
     def segment(self) -> Tensor:
         """Segment of each unit; ``s`` in the padding."""
+        import torch
+
         inner = self.edges[:, 1:].contiguous()
         return torch.searchsorted(inner, self.unit, right=True)  # (h, n)
 
@@ -106,6 +117,8 @@ class Layout:
         ``cut = min(2 m[i+1], m[i])``, left ``ceil(cut/2)``, right ``floor(cut/2)``; a one-unit
         segment is held against one unit on each side (ARP paper, eq. 13-16).
         """
+        import torch
+
         following = torch.nn.functional.pad(self.masses[:, 1:], (0, 1))  # (h, s)
         cut = torch.minimum(2 * following, self.masses)
         left = (cut + 1) // 2
@@ -118,6 +131,8 @@ class Layout:
 
     @cached_property
     def _spans(self) -> dict[SpanName, ColumnRange]:
+        import torch
+
         start = self.at_unit(self.edges[:, :-1])
         stop = self.at_unit(self.edges[:, 1:])
         before = torch.where(self.segment > 0, self.at_unit(self.edges[:, :-1], shift=1), start)
@@ -142,6 +157,8 @@ class Layout:
         }
 
     def _where(self, has_role: Tensor, low: Tensor, high: Tensor) -> ColumnRange:
+        import torch
+
         return ColumnRange(
             torch.where(has_role, low, self.unit), torch.where(has_role, high, self.unit)
         )

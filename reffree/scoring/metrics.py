@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import Field, replace
-from typing import Any, ClassVar, Protocol
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from reffree.naming import parse_named, spelling_of
 from reffree.scoring.arp import ArpCos, ArpPair, ArpStd
@@ -17,6 +15,9 @@ from reffree.scoring.result import Orientation, RawScores
 from reffree.scoring.sag import Sag
 from reffree.scoring.segrefree import SegReFree
 from reffree.scoring.silhouette import Silhouette
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Metric(Protocol):

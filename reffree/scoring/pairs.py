@@ -19,12 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Literal
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Literal
 
 from reffree.scoring.layout import Layout, SpanName
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
 
 PairValue = Literal["squared", "distance", "angle", "weighted"]
 Request = tuple[PairValue, SpanName]
@@ -47,6 +49,8 @@ def rounding_of(dtype: torch.dtype) -> float:
 
     Whole numbers are exact, but what is computed of them, in float64, is not.
     """
+    import torch
+
     eps = torch.finfo(dtype if dtype.is_floating_point else torch.float64).eps
     return (eps if eps > torch.finfo(torch.float32).eps else FLOAT32_NOISE * eps) ** 2
 
@@ -65,6 +69,8 @@ class Units:
         table_elements: int = TABLE_ELEMENTS,
     ) -> None:
         """Pad and copy to float64 on the device; the caller's tensors are not touched."""
+        import torch
+
         self.table_elements = table_elements
         self.length = torch.tensor([len(document) for document in documents], device=device)  # (b,)
         padded = torch.nn.utils.rnn.pad_sequence(
@@ -88,12 +94,16 @@ class Units:
     @cached_property
     def norm(self) -> Tensor:
         """Length of each vector."""
+        import torch
+
         norm: Tensor = torch.linalg.vector_norm(self.vectors, dim=-1)
         return norm  # (b, n)
 
     @cached_property
     def directions(self) -> Tensor:
         """Vectors of length 1; zero vectors stay zero."""
+        import torch
+
         return self.vectors / torch.where(self.norm > 0, self.norm, 1)[:, :, None]  # (b, n, d)
 
     def row_sums(self, layout: Layout, requests: Iterable[Request]) -> dict[Request, Tensor]:
@@ -173,6 +183,8 @@ class Units:
 
 def _squared_distances(x: Tensor, rows: slice, columns: slice) -> Tensor:
     """Squared distances between vectors (b, n, d), measured pair by pair: (b, rows, columns)."""
+    import torch
+
     exact = "donot_use_mm_for_euclid_dist"
     distance: Tensor = torch.cdist(x[:, rows], x[:, columns], compute_mode=exact)
     return distance.square()
@@ -183,6 +195,8 @@ def _outward_sums(values: Tensor, diagonal: int) -> Tensor:
 
     ``diagonal`` is the column of the first row's own unit.
     """
+    import torch
+
     sums = torch.nn.functional.pad(values.triu(diagonal).cumsum_(2), (1, 0))  # (b, r, c + 1)
     sums[:, :, :-1] -= values.tril(diagonal - 1).flip(2).cumsum_(2).flip(2)
     return sums
@@ -190,6 +204,8 @@ def _outward_sums(values: Tensor, diagonal: int) -> Tensor:
 
 def _span_sums(table: Tensor, document: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """Look up ``table[document, row, high] - table[document, row, low]`` for every row."""
+    import torch
+
     _, r, c = table.shape
     row = document[:, None] * r + torch.arange(r, device=table.device)  # (h, r)
     base = row * c

@@ -10,12 +10,13 @@ documents without a score are left out.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Literal
 
 from reffree.scoring.result import UNUSUAL
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 Pool = Literal["mean", "median", "length"]
 
@@ -53,11 +54,14 @@ def by_means(metric: object) -> object:
 def pool_segments(segments: Tensor, masses: Tensor, pool: Pool) -> Tensor:
     """Pool the scores of segments (h, s), NaN where there is none; NaN where none has any.
 
+    >>> import torch
     >>> segments = torch.tensor([[1.0, 2.0, 6.0], [4.0, torch.nan, torch.nan]]).double()
     >>> masses = torch.tensor([[3, 1, 1], [2, 2, 0]])
     >>> [pool_segments(segments, masses, pool).tolist() for pool in ("mean", "median", "length")]
     [[3.0, 4.0], [2.0, 4.0], [2.2, 4.0]]
     """
+    import torch
+
     is_defined = ~segments.isnan()
     count = is_defined.sum(1)
     if pool == "median":

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, get_args
 
-import torch
-from torch import Tensor
-
+from reffree.errors import OptionError
 from reffree.statistics.losses import Direction
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from reffree.scoring.posterior import PosteriorFacts
 
-NONE = torch.empty(0)
+Unsegmented = Literal["neutral", "skip", "worst"]
+"""What a document without a boundary scores."""
+
+
+def check_unsegmented(unsegmented: str) -> None:
+    """Refuse a policy for documents without a boundary that does not exist."""
+    if unsegmented not in get_args(Unsegmented):
+        raise OptionError(
+            f"the policy {unsegmented!r} for documents without a boundary",
+            expected=" or ".join(get_args(Unsegmented)),
+            remedy="leave it out for neutral",
+        )
+
+
+def _none() -> Tensor:
+    import torch
+
+    return torch.empty(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +76,23 @@ class RawScores:
     weights: Tensor  # (h,) what a document counts for in the corpus mean
     left_out: Tensor  # (h,) parts left out of a document's score because they are infinite
     segments: Tensor  # (h, s) NaN where a segment has no score; empty where they are not kept
-    spread: Tensor = NONE  # (h,) of an expected error over draws; empty unless asked for
+    spread: Tensor = field(
+        default_factory=_none
+    )  # (h,) of an expected error over draws; empty unless asked for
     facts: PosteriorFacts | None = None  # behind an expected error; none unless asked for
 
     @classmethod
     def equally_weighted(cls, documents: Tensor, segments: Tensor) -> RawScores:
         """Scores of documents that count alike, with nothing left out."""
+        import torch
+
         return cls(documents, torch.ones_like(documents), torch.zeros_like(documents), segments)
 
     @classmethod
     def from_segments(cls, segments: Tensor, is_defined: Tensor) -> RawScores:
         """Average the defined segments of each document (eq. 4)."""
+        import torch
+
         segments = torch.where(is_defined, segments, torch.nan)
         documents = masked_mean(segments.nan_to_num(0.0), is_defined)
         return cls.equally_weighted(torch.where(is_defined.any(1), documents, torch.nan), segments)
@@ -77,5 +100,7 @@ class RawScores:
 
 def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
     """Mean over the second dimension where ``mask`` holds; 0 where it never does."""
+    import torch
+
     total = torch.where(mask, values, 0.0).sum(1)
     return total / mask.sum(1).clamp(min=1)

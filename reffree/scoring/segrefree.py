@@ -13,10 +13,7 @@ for a document without a boundary or without any finite R.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, ClassVar
 
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
@@ -28,6 +25,10 @@ from reffree.scoring.result import (
     Rule,
     masked_mean,
 )
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 ALL_SINGLE = 10.0
 """Score of a document cut into single units: the paper's penalty."""
@@ -54,6 +55,8 @@ class SegReFree(Pooled):
         With squared distances ``q``: ``|x_i - c|² = Σ_j q_ij / m - V`` and
         ``|c - c'|² = Σ_ij q_ij / (m m') - V - V'``, where ``V = Σ_ij q_ij / 2m²``.
         """
+        import torch
+
         masses = layout.masses.clamp(min=1)
         own = sums["squared", "own"]
         variance = layout.segment_sum(own) / (2 * masses.square())  # (h, s)

@@ -12,16 +12,16 @@ Range [-1, 1], higher is better. Undefined for a document without a boundary.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from reffree.errors import InputError
 from reffree.scoring.layout import Layout
 from reffree.scoring.pairs import Request, Units
 from reffree.scoring.pooling import Pooled
 from reffree.scoring.result import SIMILARITY, Orientation, RawScores
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,8 @@ class Silhouette(Pooled):
 
     def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> RawScores:
         """Score every hypothesis."""
+        import torch
+
         low, high = layout.span("own")
         own = high - low  # (h, n) 0 in the padding
         a = sums["distance", "own"] / (own - 1).clamp(min=1)
@@ -71,6 +73,8 @@ def _mean_distance(
     layout: Layout, sums: dict[Request, Tensor], side: Literal["previous", "next"]
 ) -> Tensor:
     """Mean distance of each unit to the segment on that side; infinite where there is none."""
+    import torch
+
     low, high = layout.span(side)
     mean = sums["distance", side] / (high - low).clamp(min=1)
     return torch.where(high > low, mean, torch.inf)  # (h, n)

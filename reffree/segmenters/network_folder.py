@@ -10,15 +10,14 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, TypeVar
-
-from safetensors import SafetensorError
-from safetensors.torch import load, save
-from torch import nn
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from reffree.atomic import replacing
 from reffree.encoders.base import EncoderSpec
 from reffree.errors import EncoderError, InputError, Place
+
+if TYPE_CHECKING:
+    from torch import nn
 
 Kind = Literal["scorer", "segmenter", "csm"]
 DescriptionT = TypeVar("DescriptionT")
@@ -58,6 +57,8 @@ def write_network(
     ``describe`` makes the description, given the hash of the weights; ``write_more`` adds files.
     """
     check_target(folder)
+    from safetensors.torch import save
+
     weights = save({k: v.detach().cpu().contiguous() for k, v in network.state_dict().items()})
     description = describe(hashlib.sha256(weights).hexdigest())
     text = json.dumps(description, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
@@ -111,6 +112,9 @@ def read_weights(folder: Path, kind: Kind, sha256: str) -> bytes:
 
 def put_weights(network: nn.Module, weights: bytes, folder: Path, kind: Kind) -> None:
     """Give weights to a network of their shape; nothing in them is run."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
     try:
         network.load_state_dict(load(weights))
     except (SafetensorError, RuntimeError):

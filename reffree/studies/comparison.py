@@ -21,7 +21,7 @@ from reffree.evaluate.table import CorpusScore, ScoreTable, judged_by, rounded
 from reffree.evaluate.verdict import GOLD, Rivals, rank
 from reffree.notebooks import sentences_html, table_html
 from reffree.optional import require_pandas
-from reffree.scoring.engine import Unsegmented
+from reffree.scoring.result import Unsegmented
 from reffree.statistics.losses import Direction, as_loss
 from reffree.statistics.paired import SWAPS, PairedTest, holm, letters, paired_tests
 from reffree.studies.result import plain

@@ -28,7 +28,7 @@ from reffree.encoders.options import EncoderOptions
 from reffree.encoders.sentence_transformer import open_encoder
 from reffree.errors import InputError, listed
 from reffree.evaluate.scores import Average
-from reffree.scoring.engine import Unsegmented
+from reffree.scoring.result import Unsegmented
 from reffree.seeds import rng_for
 from reffree.segmenters.labeller.description import Architecture
 from reffree.statistics.meta_evaluation import MetaEvaluation

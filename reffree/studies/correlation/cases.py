@@ -19,8 +19,8 @@ from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import Average, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.reference.metrics import GOLD_DEFAULT, GOLD_METRICS
-from reffree.scoring.engine import Unsegmented
 from reffree.scoring.metrics import DEFAULT
+from reffree.scoring.result import Unsegmented
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation
 from reffree.segmenters.labeller.description import ARCHITECTURES, Architecture

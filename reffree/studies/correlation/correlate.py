@@ -17,7 +17,7 @@ from reffree.corpus import Corpus
 from reffree.encoders.embed import Vectors
 from reffree.errors import listed
 from reffree.evaluate.scores import Average
-from reffree.scoring.engine import Unsegmented
+from reffree.scoring.result import Unsegmented
 from reffree.segmenters.labeller.description import Architecture
 from reffree.statistics.resampling import RESAMPLES
 from reffree.studies.correlation.cases import (

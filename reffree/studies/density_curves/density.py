@@ -21,7 +21,7 @@ from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.naming import spelling_of
-from reffree.scoring.engine import Unsegmented
+from reffree.scoring.result import Unsegmented
 from reffree.seeds import rng_for
 from reffree.segmenters.base import GapScorer, Inputs
 from reffree.segmenters.gap_scores import (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from reffree.errors import listed
-from reffree.scoring.engine import Unsegmented
+from reffree.scoring.result import Unsegmented
 from reffree.segmenters.gap_scores import CHANCE
 from reffree.statistics.coefficients import correlation
 from reffree.studies.density_curves.points import (

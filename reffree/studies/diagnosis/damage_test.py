@@ -27,8 +27,8 @@ from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings, corpus_mean, filled_weights
 from reffree.perturbation import parse_perturbation, perturb
-from reffree.scoring.engine import Unsegmented
 from reffree.scoring.metrics import spelling
+from reffree.scoring.result import Unsegmented
 from reffree.scoring.sag import Sag
 from reffree.seeds import rng_for
 from reffree.segmentation import Segmentation

@@ -20,7 +20,7 @@ from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
-from reffree.scoring.engine import Unsegmented
+from reffree.scoring.result import Unsegmented
 from reffree.seeds import rng_for
 from reffree.statistics.losses import Direction, MeanOverDocuments, SystemLosses
 from reffree.statistics.resampling import resampled_documents

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from reffree.errors import counted, listed
-from reffree.scoring.engine import Unsegmented
+from reffree.scoring.result import Unsegmented
 from reffree.statistics.losses import Direction
 from reffree.studies.result import Table, columns, estimate
 from reffree.studies.strength_curves.perturbation_grid import PerturbationGrid
