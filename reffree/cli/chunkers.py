@@ -29,7 +29,7 @@ from reffree.cli.inputs import (
     read_vectors,
     with_systems,
 )
-from reffree.cli.messages import progress
+from reffree.cli.messages import progress, waiting
 from reffree.cli.options import (
     encoding_options,
     metric_option,
@@ -134,7 +134,8 @@ def command(
 
         write(corpus, save, format="jsonl")
 
-    from reffree.evaluate.score import score
+    with waiting("Loading"):
+        from reffree.evaluate.score import score
     from reffree.report.score import render
 
     table = score(

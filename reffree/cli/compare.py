@@ -15,7 +15,7 @@ from reffree.cli.inputs import (
     keywords_of,
     read_inputs,
 )
-from reffree.cli.messages import progress
+from reffree.cli.messages import progress, waiting
 from reffree.cli.options import output_options, scored_corpus_options, scoring_options
 from reffree.cli.output import Output, fail_if
 
@@ -67,7 +67,8 @@ def _compare_with(file: Path, alpha: float, given: CommandOptions, out: Output) 
     """Hold scores of now against those of a file."""
     corpus, vectors = read_inputs(given)
 
-    from reffree.evaluate.score import score
+    with waiting("Loading"):
+        from reffree.evaluate.score import score
     from reffree.report.changes import render
     from reffree.studies.changes import changes_since, read_baseline
 

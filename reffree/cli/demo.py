@@ -11,7 +11,7 @@ import click
 
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import check_encoding
-from reffree.cli.messages import progress
+from reffree.cli.messages import progress, waiting
 from reffree.cli.options import encoding_options, output_options
 from reffree.cli.output import Output
 
@@ -69,7 +69,8 @@ def command(
     out = Output.of(output_format, output)
     check_encoding(encoding)
 
-    from reffree.evaluate.score import score
+    with waiting("Loading"):
+        from reffree.evaluate.score import score
 
     table = score(
         _corpus(),

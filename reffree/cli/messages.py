@@ -45,16 +45,30 @@ class _LogHandler(logging.Handler):
 
 @contextmanager
 def log_to_terminal() -> Iterator[None]:
-    """Within it, say on standard error, once, what the package logs as a warning or worse."""
-    logger, handler = logging.getLogger("reffree"), _LogHandler(logging.WARNING)
+    """Within it, say on standard error, once, what the package logs as a warning or worse.
+
+    A person who is watching is also told why nothing seems to happen.
+    """
+    logger, compiling = logging.getLogger("reffree"), logging.getLogger("reffree.compiling")
     if any(isinstance(each, _LogHandler) for each in logger.handlers):
         yield
         return
+    handler = _LogHandler()
     logger.addHandler(handler)
+    before = compiling.level
+    compiling.setLevel(logging.INFO if sys.stderr.isatty() else logging.WARNING)
     try:
         yield
     finally:
+        compiling.setLevel(before)
         logger.removeHandler(handler)
+
+
+@contextmanager
+def waiting(stage: str) -> Iterator[None]:
+    """Name on standard error what is under way, if a person is watching it."""
+    with progress(stage, 1):
+        yield
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reffree.atomic import check_stdout, check_writable, write_file, write_stdout
-from reffree.cli.messages import tell, tell_notes
+from reffree.cli.messages import tell, tell_notes, waiting
 from reffree.errors import InputError, shorten
 from reffree.optional import require
 from reffree.report.grid import OUTPUT_FORMATS
@@ -82,7 +82,9 @@ class Output:
     def show_study(self, result: StudyResult, table: str | None = None) -> None:
         """Write the result of a study, as a page with its charts or as `show` does."""
         if self.format == "html":
-            self.write(require_report("reffree.report.page").render_page(result))
+            with waiting("Drawing"):
+                page = require_report("reffree.report.page").render_page(result)
+            self.write(page)
             return
         from reffree.report.study import render
 

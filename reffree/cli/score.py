@@ -21,7 +21,7 @@ from reffree.cli.inputs import (
     read_corpus,
     read_inputs,
 )
-from reffree.cli.messages import progress, tell_notes
+from reffree.cli.messages import progress, tell_notes, waiting
 from reffree.cli.options import (
     engine_options,
     format_option,
@@ -134,7 +134,9 @@ def command(
     corpus, vectors = (_source(given), None) if is_streamed else read_inputs(given)
 
     from reffree.corpus import Corpus
-    from reffree.evaluate.score import score
+
+    with waiting("Loading"):
+        from reffree.evaluate.score import score
 
     if isinstance(corpus, Corpus):  # else it is not known before
         check_documents(documents, (document.id for document in corpus))

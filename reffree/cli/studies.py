@@ -30,7 +30,7 @@ from reffree.cli.inputs import (
     read_vectors,
     score_files,
 )
-from reffree.cli.messages import progress
+from reffree.cli.messages import progress, waiting
 from reffree.cli.options import (
     Decorator,
     average_option,
@@ -90,7 +90,9 @@ def run_study(name: str, given: Any) -> None:  # noqa: ANN401  (values of option
 
     if out.format == "html":
         require_report("reffree.report.page")  # before the work, not after it
-    out.show_study(find_study(name)(corpora, progress=progress, **keywords), given.get("table"))
+    with waiting("Loading"):
+        study = find_study(name)
+    out.show_study(study(corpora, progress=progress, **keywords), given.get("table"))
 
 
 def study_command(name: str, help: str, *options: Decorator) -> click.Command:

@@ -72,6 +72,11 @@ def kept_folder() -> SignedFolder:
 
 
 @cache
+def _tell_of_compiling() -> None:
+    LOGGER.info("reffree: compiling for this processor, for some seconds; kept for the next start")
+
+
+@cache
 def _tell_once(reason: str) -> None:
     LOGGER.warning(
         "reffree: note: compiled code is not kept (%s), so every start compiles it again", reason
@@ -109,6 +114,7 @@ class KeptCode(_Cache):
             return None
         content = kept_folder().read(self._name(signature, target_context.codegen()))
         if content is None:
+            _tell_of_compiling()
             return None
         try:
             return CompileResult._rebuild(target_context, *pickle.loads(content))

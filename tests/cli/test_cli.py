@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import logging
 import os
 import pty
 import re
@@ -22,6 +23,7 @@ import numpy as np
 import pytest
 
 import reffree
+from reffree.cli.messages import log_to_terminal, waiting
 
 METRICS = ["expected_pk", "arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree"]
 DEMO = ["expected_pk", "arp_pair", "silhouette", "segrefree"]
@@ -575,3 +577,15 @@ def test_interrupted_encoding_resumes_from_the_cache(write_corpus, environment, 
     assert again.returncode == 0, again.stderr
     assert "1,000 units" in again.stdout
     assert rows() == 1000
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_who_watches_is_told_why_nothing_seems_to_happen(is_watched, monkeypatch, capsys):
+    """Compiling takes some seconds once, drawing a page and loading libraries at every start."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_watched)
+    monkeypatch.setenv("TERM", "xterm")
+    with log_to_terminal(), waiting("Loading"):
+        logging.getLogger("reffree.compiling").info("compiling")
+    said = capsys.readouterr().err
+    assert ("compiling" in said) == ("Loading" in said) == is_watched
+    assert logging.getLogger("reffree.compiling").level == logging.NOTSET

@@ -57,10 +57,16 @@ def scatter(result: StudyResult) -> list[Chart]:
     rows = list(wide.values())
     pools = distinct(rows, "pool")
     points = alt.Chart(alt.NamedData("rows")).encode(
-        x=alt.X("x:Q", title=f"{named('x')}, loss", scale=alt.Scale(zero=False, padding=12)).axis(
-            tickCount=8
+        x=alt.X(
+            "x:Q",
+            title=f"{named('x')} (loss, lower is better)",
+            scale=alt.Scale(zero=False, padding=12),
+        ).axis(tickCount=8),
+        y=alt.Y(
+            "y:Q",
+            title=f"{named('y')} (loss, lower is better)",
+            scale=alt.Scale(zero=False, padding=12),
         ),
-        y=alt.Y("y:Q", title=f"{named('y')}, loss", scale=alt.Scale(zero=False, padding=12)),
         tooltip=[
             alt.Tooltip("system:N"),
             alt.Tooltip("pool:N"),
