@@ -425,12 +425,12 @@ def test_column_titles_stay_in_sight(visit):
 def test_choices_redraw_a_chart(visit):
     page = visit(render_page(synthetic.correlate(n_documents=1, corpora=("alpha",))))
     figure = page.locator("#chart-scatter")
-    assert "arp_std, loss" in figure.inner_text()
+    assert "arp_std (loss, lower is better)" in figure.inner_text()
     before = page.evaluate(MARKS)["chart-scatter"]
     figure.locator("select[data-field=x]").select_option("sag")
     page.wait_for_function(DRAWN)
-    assert "sag, loss" in figure.inner_text()
-    assert "arp_std, loss" not in figure.locator("svg").text_content()
+    assert "sag (loss, lower is better)" in figure.inner_text()
+    assert "arp_std (loss, lower is better)" not in figure.locator("svg").text_content()
     assert page.evaluate(MARKS)["chart-scatter"] == before - 1
     assert "Not drawn, because undefined: 1 of 10 values." in figure.inner_text()
     assert_quiet(page)
