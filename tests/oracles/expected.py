@@ -7,6 +7,7 @@ tests may choose ``b`` to have several units per step in a short document. n cou
 A *table* maps a stretch of steps ``(start, stop)``, counted from 0, stop not included, to a number.
 A *posterior* maps step masses to their probability. *Nodes* are the assumed numbers of segments as
 ``(K, weight, k)``, k the window in units; a *mixture* has ``(weight, k, posterior)`` for each node.
+An *order* is a permutation of the steps: ``order[i]`` is the step that stands at place i then.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tests.oracles import reference_based
+from tests.oracles.cues import gap_cues
 
 MOST_STEPS = 12
 """Documents with more steps than this have too many segmentations to try them all."""
@@ -29,6 +31,7 @@ Posterior = dict[Masses, float]
 Node = tuple[float, float, int]
 Mixture = list[tuple[float, int, Posterior]]
 Metric = Callable[[Sequence[int], Sequence[int], int], float]
+Order = Sequence[int]
 Evidence = Table | Callable[[float], Table]
 
 
@@ -146,14 +149,20 @@ def autocorrelation(correlations: Sequence[float], length: float) -> float:
     return 1 + 2 * sum(left)
 
 
-def gain_table(y: ArrayLike, K: float) -> Table:
-    """The log Bayes factor of a common mean for every stretch, tempered for K segments."""
+def gain_table(y: ArrayLike, K: float, order: Order | None = None) -> Table:
+    """The log Bayes factor of a common mean for every stretch, tempered for K segments.
+
+    With an ``order`` the stretches are those of the reordered steps; variance, dimension and
+    autocorrelation stay those of the steps as they are.
+    """
     y = np.array(y, dtype=np.float64)
     parameters = source_parameters(y)
     if parameters is None:
         return flat_table(len(y))
     v, dimension, correlations = parameters
     x = y - y.mean(axis=0)
+    if order is not None:
+        x = np.array([x[step] for step in order])
     gain = {}
     for start, stop in every_stretch(len(y)):
         length = stop - start
@@ -165,13 +174,13 @@ def gain_table(y: ArrayLike, K: float) -> Table:
     return gain
 
 
-def evidence_table(y: ArrayLike, K: float) -> Table:
-    """Gain less the mean gain of the stretches of the same length.
+def evidence_table(y: ArrayLike, K: float, order: Order | None = None) -> Table:
+    """Gain less the mean gain of the stretches of the same length, both in the same order.
 
     Where segments have more than eight steps on average, a quarter of that stands for the 2 in
     L / (L + 2).
     """
-    gain = gain_table(y, K)
+    gain = gain_table(y, K, order)
     within = max(2.0, len(gain_lengths(gain)) / K / 4)
     evidence = {}
     for start, stop in gain:
@@ -187,18 +196,32 @@ def gain_lengths(table: Table) -> set[int]:
     return {stop - start for start, stop in table}
 
 
-def scorer_table(probabilities: Sequence[float]) -> Table:
-    """logit(p) of the gap each stretch ends at, 0 at the document's end; one unit per step.
+def edge_table(gaps: Sequence[float], b: int = 1, order: Order | None = None) -> Table:
+    """The value of the gap each stretch ends at, 0 at the document's end.
 
-    ``probabilities[g - 1]`` belongs to the gap in front of unit g.
+    ``gaps[g - 1]`` belongs to the gap in front of unit g. With several units per step it is the
+    largest of the gaps at most b // 2 away from the edge. With an ``order`` steps take along what
+    stands at their end, the 0 of the last among it.
     """
-    m = len(probabilities) + 1
-    table = flat_table(m)
-    for start, stop in table:
-        if stop < m:
-            p = min(max(probabilities[stop - 1], 1e-6), 1 - 1e-6)
-            table[start, stop] = log(p / (1 - p))
-    return table
+    n = len(gaps) + 1
+    values = []
+    for edge in range(b, n, b):
+        values.append(max(gaps[g - 1] for g in range(1, n) if abs(g - edge) <= b // 2))
+    values.append(0.0)
+    if order is not None:
+        values = [values[step] for step in order]
+    return {(start, stop): values[stop - 1] for start, stop in every_stretch(len(values))}
+
+
+def scorer_table(probabilities: Sequence[float], b: int = 1, order: Order | None = None) -> Table:
+    """logit(p) of the gap each stretch ends at."""
+    bounded = [min(max(p, 1e-6), 1 - 1e-6) for p in probabilities]
+    return edge_table([log(p / (1 - p)) for p in bounded], b, order)
+
+
+def cue_table(units: Sequence[str], b: int = 1, order: Order | None = None) -> Table:
+    """The cue of the gap each stretch ends at."""
+    return edge_table(gap_cues(units), b, order)
 
 
 def flat_table(m: int) -> Table:
@@ -206,9 +229,41 @@ def flat_table(m: int) -> Table:
     return dict.fromkeys(every_stretch(m), 0.0)
 
 
-def added(m: int, tables: Sequence[Table]) -> Table:
-    """The evidence of several sources."""
-    return {stretch: sum(table[stretch] for table in tables) for stretch in every_stretch(m)}
+def added(m: int, weighted: Sequence[tuple[float, Table]]) -> Table:
+    """The evidence of several sources, each with its weight."""
+    return {
+        stretch: sum(weight * table[stretch] for weight, table in weighted)
+        for stretch in every_stretch(m)
+    }
+
+
+def evidence_of(
+    embeddings: ArrayLike | None = None,
+    terms: Sequence[Sequence[str]] | None = None,
+    probabilities: Sequence[float] | None = None,
+    *,
+    units: Sequence[str] | None = None,
+    order: Order | None = None,
+    n: int,
+    b: int = 1,
+) -> Callable[[float], Table]:
+    """The evidence of all sources given, by K; that of the reordered steps with an ``order``."""
+    has_text = terms is not None or units is not None
+
+    def evidence(K: float) -> Table:
+        weighted = []
+        if embeddings is not None:
+            table = evidence_table(embedding_steps(embeddings, b), K, order)
+            weighted.append((0.5 if has_text else 1.0, table))
+        if terms is not None:
+            weighted.append((1.5, evidence_table(word_steps(terms, b), K, order)))
+        if units is not None:
+            weighted.append((1.5, cue_table(units, b, order)))
+        if probabilities is not None:
+            weighted.append((1.0, scorer_table(probabilities, b, order)))
+        return added(ceil(n / b), weighted)
+
+    return evidence
 
 
 # Posterior for one number of segments ---------------------------------------------------------
@@ -309,9 +364,18 @@ def count_constant(table: Table, m: int, K: float) -> float:
     return log_z - mean * log_w - log(max(variance, 0.05)) / 2
 
 
-def count_evidence(gain: Table, m: int, K: float) -> float:
-    """A(K): the log evidence of the gain for K segments."""
-    return count_constant(gain, m, K) - count_constant(flat_table(m), m, K)
+def count_factor(m: int) -> float:
+    """How much of the evidence for K counts: documents of more than 100 steps have 100 of them."""
+    return min(1.0, 100 / m)
+
+
+def count_evidence(gains: Sequence[tuple[Table, Table]], m: int, K: float) -> float:
+    """A(K): the log evidence for K segments, over that of the steps in another order.
+
+    ``gains`` has one pair for each source: its gain table and that of the reordered steps.
+    """
+    over = [count_constant(gain, m, K) - count_constant(other, m, K) for gain, other in gains]
+    return count_factor(m) * sum(over) / len(over)
 
 
 def nodes(
@@ -334,7 +398,7 @@ def nodes(
         if k >= n:
             logs.append((K, -inf, k))
         elif length is None and A is not None:
-            logs.append((K, -(z**2) / 2 + 0.35 * A(K), k))
+            logs.append((K, -(z**2) / 2 + A(K), k))
         else:
             logs.append((K, -(z**2) / 2, k))
     largest = max(value for _, value, _ in logs)
@@ -349,23 +413,32 @@ def evidence_and_nodes(
     terms: Sequence[Sequence[str]] | None = None,
     probabilities: Sequence[float] | None = None,
     *,
+    units: Sequence[str] | None = None,
+    order: Order | None = None,
     n: int,
     length: float | None = None,
     b: int = 1,
 ) -> tuple[Evidence, list[Node] | None]:
-    """All sources given, put together for a document of n units: evidence by K, and nodes."""
+    """All sources given, put together for a document of n units: evidence by K, and nodes.
+
+    ``units`` are the texts, given where cues count. The evidence is that of the document as it is;
+    ``order`` matters to the nodes, which need it if ``length`` is None and there are embeddings or
+    terms.
+    """
     m = ceil(n / b)
+    evidence = evidence_of(embeddings, terms, probabilities, units=units, n=n, b=b)
     steps = [] if embeddings is None else [embedding_steps(embeddings, b)]
     steps += [] if terms is None else [word_steps(terms, b)]
-    fixed = [] if probabilities is None else [scorer_table(probabilities)]
-
-    def evidence(K: float) -> Table:
-        return added(m, [*(evidence_table(y, K) for y in steps), *fixed])
+    if order is None and length is None and steps:
+        raise ValueError("the number of segments needs an order of the steps")
+    if order is not None and sorted(order) != list(range(m)):
+        raise ValueError(f"{order} is no order of {m} steps")
+    telling = [y for y in steps if source_parameters(y) is not None]
 
     def A(K: float) -> float:
-        return count_evidence(gain_table(steps[0], K), m, K)
+        return count_evidence([(gain_table(y, K), gain_table(y, K, order)) for y in telling], m, K)
 
-    return evidence, nodes(n, m, length, None if embeddings is None else A)
+    return evidence, nodes(n, m, length, A if telling else None)
 
 
 def mixture(evidence: Evidence, m: int, counts: Sequence[Node]) -> Mixture:
@@ -449,6 +522,26 @@ def information(evidence: Evidence, m: int, counts: Sequence[Node]) -> float:
             kl = sum(p * log(p / before[masses]) for masses, p in after.items() if p > 0)
             total += weight * kl / (K - 1)
     return total
+
+
+def chance_information(
+    embeddings: ArrayLike | None = None,
+    terms: Sequence[Sequence[str]] | None = None,
+    probabilities: Sequence[float] | None = None,
+    *,
+    units: Sequence[str] | None = None,
+    order: Order,
+    n: int,
+    length: float | None = None,
+    b: int = 1,
+) -> float:
+    """`information` of the reordered steps, at the nodes of the document as it is."""
+    sources = (embeddings, terms, probabilities)
+    _, counts = evidence_and_nodes(*sources, units=units, order=order, n=n, length=length, b=b)
+    if counts is None:
+        raise ValueError(f"{n} units have no window")
+    reordered = evidence_of(*sources, units=units, order=order, n=n, b=b)
+    return information(reordered, ceil(n / b), counts)
 
 
 def best_segmentation(mixed: Mixture, n: int, b: int = 1) -> tuple[Masses, float]:

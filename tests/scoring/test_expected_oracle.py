@@ -7,19 +7,25 @@ from math import comb, exp, log, sqrt
 import numpy as np
 import pytest
 
+from tests.oracles.cues import asks, cue, ends_in_question, gap_cues, talk
 from tests.oracles.expected import (
     METRICS,
     Table,
     autocorrelation,
     best_segmentation,
     boundary_probabilities,
+    chance_information,
     count_constant,
     count_evidence,
+    count_factor,
     count_moments,
+    cue_table,
+    edge_table,
     embedding_steps,
     every_segmentation,
     every_stretch,
     evidence_and_nodes,
+    evidence_of,
     evidence_table,
     expected_metric,
     expected_pk,
@@ -58,6 +64,10 @@ def tilted() -> Table:
 
 def random_embeddings(n: int) -> np.ndarray:
     return np.random.default_rng([SEED, n]).normal(size=(n, 4))
+
+
+def shuffled(m: int) -> list[int]:
+    return np.random.default_rng([SEED, m]).permutation(m).tolist()
 
 
 # Segmentations and steps ----------------------------------------------------------------------
@@ -118,6 +128,22 @@ def test_gain_of_two_blocks() -> None:
     assert evidence[0, 4] == 0
 
 
+def test_gain_in_another_order() -> None:
+    # A A B B in the order 0 2 3 1 is A B B A, and A B A B if the order were read the other way.
+    y, order = [[1, 0], [1, 0], [0, 1], [0, 1]], [0, 2, 3, 1]
+    s = sqrt(2 / 3)
+    gain = gain_table(y, 2, order)
+    assert gain[1, 3] == pytest.approx(s * (1 / 2 * 2 - 2 / 3 * log(2)))
+    assert gain[0, 2] == gain[2, 4] == pytest.approx(s * -2 / 3 * log(2))
+    assert gain[0, 1] == pytest.approx(gain_table(y, 2)[0, 1])
+    evidence = evidence_table(y, 2, order)
+    assert [evidence[i, i + 2] for i in range(3)] == pytest.approx([-s / 3, 2 * s / 3, -s / 3])
+    # The correlation of lag 1, 7/12, is not known half of 4/1.02 steps far: T = 1 + 2 · 7/12.
+    # A B B A has no correlation of its own, (-1 + 1 - 1)/3 + 1/4 < 0, and would have T = 1.
+    assert gain_table(y, 1.02, order)[0, 2] == pytest.approx(6 / 13 * s * -2 / 3 * log(2))
+    assert gain_table(y, 1.02, range(4)) == pytest.approx(gain_table(y, 1.02))
+
+
 def test_dimension_has_a_limit() -> None:
     # Orthogonal steps: D' = m - 1, hence D = m(m - 1), at most 2000; no autocorrelation.
     assert source_parameters(np.eye(12))[:2] == pytest.approx((11 / 12, 132))
@@ -151,7 +177,9 @@ def test_what_segments_explain_is_no_noise() -> None:
 )
 def test_identical_vectors_say_nothing(y: np.ndarray) -> None:
     assert source_parameters(y) is None
+    order = shuffled(len(y))
     assert gain_table(y, 2) == evidence_table(y, 2) == flat_table(len(y))
+    assert gain_table(y, 2, order) == evidence_table(y, 2, order) == flat_table(len(y))
 
 
 def test_scorer_counts_where_a_stretch_ends() -> None:
@@ -159,6 +187,130 @@ def test_scorer_counts_where_a_stretch_ends() -> None:
     assert table[0, 1] == pytest.approx(log(3))
     assert table[0, 2] == table[1, 2] == pytest.approx(log(1e-6), rel=1e-6)
     assert table[0, 3] == table[1, 3] == table[2, 3] == 0
+    # The last step's 0 stands first, what stood first stands second.
+    moved = scorer_table([0.75, 0.0], order=[2, 0, 1])
+    assert moved[0, 1] == 0
+    assert moved[0, 2] == moved[1, 2] == pytest.approx(log(3))
+    assert moved[0, 3] == moved[1, 3] == moved[2, 3] == pytest.approx(log(1e-6), rel=1e-6)
+
+
+def test_edges_between_steps_heed_the_gaps_near_them() -> None:
+    def ends(b: int, order: list[int] | None = None) -> list[float]:
+        table = edge_table([4.0, 2.0, 1.0, 7.0, 3.0, 5.0, 9.0], b, order)
+        m = max(stop for _, stop in table)
+        by_stop = [{table[start, stop] for start in range(stop)} for stop in range(1, m + 1)]
+        assert {len(values) for values in by_stop} == {1}
+        return [values.pop() for values in by_stop]
+
+    assert ends(1) == [4, 2, 1, 7, 3, 5, 9, 0]
+    # The edges of two units are in front of units 2, 4, 6; one gap on either side.
+    assert ends(2) == [4, 7, 9, 0]
+    # Units 3, 6; one gap on either side.
+    assert ends(3) == [7, 9, 0]
+    # Unit 4, gaps in front of units 2 to 6; unit 5, gaps 3 to 7.
+    assert ends(4) == [7, 0]
+    assert ends(5) == [9, 0]
+    assert ends(2, [3, 0, 2, 1]) == [0, 4, 9, 7]
+
+
+# Cues -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("unit", "anywhere", "at_end"),
+    [
+        ("Why?", True, True),
+        ("为什么？", True, True),
+        ("لماذا؟", True, True),
+        ("(He said: “Why?” ' ] » ’ \" )\n\t\u3000", True, True),
+        ("Why? Because.", True, False),
+        ("Why?!", True, False),
+        ("“Why?“", True, False),  # an opening mark is not taken off
+        ("Because.", False, False),
+        (" ) ", False, False),
+        ("", False, False),
+    ],
+)
+def test_questions(unit: str, anywhere: bool, at_end: bool) -> None:
+    assert (asks(unit), ends_in_question(unit)) == (anywhere, at_end)
+
+
+def test_talk_has_a_limit() -> None:
+    # A fifth of ten units is two.
+    found = [talk(["So?"] * i + ["So."] * (10 - i)) for i in range(5)]
+    assert found == pytest.approx([0, 0.5, 1, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "silent", "talking"),
+    [
+        ("Ships sail.", "Boats float on water.", 0, 0),
+        ("It sails, and they do.", "Boats float on water.", 0, 0),  # only what comes after counts
+        ("Ships sail.", "...", 0, 0),
+        ("Ships sail.", "", 0, 0),
+        # One word of eight, two of four (as one of five), capitals.
+        ("Ships sail.", "Most of these boats float on salt water.", -6 / 8, -6 / 8),
+        ("Ships sail.", "They love it dearly.", -1.2, -1.2),
+        ("Ships sail.", "THIS boat will always float.", -1.2, -1.2),
+        # Connectives count where they open the unit, once.
+        ("Ships sail.", "“However, boats float.”", -1.1, -1.1),
+        ("Ships sail.", "Boats and ships float, but rafts also float.", 0, 0),
+        ("Ships sail.", "And then it sank down.", -1.1 - 1.2, -1.1 - 1.2),
+        # An answer; a question that is none, and one that follows a question.
+        ("Do ships sail?", "Ships sail.", -0.5, -0.5),
+        ("Do ships sail? Yes.", "Ships sail.", 0, 0),
+        ("Do ships sail?", "...", -0.5, -0.5),
+        ("Do ships sail?", "Ships sail, right? Yes.", 0, 0),
+        ("Do ships sail? Yes.", "Ships sail, right? Yes.", 0, 0.7),
+        ("Ships sail.", "?", 0, 0.7),
+        # Address: one word of eight, all of two.
+        ("Ships sail.", "Boats float on the water of your lake.", 0, 6 / 8),
+        ("Ships sail.", "You! Yours!", 0, 1.2),
+        ("Do ships sail?", "And you tell him this?", -1.2 - 1.1, -1.2 - 1.1 + 1.2),
+    ],
+)
+def test_cue_of_one_gap(before: str, after: str, silent: float, talking: float) -> None:
+    assert cue(before, after, 0) == pytest.approx(silent)
+    assert cue(before, after, 1) == pytest.approx(talking)
+    assert cue(before, after, 0.5) == pytest.approx((silent + talking) / 2)
+
+
+BOATS = [
+    "What is a boat?",
+    "It floats on salt water, more so on cold seas.",
+    "But you ask",
+    "...",
+    "Would ships sail then?",
+]
+"""Two of five units ask, so talk is 1. Gaps: -0.6 - 0.5, -1.1 + 1.2, 0, 0.7; the mean is -0.075."""
+
+
+def test_cues_are_over_their_mean() -> None:
+    assert gap_cues(BOATS) == pytest.approx([-1.025, 0.175, 0.075, 0.775])
+    # One question of ten: half as much of what talk tells. 0.35 and 0.6 in nine gaps.
+    units = ["Ships sail."] * 7 + ["Ships sail?", "Ships sail?!", "You sail."]
+    assert gap_cues(units[:7] + units[8:9] + ["Ships sail."] * 2) == pytest.approx(
+        [-0.35 / 9] * 6 + [0.35 - 0.35 / 9] + [-0.35 / 9] * 2
+    )
+    # Two of ten: 0.7 at the first, none at the second, 1.2 at the address (no answer: "?!").
+    expected = np.array([0.0] * 6 + [0.7, 0, 1.2])
+    assert gap_cues(units) == pytest.approx(expected - 1.9 / 9)
+    assert gap_cues(["It is so."]) == []
+
+
+def test_cues_count_where_a_stretch_ends() -> None:
+    table = cue_table(BOATS)
+    assert [table[0, stop] for stop in range(1, 6)] == pytest.approx(
+        [-1.025, 0.175, 0.075, 0.775, 0]
+    )
+    assert table[2, 4] == table[3, 4] == table[0, 4]
+    # Steps of two: the gap in front of the third unit or one beside it; of the fifth.
+    table = cue_table(BOATS, 2)
+    assert [table[0, stop] for stop in range(1, 4)] == pytest.approx([0.175, 0.775, 0])
+    moved = cue_table(BOATS, 2, [1, 2, 0])
+    assert [moved[0, stop] for stop in range(1, 4)] == pytest.approx([0.775, 0, 0.175])
+    assert cue_table(["It is so."] * 4) == pytest.approx(flat_table(4))
+    assert cue_table(["It is so."]) == flat_table(1)
 
 
 # Posterior ------------------------------------------------------------------------------------
@@ -223,16 +375,30 @@ def test_gaps_inside_a_step_have_no_boundary() -> None:
 def test_count_evidence_of_three_steps() -> None:
     # w = √3 with and without; the variance of the count is 6√3 / Z.
     ratio = (18 + 6 * ROOT) / (12 + 6 * ROOT)
-    assert count_evidence(tilted(), 3, 2) == pytest.approx(log(ratio) + log(ratio) / 2)
+    A = log(ratio) + log(ratio) / 2
+    told = (tilted(), flat_table(3))
+    assert count_evidence([told], 3, 2) == pytest.approx(A)
+    assert count_evidence([told[::-1]], 3, 2) == pytest.approx(-A)
+    # The mean of the sources.
+    assert count_evidence([told, (flat_table(3), flat_table(3))], 3, 2) == pytest.approx(A / 2)
+    assert count_evidence([told] * 2, 3, 2) == pytest.approx(A)
+    assert count_evidence([(tilted(), tilted())], 3, 2) == 0
 
 
 @pytest.mark.parametrize("K", [1.02, 1.7, 3.0, 5.2])
 def test_count_evidence_of_a_gain_per_segment_and_per_step(K: float) -> None:
     # c per segment: w shrinks by e^c, Z stays. c per step: every segmentation gains c·m.
     m, c = 6, 0.7
-    assert count_evidence(dict.fromkeys(every_stretch(m), c), m, K) == pytest.approx(c * K)
+    per_segment = dict.fromkeys(every_stretch(m), c)
+    assert count_evidence([(per_segment, flat_table(m))], m, K) == pytest.approx(c * K)
     per_step = {(start, stop): c * (stop - start) for start, stop in every_stretch(m)}
-    assert count_evidence(per_step, m, K) == pytest.approx(c * m)
+    assert count_evidence([(per_step, flat_table(m))], m, K) == pytest.approx(c * m)
+    assert count_evidence([(per_step, per_segment)], m, K) == pytest.approx(c * (m - K))
+
+
+def test_a_hundred_steps_count_fully() -> None:
+    assert [count_factor(m) for m in (2, 12, 100)] == [1, 1, 1]
+    assert [count_factor(m) for m in (125, 400, 1024)] == pytest.approx([0.8, 0.25, 100 / 1024])
 
 
 def test_variance_of_the_count_has_a_floor() -> None:
@@ -253,7 +419,7 @@ def test_nodes_without_length() -> None:
 
 
 def test_nodes_heed_evidence_unless_the_length_is_known() -> None:
-    plain, told = nodes(16, 16), nodes(16, 16, None, lambda K: 5 * K)
+    plain, told = nodes(16, 16), nodes(16, 16, None, lambda K: 1.75 * K)
     for (K, weight, k), (_, other, window) in zip(plain, told, strict=True):
         ratio = other / weight / (told[3][1] / plain[3][1])
         assert ratio == pytest.approx(exp(1.75 * (K - plain[3][0])))
@@ -318,8 +484,9 @@ def test_windowdiff_takes_the_window_of_the_node() -> None:
 @pytest.mark.parametrize("b", [1, 2])
 def test_pk_from_pairs_is_pk_from_segmentations(b: int) -> None:
     n = 9 if b == 2 else 7
-    evidence, counts = evidence_and_nodes(random_embeddings(n), n=n, b=b)
-    mixed = mixture(evidence, -(-n // b), counts)
+    m = -(-n // b)
+    evidence, counts = evidence_and_nodes(random_embeddings(n), order=shuffled(m), n=n, b=b)
+    mixed = mixture(evidence, m, counts)
     for masses in [(n,), (2, n - 2), (1, 3, 1, n - 5), (1,) * n]:
         by_enumeration = expected_metric(METRICS["pk"], masses, mixed, b)
         assert expected_pk(masses, mixed, b) == pytest.approx(by_enumeration)
@@ -344,26 +511,101 @@ def test_two_clear_blocks_put_the_mass_on_the_middle_gap() -> None:
     assert best_segmentation(mixture(evidence, n, counts), n)[0] == (5, 5)
 
 
-def test_sources_add_up() -> None:
-    n = 5
-    embeddings, terms = random_embeddings(n), [["a"], ["a", "b"], ["b"], ["c"], ["a", "c"]]
-    probabilities = [0.5, 0.1, 0.7, 0.5]
-    evidence, counts = evidence_and_nodes(embeddings, terms, probabilities, n=n)
-    parts = [
-        evidence_table(embedding_steps(embeddings), 2),
-        evidence_table(word_steps(terms), 2),
-        scorer_table(probabilities),
+TERMS = [["a"], ["a", "b"], ["b"], ["c"], ["a", "c"]]
+"""Of a document of as many units as `BOATS`."""
+ODDS = [0.5, 0.1, 0.7, 0.5]
+
+
+def test_sources_add_up_by_their_weights() -> None:
+    n, K = 5, 2.0
+    x = random_embeddings(n)
+    vectors = evidence_table(embedding_steps(x), K)
+    words = evidence_table(word_steps(TERMS), K)
+    cues, scorer = cue_table(BOATS), scorer_table(ODDS)
+    cases = [
+        ((x, TERMS, ODDS, BOATS), (0.5, 1.5, 1, 1.5)),
+        ((x, None, ODDS, BOATS), (0.5, 0, 1, 1.5)),
+        ((x, TERMS, None, None), (0.5, 1.5, 0, 0)),
+        ((x, None, ODDS, None), (1, 0, 1, 0)),
+        ((x, None, None, None), (1, 0, 0, 0)),
+        ((None, TERMS, None, None), (0, 1.5, 0, 0)),
+        ((None, None, None, BOATS), (0, 0, 0, 1.5)),
     ]
-    for stretch in every_stretch(n):
-        assert evidence(2)[stretch] == pytest.approx(sum(part[stretch] for part in parts))
-    # The number of segments heeds the embedding, by its gain, and no other source.
-    steps = embedding_steps(embeddings)
-    assert counts == nodes(n, n, None, lambda K: count_evidence(gain_table(steps, K), n, K))
-    assert evidence_and_nodes(None, terms, probabilities, n=n)[1] == nodes(n, n)
+    for (*sources, units), (a, b, c, d) in cases:
+        evidence, _ = evidence_and_nodes(*sources, units=units, order=shuffled(n), n=n)
+        for stretch, value in evidence(K).items():
+            parts = (vectors[stretch], words[stretch], scorer[stretch], cues[stretch])
+            expected = sum(w * part for w, part in zip((a, b, c, d), parts, strict=True))
+            assert value == pytest.approx(expected)
+        assert set(evidence(K)) == set(every_stretch(n))
+
+
+def test_sources_are_read_in_steps() -> None:
+    n, b, K = 5, 2, 1.5
+    x, order = random_embeddings(n), [1, 2, 0]
+    parts = [
+        (0.5, evidence_table(embedding_steps(x, b), K, order)),
+        (1.5, evidence_table(word_steps(TERMS, b), K, order)),
+        (1.5, cue_table(BOATS, b, order)),
+        (1.0, scorer_table(ODDS, b, order)),
+    ]
+    found = evidence_of(x, TERMS, ODDS, units=BOATS, order=order, n=n, b=b)(K)
+    for stretch in every_stretch(3):
+        assert found[stretch] == pytest.approx(sum(w * table[stretch] for w, table in parts))
+
+
+def test_number_of_segments_heeds_vectors_and_words_that_tell() -> None:
+    n, order = 5, [2, 4, 0, 1, 3]
+    x = random_embeddings(n)
+
+    def A(K: float, *sources: np.ndarray) -> float:
+        own = [count_constant(gain_table(y, K), n, K) for y in sources]
+        other = [count_constant(gain_table(y, K, order), n, K) for y in sources]
+        return (sum(own) - sum(other)) / len(sources)
+
+    def weights(*sources: object, units: list[str] | None = None) -> list[float]:
+        return [node[1] for node in evidence_and_nodes(*sources, units=units, order=order, n=n)[1]]
+
+    def expected(*sources: np.ndarray) -> list[float]:
+        return [weight for _, weight, _ in nodes(n, n, None, lambda K: A(K, *sources))]
+
+    vectors, words = embedding_steps(x), word_steps(TERMS)
+    plain = [weight for _, weight, _ in nodes(n, n)]
+    assert weights(x, TERMS, ODDS, units=BOATS) == pytest.approx(expected(vectors, words))
+    assert weights(x, None, ODDS, units=BOATS) == pytest.approx(expected(vectors))
+    assert weights(None, TERMS) == pytest.approx(expected(words))
+    assert expected(vectors) != pytest.approx(plain)
+    assert expected(words) != pytest.approx(plain)
+    # A source that says nothing is not asked; cues and scorers never are.
+    same = np.ones((n, 3))
+    assert weights(same, TERMS) == pytest.approx(expected(words))
+    assert weights(x, [["a"]] * n) == pytest.approx(expected(vectors))
+    assert weights(same, [[]] * n) == weights(None, None, ODDS, units=BOATS) == plain
+
+
+def test_own_order_says_nothing_about_the_number_of_segments() -> None:
+    n = 5
+    # Neither do the steps from last to first: their stretches are the same.
+    for order in (range(n), range(n)[::-1]):
+        _, counts = evidence_and_nodes(random_embeddings(n), TERMS, order=order, n=n)
+        for found, expected in zip(counts, nodes(n, n), strict=True):
+            assert found == pytest.approx(expected)
+
+
+def test_an_order_is_needed_to_count_segments() -> None:
+    n = 5
+    for source in ({"embeddings": random_embeddings(n)}, {"terms": TERMS}):
+        with pytest.raises(ValueError, match="needs an order"):
+            evidence_and_nodes(**source, n=n)
+        for order in (range(4), [0, 1, 2, 3, 3], [1, 2, 3, 4, 5]):
+            with pytest.raises(ValueError, match="no order of 5 steps"):
+                evidence_and_nodes(**source, order=order, n=n)
+        assert evidence_and_nodes(**source, n=n, length=3)[1] == nodes(n, n, 3)
+    assert evidence_and_nodes(None, None, ODDS, units=BOATS, n=n)[1] == nodes(n, n)
 
 
 def test_best_segmentation_has_the_least_expected_pk() -> None:
-    evidence, counts = evidence_and_nodes(random_embeddings(7), n=7)
+    evidence, counts = evidence_and_nodes(random_embeddings(7), order=shuffled(7), n=7)
     mixed = mixture(evidence, 7, counts)
     best, value = best_segmentation(mixed, 7)
     assert value == pytest.approx(expected_pk(best, mixed))
@@ -392,3 +634,39 @@ def test_information() -> None:
     counts = [(3.0, 0.25, 2), (2.0, 0.75, 2), (2.5, 0.0, 4)]
     other = information(table, 4, [(2.0, 1.0, 2)])
     assert information(table, 4, counts) == pytest.approx(0.25 * kl / 2 + 0.75 * other)
+
+
+@pytest.mark.parametrize("b", [1, 2])
+@pytest.mark.parametrize("length", [None, 3.0])
+def test_chance_information_of_the_own_order_is_information(b: int, length: float | None) -> None:
+    n = 5
+    m = -(-n // b)
+    sources = {"embeddings": random_embeddings(n), "terms": TERMS, "probabilities": ODDS}
+    sources |= {"units": BOATS, "order": range(m), "n": n, "length": length, "b": b}
+    evidence, counts = evidence_and_nodes(**sources)
+    assert chance_information(**sources) == pytest.approx(information(evidence, m, counts))
+    assert chance_information(**sources) > 0.01
+
+
+def test_chance_information_of_log_odds() -> None:
+    # The 0 of the end, then the first gap's; the second gap's stands at the end, where all stop.
+    found = chance_information(None, None, [0.9, 0.2], order=[2, 0, 1], n=3)
+    assert found == pytest.approx(information(scorer_table([0.5, 0.9]), 3, nodes(3, 3)))
+    # Cues of BOATS in the order 4 3 0 1 2.
+    cues = [1.5 * value for value in (0, 0.775, -1.025, 0.175)]
+    expected = information(edge_table(cues), 5, nodes(5, 5))
+    assert chance_information(units=BOATS, order=[4, 3, 0, 1, 2], n=5) == pytest.approx(expected)
+
+
+def test_chance_information_has_the_nodes_of_the_document() -> None:
+    n = 8
+    x = np.repeat(np.eye(4)[:2], 4, axis=0) + 0.1 * random_embeddings(n)
+    order = [0, 4, 1, 5, 2, 6, 3, 7]
+    evidence, counts = evidence_and_nodes(x, order=order, n=n)
+    steps = embedding_steps(x)
+    expected = information(lambda K: evidence_table(steps, K, order), n, counts)
+    assert chance_information(x, order=order, n=n) == pytest.approx(expected)
+    # Two blocks, of which nothing is left when they alternate.
+    assert expected < information(evidence, n, counts) / 4
+    with pytest.raises(ValueError, match="no window"):
+        chance_information(x[:2], order=[1, 0], n=2)
