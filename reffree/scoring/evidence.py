@@ -19,7 +19,7 @@ A stretch's evidence is its gain over the mean gain of all stretches of that len
 so that neither drift nor local coherence favours any length: it says where segments are, not how
 many. For segments of more than eight steps, :math:`\bar L` on average, ``L + 2`` becomes
 :math:`L + \bar L / 4`: what is between long segments is a smaller part of the variance. Sources
-add up.
+add up, each with its weight (`posterior`).
 
 Everything is estimated from the document, without gold, but two constants. Of the third (with it
 the 2 in ``L + 2``), tried were a fifth, a third and a half, by the probability they gave to gold
@@ -79,10 +79,28 @@ class Reading:
 class Coherence:
     """What one source sees in every stretch, as tables (see `fast.segmentations`)."""
 
-    coherence: Floats  # √(D/2) b
-    excess: Floats  # the same over the mean of all stretches of the length
+    products: Floats  # (m, m) dot products of steps, their variance 1
     scale: float  # √(D/2)
     correlations: Floats  # between steps 1, 2, … apart, up to the first that is not positive
+    coherence: Floats  # √(D/2) b
+    excess: Floats  # the same over the mean of all stretches of the length
+
+    @classmethod
+    def of(cls, products: Floats, scale: float, correlations: Floats) -> Coherence:
+        """Look at every stretch."""
+        m = len(products)
+        coherence = squared_sums(products)
+        coherence *= scale / np.arange(1, m + 1)
+        mean = np.array([coherence[column:, column].mean() for column in range(m)])
+        return cls(products, scale, correlations, coherence, coherence - mean)
+
+    def reordered(self, order: Integers) -> Coherence:
+        """Return what there is to be seen in the steps in another order.
+
+        Scale and correlations stay, so that gains and evidence are tempered alike.
+        """
+        products = np.ascontiguousarray(self.products[order][:, order])
+        return Coherence.of(products, self.scale, self.correlations)
 
     def gain(self, length: float) -> Floats:
         """Log Bayes factors of a mean of its own, for segments of about ``length`` steps."""
@@ -127,13 +145,8 @@ def step_edges(n_units: int) -> NDArray[np.int64]:
     return np.append(np.arange(0, n_units, step_size(n_units)), n_units)
 
 
-def embedding_coherence(
-    embeddings: NDArray[np.generic], order: Integers | None = None
-) -> Coherence | None:
-    """Coherence of vectors scaled to length 1; None where all steps are the same.
-
-    ``order`` is one to put the steps in, tempered as they are in their own.
-    """
+def embedding_coherence(embeddings: NDArray[np.generic]) -> Coherence | None:
+    """Coherence of vectors scaled to length 1; None where all steps are the same."""
     # By a power of two: squares neither overflow nor vanish, and no bit is lost.
     x = np.asarray(embeddings, dtype=np.float64)
     x = np.ldexp(x, -int(np.frexp(np.abs(x).max(initial=0.0))[1]))
@@ -143,15 +156,14 @@ def embedding_coherence(
     if len(edges) <= len(x):
         steps = np.add.reduceat(steps, edges[:-1], axis=0) / np.diff(edges)[:, None]
     gram = dot_products(np.ascontiguousarray(steps - steps.mean(0)))
-    return _coherence(gram, float(np.einsum("md,md->", steps, steps)), order)
+    return _coherence(gram, float(np.einsum("md,md->", steps, steps)))
 
 
-def word_coherence(units: Sequence[str], order: Integers | None = None) -> Coherence | None:
+def word_coherence(units: Sequence[str]) -> Coherence | None:
     """Coherence of the terms in the text; None where all steps are the same.
 
     A unit's vector has the rarity ``log((n + 1)/df)`` of each of its terms, and is divided by the
     square root of its length: long units count for more, but not by as much as they are longer.
-    ``order`` is as in `embedding_coherence`.
     """
     terms = _english().terms(units)
     n = len(units)
@@ -167,19 +179,23 @@ def word_coherence(units: Sequence[str], order: Integers | None = None) -> Coher
     steps = csr_array((values, (step, pairs[1])), shape=shape)
     gram = (steps @ steps.T).toarray()
     mean = gram.mean(0)
-    return _coherence(gram - mean - mean[:, None] + mean.mean(), float(np.trace(gram)), order)
+    return _coherence(gram - mean - mean[:, None] + mean.mean(), float(np.trace(gram)))
 
 
 def scorer_evidence(probabilities: Floats, n_units: int) -> Floats:
-    """Log odds of a boundary after each step but the last, the largest near it: (m,)."""
+    """Log odds of a boundary after each step, from its probability in each gap: (m,)."""
     p = np.clip(np.asarray(probabilities, dtype=np.float64), SURE, 1 - SURE)
-    odds = np.log(p) - np.log1p(-p)
+    return step_odds(np.log(p) - np.log1p(-p), n_units)
+
+
+def step_odds(odds: Floats, n_units: int) -> Floats:
+    """Log odds after each step but the last, the largest of the gaps near it; there 0: (m,)."""
     reach = step_size(n_units) // 2
     inner = step_edges(n_units)[1:-1] - 1
     return np.array([*(odds[max(0, at - reach) : at + reach + 1].max() for at in inner), 0.0])
 
 
-def _coherence(gram: Floats, size: float, order: Integers | None) -> Coherence | None:
+def _coherence(gram: Floats, size: float) -> Coherence | None:
     """Coherence of every stretch, from the dot products of steps.
 
     ``size`` is the sum of the steps' squared lengths before their mean was taken away.
@@ -188,29 +204,22 @@ def _coherence(gram: Floats, size: float, order: Integers | None) -> Coherence |
     total = float(np.trace(gram))
     if total <= NO_VARIANCE * size or m < 2:
         return None
-    variance = total / m
     seen = total**2 / float(np.square(gram).sum())
     dimension = 1 / max(1 / seen - 1 / m, 1 / MOST_DIMENSIONS)
-    scale = math.sqrt(dimension / 2)
-    correlations = _correlations(gram, variance)
-    if order is not None:
-        gram = np.ascontiguousarray(gram[order][:, order])
-    coherence = squared_sums(gram)
-    coherence *= scale / (variance * np.arange(1, m + 1))
-    mean = np.array([coherence[column:, column].mean() for column in range(m)])
-    return Coherence(coherence, coherence - mean, scale, correlations)
+    products = gram * (m / total)
+    return Coherence.of(products, math.sqrt(dimension / 2), _correlations(products))
 
 
-def _correlations(gram: Floats, variance: float) -> Floats:
+def _correlations(products: Floats) -> Floats:
     """Correlations of steps 1, 2, … apart up to the first that is not positive.
 
     Up to a quarter of the document at most. Its mean, which was taken away, makes every
     correlation too small by about ``1/m``.
     """
-    m = len(gram)
+    m = len(products)
     found = []
     for lag in range(1, min(max(2, m // 4), m)):
-        correlation = float(np.diagonal(gram, lag).mean()) / variance + 1 / m
+        correlation = float(np.diagonal(products, lag).mean()) + 1 / m
         if correlation <= NO_CORRELATION:
             break
         found.append(correlation)

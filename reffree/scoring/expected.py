@@ -11,9 +11,10 @@ For Pk it has a closed form: with the window :math:`k` of an assumed number of s
 over :math:`u` of :math:`1 - q_u` where the hypothesis has them in one segment and of :math:`q_u`
 where it has not. The others are means over seeded draws, the same for all hypotheses.
 
-Scores come with their spread over draws; with the information, what the document adds to the prior,
-:math:`KL(P \| P^0)` per expected boundary; and with the information that its steps in a random
-order would add, tempered as in their own (see `INFORMED`).
+Scores come with their spread over draws; with the information, what vectors and words add to the
+prior at the assumed number of segments, :math:`KL(P \| P^0)` per expected boundary; and with the
+information that they would add were the steps in a random order (see `INFORMED`). Where the
+posterior rests on cues or a trained scorer alone, the information is theirs, that of chance 0.
 
 Undefined for documents of fewer than three units, in which no window fits.
 """
@@ -29,7 +30,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.arrays import Floats, Integers
+from reffree.arrays import Floats
 from reffree.errors import InputError
 from reffree.masses import Masses
 from reffree.reference.boundary_edits import BoundarySimilarity
@@ -43,7 +44,7 @@ from reffree.scoring.posterior import Posterior, PosteriorFacts
 from reffree.scoring.result import UNUSUAL, Orientation
 from reffree.seeds import rng_for
 
-EVIDENCE = ("all", "embedding", "words")
+EVIDENCE = ("all", "embedding", "words", "cues")
 """Named sources; ``scorer:FOLDER`` is another."""
 
 FEWEST_UNITS = 3
@@ -53,12 +54,11 @@ MOST_DRAWS = 100_000
 
 INFORMED = 1.25
 """A corpus says something if its information is more than this many times what its units in random
-order would give. Information alone cannot tell, as a posterior also gains from noise: 0.1 nats a
-boundary on chats in random order, 2.6 on meetings. Of 78 corpora of 8 to 20 documents with shuffled
-units, 95 % stay below 1.15 times (both sources), 1.19 (embedding) and 1.17 (words). Six corpora as
-they are have 1.4 (chats) to 4.3 times (Choi) with both; chats have 1.2 with words alone. Of single
-documents with shuffled units a quarter are above. (Before the part of long segments in `evidence`
-was settled, which changes documents of segments longer than eight units.)"""
+order would give. Information alone cannot tell, as a posterior also gains from noise: 0.2 nats a
+boundary on chats in random order, 0.7 on meetings. Of 96 corpora of 8 to 20 documents with shuffled
+units, 95 % stay below 1.16 times (both sources), 1.15 (embedding) and 1.19 (words). Eight corpora
+as they are have 1.4 (chats) to 4.1 times (a handbook) with both; chats have 1.3 with words alone.
+Of single documents with shuffled units a fifth are above."""
 
 PAIRS = 1 << 18
 """Hypotheses × draws compared at a time."""
@@ -74,8 +74,9 @@ class Expected(ABC):
     """What all expected metrics share.
 
     ``length`` is the number of units a segment is expected to have, where it is known. ``evidence``
-    names what the posterior rests on: ``embedding``, ``words``, a boundary scorer trained by
-    ``reffree train-scorer`` (``scorer:FOLDER``), or ``all`` that is at hand. ``draws`` are those of
+    names what the posterior rests on: ``embedding``, ``words``, ``cues`` (questions, pronouns,
+    connectives), a boundary scorer trained by ``reffree train-scorer`` (``scorer:FOLDER``), or
+    ``all`` that is at hand. ``draws`` are those of
     the spread, and of all but Pk itself.
     """
 
@@ -121,13 +122,11 @@ class Expected(ABC):
         kind, _, folder = self.evidence.partition(":")
         return folder if kind == "scorer" else ""
 
-    def posterior(
-        self, embeddings: NDArray[np.generic], reading: Reading, order: Integers | None = None
-    ) -> Posterior:
-        """Distribution over the segmentations of a document; ``order`` as in `Posterior`."""
-        if self.evidence == "words" and reading.units is None:
+    def posterior(self, embeddings: NDArray[np.generic], reading: Reading) -> Posterior:
+        """Distribution over the segmentations of a document."""
+        if self.evidence in ("words", "cues") and reading.units is None:
             raise InputError(
-                "vectors without text for evidence=words",
+                f"vectors without text for evidence={self.evidence}",
                 expected="the text of the units",
                 remedy="score a corpus, or leave evidence out",
             )
@@ -137,20 +136,7 @@ class Expected(ABC):
                 expected="a corpus whose gaps the trained scorer has scored",
                 remedy="use reffree score or reffree.score, which run it",
             )
-        return Posterior(
-            embeddings, reading, length=self.length, evidence=self.evidence, order=order
-        )
-
-    def facts(
-        self, posterior: Posterior, embeddings: NDArray[np.generic], reading: Reading
-    ) -> PosteriorFacts | None:
-        """What to read scores under a document's posterior with; None where it is not defined."""
-        if not posterior.is_defined:
-            return None
-        rng = rng_for(self.seed, "expected by chance", posterior.n_units)
-        order = rng.permutation(len(posterior.edges) - 1)
-        chance = self.posterior(embeddings, reading, order)
-        return PosteriorFacts(posterior.information, chance.information, posterior.segments)
+        return Posterior(embeddings, reading, length=self.length, evidence=self.evidence)
 
     @abstractmethod
     def gold_metric(self, window: int) -> GoldMetric:
@@ -259,7 +245,7 @@ def score_expected(
     for metric in metrics.values():
         if (metric.length, metric.evidence) not in made:
             posterior = metric.posterior(embeddings, reading)
-            facts = metric.facts(posterior, embeddings, reading) if keep_spread else None
+            facts = posterior.facts() if keep_spread else None
             made[metric.length, metric.evidence] = posterior, facts
     parts: dict[str, list[tuple[Floats, Floats]]] = {name: [] for name in metrics}
     for masses in hypotheses:

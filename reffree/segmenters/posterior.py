@@ -42,11 +42,11 @@ class LeastExpectedPk(GapScorer):
 
     @property
     def needs_embeddings(self) -> bool:
-        """Whether vectors must be there: not for words, nor where a scorer's encoder is its own."""
+        """Whether vectors must be there: not for the text, nor for a scorer that has its own."""
         folder = self._metric().scorer
         if folder:
             return not read_description(Path(folder)).settings.finetune
-        return self.evidence != "words"
+        return self.evidence not in ("words", "cues")
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document on its own."""

@@ -335,13 +335,14 @@ def _document(
                     None if math.isnan(value) else value,
                 )
             )
+    facts = posterior.facts()
     return DocumentBoundaries(
         document.id,
         document.units,
         tuple(posterior.boundaries.tolist()) if is_defined else None,
         float(posterior.boundaries[ends - 1].mean()) if is_defined else None,
-        posterior.information if is_defined else None,
-        posterior.segments if is_defined else None,
+        None if facts is None else facts.information,
+        None if facts is None else facts.segments,
         tuple(placed),
         document.clocks,
     )

@@ -216,8 +216,7 @@ def _information(
 
     Both are 0 in documents too short for a posterior.
     """
-    reading = Reading(units)
-    facts = metric.facts(metric.posterior(vectors, reading), vectors, reading)
+    facts = metric.posterior(vectors, Reading(units)).facts()
     return (0.0, 0.0) if facts is None else (facts.information, facts.chance_information)
 
 
