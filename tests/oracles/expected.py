@@ -7,7 +7,8 @@ tests may choose ``b`` to have several units per step in a short document. n cou
 A *table* maps a stretch of steps ``(start, stop)``, counted from 0, stop not included, to a number.
 A *posterior* maps step masses to their probability. *Nodes* are the assumed numbers of segments as
 ``(K, weight, k)``, k the window in units; a *mixture* has ``(weight, k, posterior)`` for each node.
-An *order* is a permutation of the steps: ``order[i]`` is the step that stands at place i then.
+An *order* is a permutation of the steps: ``order[i]`` is the step that stands at place i then; the
+document is compared with itself in several *orders*.
 """
 
 from __future__ import annotations
@@ -196,32 +197,29 @@ def gain_lengths(table: Table) -> set[int]:
     return {stop - start for start, stop in table}
 
 
-def edge_table(gaps: Sequence[float], b: int = 1, order: Order | None = None) -> Table:
+def edge_table(gaps: Sequence[float], b: int = 1) -> Table:
     """The value of the gap each stretch ends at, 0 at the document's end.
 
     ``gaps[g - 1]`` belongs to the gap in front of unit g. With several units per step it is the
-    largest of the gaps at most b // 2 away from the edge. With an ``order`` steps take along what
-    stands at their end, the 0 of the last among it.
+    largest of the gaps at most b // 2 away from the edge.
     """
     n = len(gaps) + 1
     values = []
     for edge in range(b, n, b):
         values.append(max(gaps[g - 1] for g in range(1, n) if abs(g - edge) <= b // 2))
     values.append(0.0)
-    if order is not None:
-        values = [values[step] for step in order]
     return {(start, stop): values[stop - 1] for start, stop in every_stretch(len(values))}
 
 
-def scorer_table(probabilities: Sequence[float], b: int = 1, order: Order | None = None) -> Table:
+def scorer_table(probabilities: Sequence[float], b: int = 1) -> Table:
     """logit(p) of the gap each stretch ends at."""
     bounded = [min(max(p, 1e-6), 1 - 1e-6) for p in probabilities]
-    return edge_table([log(p / (1 - p)) for p in bounded], b, order)
+    return edge_table([log(p / (1 - p)) for p in bounded], b)
 
 
-def cue_table(units: Sequence[str], b: int = 1, order: Order | None = None) -> Table:
+def cue_table(units: Sequence[str], b: int = 1) -> Table:
     """The cue of the gap each stretch ends at."""
-    return edge_table(gap_cues(units), b, order)
+    return edge_table(gap_cues(units), b)
 
 
 def flat_table(m: int) -> Table:
@@ -237,33 +235,32 @@ def added(m: int, weighted: Sequence[tuple[float, Table]]) -> Table:
     }
 
 
-def evidence_of(
-    embeddings: ArrayLike | None = None,
-    terms: Sequence[Sequence[str]] | None = None,
-    probabilities: Sequence[float] | None = None,
-    *,
-    units: Sequence[str] | None = None,
-    order: Order | None = None,
-    n: int,
-    b: int = 1,
-) -> Callable[[float], Table]:
-    """The evidence of all sources given, by K; that of the reordered steps with an ``order``."""
+def gain_sources(
+    embeddings: ArrayLike | None,
+    terms: Sequence[Sequence[str]] | None,
+    units: Sequence[str] | None,
+    b: int,
+) -> list[tuple[float, NDArray[np.float64]]]:
+    """(weight, step vectors) of the vectors and words given, those that say something."""
     has_text = terms is not None or units is not None
+    sources = []
+    if embeddings is not None:
+        sources.append((0.5 if has_text else 1.0, embedding_steps(embeddings, b)))
+    if terms is not None:
+        sources.append((1.5, word_steps(terms, b)))
+    return [(weight, y) for weight, y in sources if source_parameters(y) is not None]
 
-    def evidence(K: float) -> Table:
-        weighted = []
-        if embeddings is not None:
-            table = evidence_table(embedding_steps(embeddings, b), K, order)
-            weighted.append((0.5 if has_text else 1.0, table))
-        if terms is not None:
-            weighted.append((1.5, evidence_table(word_steps(terms, b), K, order)))
-        if units is not None:
-            weighted.append((1.5, cue_table(units, b, order)))
-        if probabilities is not None:
-            weighted.append((1.0, scorer_table(probabilities, b, order)))
-        return added(ceil(n / b), weighted)
 
-    return evidence
+def edge_sources(
+    probabilities: Sequence[float] | None, units: Sequence[str] | None, b: int
+) -> list[tuple[float, Table]]:
+    """(weight, table) of the scorer and cues given."""
+    sources = []
+    if probabilities is not None:
+        sources.append((1.0, scorer_table(probabilities, b)))
+    if units is not None:
+        sources.append((1.5, cue_table(units, b)))
+    return sources
 
 
 # Posterior for one number of segments ---------------------------------------------------------
@@ -369,13 +366,26 @@ def count_factor(m: int) -> float:
     return min(1.0, 100 / m)
 
 
-def count_evidence(gains: Sequence[tuple[Table, Table]], m: int, K: float) -> float:
-    """A(K): the log evidence for K segments, over that of the steps in another order.
+def count_evidence(gains: Sequence[tuple[Table, Sequence[Table]]], m: int, K: float) -> float:
+    """A(K): the log evidence for K segments, over that of the steps in other orders.
 
-    ``gains`` has one pair for each source: its gain table and that of the reordered steps.
+    ``gains`` has, for each source, its gain table and those of the reordered steps.
     """
-    over = [count_constant(gain, m, K) - count_constant(other, m, K) for gain, other in gains]
+    over = []
+    for own, reordered in gains:
+        by_chance = [count_constant(table, m, K) for table in reordered]
+        over.append(count_constant(own, m, K) - sum(by_chance) / len(by_chance))
     return count_factor(m) * sum(over) / len(over)
+
+
+def parabola(points: Sequence[tuple[float, float]], z: float) -> float:
+    """The value at z of the parabola through three points (z, value)."""
+    (a, at_a), (b, at_b), (c, at_c) = points
+    return (
+        at_a * (z - b) * (z - c) / ((a - b) * (a - c))
+        + at_b * (z - a) * (z - c) / ((b - a) * (b - c))
+        + at_c * (z - a) * (z - b) / ((c - a) * (c - b))
+    )
 
 
 def nodes(
@@ -386,21 +396,23 @@ def nodes(
 ) -> list[Node] | None:
     """Seven (K, weight, k); the weights sum to 1, and are 0 where k >= n. None if all are.
 
-    ``A`` gives a K its log evidence (none: 0); it does not count if ``length`` is given.
+    ``A`` gives a K its log evidence (none: 0). It is asked at three deviations z, whether or not
+    they have a window, and between them on the parabola through these; it does not count if
+    ``length`` is given.
     """
+
+    def count(z: float) -> float:
+        if length is None:
+            return bounded(exp(0.66 + 0.40 * z) * n**0.25, m)
+        return bounded((1 + (n - 1) / length) * exp(0.2 * z), m)
+
+    asked = A is not None and length is None
+    levels = [(z, A(count(z)) if asked else 0.0) for z in (-1.8, 0.0, 1.8)]
     logs = []
     for z in (-1.8, -1.2, -0.6, 0.0, 0.6, 1.2, 1.8):
-        if length is None:
-            K = bounded(exp(0.66 + 0.40 * z) * n**0.25, m)
-        else:
-            K = bounded((1 + (n - 1) / length) * exp(0.2 * z), m)
+        K = count(z)
         k = max(2, round(n / K / 2))
-        if k >= n:
-            logs.append((K, -inf, k))
-        elif length is None and A is not None:
-            logs.append((K, -(z**2) / 2 + A(K), k))
-        else:
-            logs.append((K, -(z**2) / 2, k))
+        logs.append((K, -inf if k >= n else -(z**2) / 2 + parabola(levels, z), k))
     largest = max(value for _, value, _ in logs)
     if largest == -inf:
         return None
@@ -414,7 +426,7 @@ def evidence_and_nodes(
     probabilities: Sequence[float] | None = None,
     *,
     units: Sequence[str] | None = None,
-    order: Order | None = None,
+    orders: Sequence[Order] = (),
     n: int,
     length: float | None = None,
     b: int = 1,
@@ -422,23 +434,26 @@ def evidence_and_nodes(
     """All sources given, put together for a document of n units: evidence by K, and nodes.
 
     ``units`` are the texts, given where cues count. The evidence is that of the document as it is;
-    ``order`` matters to the nodes, which need it if ``length`` is None and there are embeddings or
-    terms.
+    ``orders`` matter to the nodes, which need them if ``length`` is None and there are embeddings
+    or terms.
     """
     m = ceil(n / b)
-    evidence = evidence_of(embeddings, terms, probabilities, units=units, n=n, b=b)
-    steps = [] if embeddings is None else [embedding_steps(embeddings, b)]
-    steps += [] if terms is None else [word_steps(terms, b)]
-    if order is None and length is None and steps:
-        raise ValueError("the number of segments needs an order of the steps")
-    if order is not None and sorted(order) != list(range(m)):
-        raise ValueError(f"{order} is no order of {m} steps")
-    telling = [y for y in steps if source_parameters(y) is not None]
+    if len(orders) == 0 and length is None and (embeddings is not None or terms is not None):
+        raise ValueError("the number of segments needs orders of the steps")
+    for order in orders:
+        if sorted(order) != list(range(m)):
+            raise ValueError(f"{order} is no order of {m} steps")
+    gains = gain_sources(embeddings, terms, units, b)
+    edges = edge_sources(probabilities, units, b)
+
+    def evidence(K: float) -> Table:
+        return added(m, [(weight, evidence_table(y, K)) for weight, y in gains] + edges)
 
     def A(K: float) -> float:
-        return count_evidence([(gain_table(y, K), gain_table(y, K, order)) for y in telling], m, K)
+        tables = [(gain_table(y, K), [gain_table(y, K, o) for o in orders]) for _, y in gains]
+        return count_evidence(tables, m, K)
 
-    return evidence, nodes(n, m, length, A if telling else None)
+    return evidence, nodes(n, m, length, A if gains else None)
 
 
 def mixture(evidence: Evidence, m: int, counts: Sequence[Node]) -> Mixture:
@@ -512,16 +527,41 @@ def boundary_probabilities(mixed: Mixture, n: int, b: int = 1) -> list[float]:
     return [sum(weight * p[gap] for weight, p in by_node) for gap in range(n - 1)]
 
 
-def information(evidence: Evidence, m: int, counts: Sequence[Node]) -> float:
-    """KL of posterior and prior in nats per expected boundary, averaged over the nodes."""
-    total = 0.0
-    for K, weight, _ in counts:
-        if weight > 0:
-            before = prior(m, K)
-            after = posterior(at(evidence, K), m, K)
-            kl = sum(p * log(p / before[masses]) for masses, p in after.items() if p > 0)
-            total += weight * kl / (K - 1)
-    return total
+def typical_count(counts: Sequence[Node]) -> float:
+    """K*: the geometric mean of the numbers of segments, by their weights."""
+    return exp(sum(weight * log(K) for K, weight, _ in counts))
+
+
+def boundary_information(evidence: Table, m: int, K: float) -> float:
+    """KL of posterior and prior at K segments, in nats per expected boundary."""
+    before, after = prior(m, K), posterior(evidence, m, K)
+    return sum(p * log(p / before[masses]) for masses, p in after.items() if p > 0) / (K - 1)
+
+
+def information(
+    embeddings: ArrayLike | None = None,
+    terms: Sequence[Sequence[str]] | None = None,
+    probabilities: Sequence[float] | None = None,
+    *,
+    units: Sequence[str] | None = None,
+    orders: Sequence[Order] = (),
+    n: int,
+    length: float | None = None,
+    b: int = 1,
+) -> float:
+    """What vectors and words tell at K*; what cues and scorers tell if those say nothing."""
+    m = ceil(n / b)
+    sources = (embeddings, terms, probabilities)
+    _, counts = evidence_and_nodes(*sources, units=units, orders=orders, n=n, length=length, b=b)
+    if counts is None:
+        raise ValueError(f"{n} units have no window")
+    K = typical_count(counts)
+    gains = gain_sources(embeddings, terms, units, b)
+    if gains:
+        evidence = added(m, [(weight, evidence_table(y, K)) for weight, y in gains])
+    else:
+        evidence = added(m, edge_sources(probabilities, units, b))
+    return boundary_information(evidence, m, K)
 
 
 def chance_information(
@@ -530,18 +570,31 @@ def chance_information(
     probabilities: Sequence[float] | None = None,
     *,
     units: Sequence[str] | None = None,
-    order: Order,
+    orders: Sequence[Order] = (),
     n: int,
     length: float | None = None,
     b: int = 1,
 ) -> float:
-    """`information` of the reordered steps, at the nodes of the document as it is."""
+    """What vectors and words tell of the reordered steps at the document's K*: mean over orders.
+
+    0 where vectors and words say nothing.
+    """
+    m = ceil(n / b)
     sources = (embeddings, terms, probabilities)
-    _, counts = evidence_and_nodes(*sources, units=units, order=order, n=n, length=length, b=b)
+    _, counts = evidence_and_nodes(*sources, units=units, orders=orders, n=n, length=length, b=b)
     if counts is None:
         raise ValueError(f"{n} units have no window")
-    reordered = evidence_of(*sources, units=units, order=order, n=n, b=b)
-    return information(reordered, ceil(n / b), counts)
+    gains = gain_sources(embeddings, terms, units, b)
+    if not gains:
+        return 0.0
+    if len(orders) == 0:
+        raise ValueError("chance information needs orders of the steps")
+    K = typical_count(counts)
+    values = []
+    for order in orders:
+        reordered = added(m, [(weight, evidence_table(y, K, order)) for weight, y in gains])
+        values.append(boundary_information(reordered, m, K))
+    return sum(values) / len(values)
 
 
 def best_segmentation(mixed: Mixture, n: int, b: int = 1) -> tuple[Masses, float]:

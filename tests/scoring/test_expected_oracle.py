@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import comb, exp, log, sqrt
+from collections.abc import Callable
+from math import comb, exp, log, prod, sqrt
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from tests.oracles.expected import (
     Table,
     autocorrelation,
     best_segmentation,
+    boundary_information,
     boundary_probabilities,
     chance_information,
     count_constant,
@@ -25,7 +27,6 @@ from tests.oracles.expected import (
     every_segmentation,
     every_stretch,
     evidence_and_nodes,
-    evidence_of,
     evidence_table,
     expected_metric,
     expected_pk,
@@ -35,12 +36,14 @@ from tests.oracles.expected import (
     information,
     mixture,
     nodes,
+    parabola,
     posterior,
     prior,
     same_segment,
     scorer_table,
     source_parameters,
     spread,
+    typical_count,
     unit_masses,
     units_per_step,
     word_steps,
@@ -64,6 +67,9 @@ def tilted() -> Table:
 
 def random_embeddings(n: int) -> np.ndarray:
     return np.random.default_rng([SEED, n]).normal(size=(n, 4))
+
+
+DEVIATIONS = (-1.8, -1.2, -0.6, 0.0, 0.6, 1.2, 1.8)
 
 
 def shuffled(m: int) -> list[int]:
@@ -187,16 +193,11 @@ def test_scorer_counts_where_a_stretch_ends() -> None:
     assert table[0, 1] == pytest.approx(log(3))
     assert table[0, 2] == table[1, 2] == pytest.approx(log(1e-6), rel=1e-6)
     assert table[0, 3] == table[1, 3] == table[2, 3] == 0
-    # The last step's 0 stands first, what stood first stands second.
-    moved = scorer_table([0.75, 0.0], order=[2, 0, 1])
-    assert moved[0, 1] == 0
-    assert moved[0, 2] == moved[1, 2] == pytest.approx(log(3))
-    assert moved[0, 3] == moved[1, 3] == moved[2, 3] == pytest.approx(log(1e-6), rel=1e-6)
 
 
 def test_edges_between_steps_heed_the_gaps_near_them() -> None:
-    def ends(b: int, order: list[int] | None = None) -> list[float]:
-        table = edge_table([4.0, 2.0, 1.0, 7.0, 3.0, 5.0, 9.0], b, order)
+    def ends(b: int) -> list[float]:
+        table = edge_table([4.0, 2.0, 1.0, 7.0, 3.0, 5.0, 9.0], b)
         m = max(stop for _, stop in table)
         by_stop = [{table[start, stop] for start in range(stop)} for stop in range(1, m + 1)]
         assert {len(values) for values in by_stop} == {1}
@@ -210,7 +211,6 @@ def test_edges_between_steps_heed_the_gaps_near_them() -> None:
     # Unit 4, gaps in front of units 2 to 6; unit 5, gaps 3 to 7.
     assert ends(4) == [7, 0]
     assert ends(5) == [9, 0]
-    assert ends(2, [3, 0, 2, 1]) == [0, 4, 9, 7]
 
 
 # Cues -----------------------------------------------------------------------------------------
@@ -307,8 +307,6 @@ def test_cues_count_where_a_stretch_ends() -> None:
     # Steps of two: the gap in front of the third unit or one beside it; of the fifth.
     table = cue_table(BOATS, 2)
     assert [table[0, stop] for stop in range(1, 4)] == pytest.approx([0.175, 0.775, 0])
-    moved = cue_table(BOATS, 2, [1, 2, 0])
-    assert [moved[0, stop] for stop in range(1, 4)] == pytest.approx([0.775, 0, 0.175])
     assert cue_table(["It is so."] * 4) == pytest.approx(flat_table(4))
     assert cue_table(["It is so."]) == flat_table(1)
 
@@ -376,13 +374,18 @@ def test_count_evidence_of_three_steps() -> None:
     # w = √3 with and without; the variance of the count is 6√3 / Z.
     ratio = (18 + 6 * ROOT) / (12 + 6 * ROOT)
     A = log(ratio) + log(ratio) / 2
-    told = (tilted(), flat_table(3))
+    told, flat = (tilted(), [flat_table(3)]), flat_table(3)
     assert count_evidence([told], 3, 2) == pytest.approx(A)
-    assert count_evidence([told[::-1]], 3, 2) == pytest.approx(-A)
+    assert count_evidence([(flat, [tilted()])], 3, 2) == pytest.approx(-A)
     # The mean of the sources.
-    assert count_evidence([told, (flat_table(3), flat_table(3))], 3, 2) == pytest.approx(A / 2)
+    assert count_evidence([told, (flat, [flat])], 3, 2) == pytest.approx(A / 2)
     assert count_evidence([told] * 2, 3, 2) == pytest.approx(A)
-    assert count_evidence([(tilted(), tilted())], 3, 2) == 0
+    assert count_evidence([(tilted(), [tilted()])], 3, 2) == 0
+    # The mean of the orders, and of both.
+    assert count_evidence([(tilted(), [flat, tilted()])], 3, 2) == pytest.approx(A / 2)
+    assert count_evidence([(flat, [tilted(), tilted(), flat])], 3, 2) == pytest.approx(-2 * A / 3)
+    both = [(tilted(), [flat, tilted()]), (flat, [flat] * 2)]
+    assert count_evidence(both, 3, 2) == pytest.approx(A / 4)
 
 
 @pytest.mark.parametrize("K", [1.02, 1.7, 3.0, 5.2])
@@ -390,10 +393,10 @@ def test_count_evidence_of_a_gain_per_segment_and_per_step(K: float) -> None:
     # c per segment: w shrinks by e^c, Z stays. c per step: every segmentation gains c·m.
     m, c = 6, 0.7
     per_segment = dict.fromkeys(every_stretch(m), c)
-    assert count_evidence([(per_segment, flat_table(m))], m, K) == pytest.approx(c * K)
+    assert count_evidence([(per_segment, [flat_table(m)])], m, K) == pytest.approx(c * K)
     per_step = {(start, stop): c * (stop - start) for start, stop in every_stretch(m)}
-    assert count_evidence([(per_step, flat_table(m))], m, K) == pytest.approx(c * m)
-    assert count_evidence([(per_step, per_segment)], m, K) == pytest.approx(c * (m - K))
+    assert count_evidence([(per_step, [flat_table(m)])], m, K) == pytest.approx(c * m)
+    assert count_evidence([(per_step, [per_segment])], m, K) == pytest.approx(c * (m - K))
 
 
 def test_a_hundred_steps_count_fully() -> None:
@@ -414,16 +417,55 @@ def test_nodes_without_length() -> None:
     assert [node[0] for node in counts] == pytest.approx(K)
     # 16 / K / 2 = 4.25, 3.34, 2.63, 2.07, 1.63, ...
     assert [node[2] for node in counts] == [4, 3, 3, 2, 2, 2, 2]
-    weights = [exp(-z * z / 2) for z in (1.8, 1.2, 0.6, 0, 0.6, 1.2, 1.8)]
+    weights = [exp(-z * z / 2) for z in DEVIATIONS]
     assert [node[1] for node in counts] == pytest.approx([x / sum(weights) for x in weights])
 
 
-def test_nodes_heed_evidence_unless_the_length_is_known() -> None:
-    plain, told = nodes(16, 16), nodes(16, 16, None, lambda K: 1.75 * K)
-    for (K, weight, k), (_, other, window) in zip(plain, told, strict=True):
-        ratio = other / weight / (told[3][1] / plain[3][1])
-        assert ratio == pytest.approx(exp(1.75 * (K - plain[3][0])))
-        assert k == window
+def test_parabola_through_three_points() -> None:
+    # x² - 3x + 2 is 6, 2, 0 at -1, 0, 1; a line and a constant are parabolas too.
+    points = [(-1.0, 6.0), (0.0, 2.0), (1.0, 0.0)]
+    assert [parabola(points, x) for x in (-1, 0, 1, 2, 3)] == pytest.approx([6, 2, 0, 0, 2])
+    assert parabola([(1, 2), (2, 4), (5, 10)], 3) == pytest.approx(6)
+    assert parabola([(-1.8, 7), (0, 7), (1.8, 7)], 1.2) == pytest.approx(7)
+
+
+def weights_at(levels: list[float]) -> list[float]:
+    """Weights of the nodes, given what is added to -z²/2 at each."""
+    weights = [exp(level - z * z / 2) for level, z in zip(levels, DEVIATIONS, strict=True)]
+    return [weight / sum(weights) for weight in weights]
+
+
+def test_nodes_are_weighed_on_a_parabola() -> None:
+    # 16 units: K = 2·exp(0.66 + 0.4 z), within its bounds.
+    asked = []
+
+    def weights(of_z: Callable[[float], float]) -> list[float]:
+        asked.clear()
+
+        def A(K: float) -> float:
+            asked.append(K)
+            return of_z((log(K / 2) - 0.66) / 0.4)
+
+        told, plain = nodes(16, 16, None, A), nodes(16, 16)
+        assert [(K, k) for K, _, k in told] == [(K, k) for K, _, k in plain]
+        return [weight for _, weight, _ in told]
+
+    # What is quadratic in z is met at every node.
+    quadratic = [3 - 2 * z + 0.7 * z**2 for z in DEVIATIONS]
+    assert weights(lambda z: 3 - 2 * z + 0.7 * z**2) == pytest.approx(weights_at(quadratic))
+    # z³ is 1.8² z at -1.8, 0 and 1.8.
+    assert weights(lambda z: z**3) == pytest.approx(weights_at([3.24 * z for z in DEVIATIONS]))
+    assert sorted(asked) == pytest.approx([2 * exp(0.66 + 0.4 * z) for z in (-1.8, 0, 1.8)])
+
+
+def test_nodes_are_asked_within_bounds() -> None:
+    # Three units: K = 2.5 from z = 0 on. Through (-1.8, 0), (0, 1), (1.8, 1).
+    told = nodes(3, 3, None, lambda K: float(K == 2.5))
+    levels = [1 + z / 3.6 - z**2 / 6.48 for z in DEVIATIONS]
+    assert [weight for _, weight, _ in told] == pytest.approx(weights_at(levels))
+
+
+def test_a_known_length_is_not_asked_for() -> None:
     assert nodes(16, 16, 5, lambda K: 5 * K) == nodes(16, 16, 5)
 
 
@@ -485,7 +527,7 @@ def test_windowdiff_takes_the_window_of_the_node() -> None:
 def test_pk_from_pairs_is_pk_from_segmentations(b: int) -> None:
     n = 9 if b == 2 else 7
     m = -(-n // b)
-    evidence, counts = evidence_and_nodes(random_embeddings(n), order=shuffled(m), n=n, b=b)
+    evidence, counts = evidence_and_nodes(random_embeddings(n), orders=[shuffled(m)], n=n, b=b)
     mixed = mixture(evidence, m, counts)
     for masses in [(n,), (2, n - 2), (1, 3, 1, n - 5), (1,) * n]:
         by_enumeration = expected_metric(METRICS["pk"], masses, mixed, b)
@@ -504,7 +546,7 @@ def test_two_clear_blocks_put_the_mass_on_the_middle_gap() -> None:
         evidence, counts = evidence_and_nodes(**source, n=n, length=n - 1)
         gaps = boundary_probabilities(mixture(evidence, n, counts), n)
         assert gaps[4] > 1.5 * max(gaps[:4] + gaps[5:])
-        assert information(evidence, n, counts) > 0.05
+        assert information(**source, n=n, length=n - 1) > 0.05
     # The scorer is nearly certain, but K segments have no more than K - 1 boundaries to give.
     most = sum(weight * min(1, K - 1) for K, weight, _ in counts)
     assert 0.95 * most < gaps[4] < most
@@ -532,7 +574,7 @@ def test_sources_add_up_by_their_weights() -> None:
         ((None, None, None, BOATS), (0, 0, 0, 1.5)),
     ]
     for (*sources, units), (a, b, c, d) in cases:
-        evidence, _ = evidence_and_nodes(*sources, units=units, order=shuffled(n), n=n)
+        evidence, _ = evidence_and_nodes(*sources, units=units, orders=[shuffled(n)], n=n)
         for stretch, value in evidence(K).items():
             parts = (vectors[stretch], words[stretch], scorer[stretch], cues[stretch])
             expected = sum(w * part for w, part in zip((a, b, c, d), parts, strict=True))
@@ -542,29 +584,31 @@ def test_sources_add_up_by_their_weights() -> None:
 
 def test_sources_are_read_in_steps() -> None:
     n, b, K = 5, 2, 1.5
-    x, order = random_embeddings(n), [1, 2, 0]
+    x = random_embeddings(n)
     parts = [
-        (0.5, evidence_table(embedding_steps(x, b), K, order)),
-        (1.5, evidence_table(word_steps(TERMS, b), K, order)),
-        (1.5, cue_table(BOATS, b, order)),
-        (1.0, scorer_table(ODDS, b, order)),
+        (0.5, evidence_table(embedding_steps(x, b), K)),
+        (1.5, evidence_table(word_steps(TERMS, b), K)),
+        (1.5, cue_table(BOATS, b)),
+        (1.0, scorer_table(ODDS, b)),
     ]
-    found = evidence_of(x, TERMS, ODDS, units=BOATS, order=order, n=n, b=b)(K)
-    for stretch in every_stretch(3):
-        assert found[stretch] == pytest.approx(sum(w * table[stretch] for w, table in parts))
+    evidence, _ = evidence_and_nodes(x, TERMS, ODDS, units=BOATS, orders=[[1, 2, 0]], n=n, b=b)
+    for stretch, value in evidence(K).items():
+        assert value == pytest.approx(sum(w * table[stretch] for w, table in parts))
+    assert set(evidence(K)) == set(every_stretch(3))
 
 
 def test_number_of_segments_heeds_vectors_and_words_that_tell() -> None:
-    n, order = 5, [2, 4, 0, 1, 3]
+    n, orders = 5, [[2, 4, 0, 1, 3], [0, 3, 1, 4, 2]]
     x = random_embeddings(n)
 
     def A(K: float, *sources: np.ndarray) -> float:
         own = [count_constant(gain_table(y, K), n, K) for y in sources]
-        other = [count_constant(gain_table(y, K, order), n, K) for y in sources]
-        return (sum(own) - sum(other)) / len(sources)
+        other = [count_constant(gain_table(y, K, o), n, K) for y in sources for o in orders]
+        return (sum(own) - sum(other) / 2) / len(sources)
 
     def weights(*sources: object, units: list[str] | None = None) -> list[float]:
-        return [node[1] for node in evidence_and_nodes(*sources, units=units, order=order, n=n)[1]]
+        _, counts = evidence_and_nodes(*sources, units=units, orders=orders, n=n)
+        return [weight for _, weight, _ in counts]
 
     def expected(*sources: np.ndarray) -> list[float]:
         return [weight for _, weight, _ in nodes(n, n, None, lambda K: A(K, *sources))]
@@ -586,26 +630,27 @@ def test_number_of_segments_heeds_vectors_and_words_that_tell() -> None:
 def test_own_order_says_nothing_about_the_number_of_segments() -> None:
     n = 5
     # Neither do the steps from last to first: their stretches are the same.
-    for order in (range(n), range(n)[::-1]):
-        _, counts = evidence_and_nodes(random_embeddings(n), TERMS, order=order, n=n)
+    own, back = range(n), range(n)[::-1]
+    for orders in ([own], [back], [own, back, own]):
+        _, counts = evidence_and_nodes(random_embeddings(n), TERMS, orders=orders, n=n)
         for found, expected in zip(counts, nodes(n, n), strict=True):
             assert found == pytest.approx(expected)
 
 
-def test_an_order_is_needed_to_count_segments() -> None:
+def test_orders_are_needed_to_count_segments() -> None:
     n = 5
     for source in ({"embeddings": random_embeddings(n)}, {"terms": TERMS}):
-        with pytest.raises(ValueError, match="needs an order"):
+        with pytest.raises(ValueError, match="needs orders"):
             evidence_and_nodes(**source, n=n)
         for order in (range(4), [0, 1, 2, 3, 3], [1, 2, 3, 4, 5]):
             with pytest.raises(ValueError, match="no order of 5 steps"):
-                evidence_and_nodes(**source, order=order, n=n)
+                evidence_and_nodes(**source, orders=[range(n), order], n=n)
         assert evidence_and_nodes(**source, n=n, length=3)[1] == nodes(n, n, 3)
     assert evidence_and_nodes(None, None, ODDS, units=BOATS, n=n)[1] == nodes(n, n)
 
 
 def test_best_segmentation_has_the_least_expected_pk() -> None:
-    evidence, counts = evidence_and_nodes(random_embeddings(7), order=shuffled(7), n=7)
+    evidence, counts = evidence_and_nodes(random_embeddings(7), orders=[shuffled(7)], n=7)
     mixed = mixture(evidence, 7, counts)
     best, value = best_segmentation(mixed, 7)
     assert value == pytest.approx(expected_pk(best, mixed))
@@ -618,55 +663,145 @@ def test_best_segmentation_cuts_between_steps() -> None:
     assert (best, value) == ((4, 1), 0)
 
 
-def test_information() -> None:
+def test_typical_count() -> None:
+    assert typical_count([(2.0, 0.5, 2), (8.0, 0.5, 2), (3.0, 0.0, 9)]) == pytest.approx(4)
+    assert typical_count([(2.0, 0.75, 2), (32.0, 0.25, 2)]) == pytest.approx(4)
+    # Four units in segments of three: 2·exp(0.2 z), as much below 2 as above.
+    assert typical_count(nodes(4, 4, 3)) == pytest.approx(2)
+
+
+def test_boundary_information() -> None:
     # KL = P(1, 2)·log 2 - log of the ratio of the sums of weights; K - 1 = 1.
     expected = 12 / (18 + 6 * ROOT) * log(2) - log((18 + 6 * ROOT) / (12 + 6 * ROOT))
-    assert information(tilted(), 3, TWO_NODE) == pytest.approx(expected)
-    assert information(flat_table(6), 6, nodes(6, 6)) == pytest.approx(0, abs=1e-12)
+    assert boundary_information(tilted(), 3, 2) == pytest.approx(expected)
+    assert boundary_information(flat_table(6), 6, 2.7) == pytest.approx(0, abs=1e-12)
     # With two steps K alone decides: the evidence tells nothing.
-    table = {**flat_table(2), (0, 2): 3.0}
-    assert information(table, 2, [(1.5, 1.0, 2)]) == pytest.approx(0, abs=1e-9)
+    assert boundary_information({**flat_table(2), (0, 2): 3.0}, 2, 1.5) == pytest.approx(
+        0, abs=1e-9
+    )
     # Three segments of four: per expected boundary, of which there are two.
     table = {**flat_table(4), (0, 1): 1.0}
     before, after = prior(4, 3), posterior(table, 4, 3)
     kl = sum(p * log(p / before[masses]) for masses, p in after.items())
-    assert information(table, 4, [(3.0, 1.0, 2)]) == pytest.approx(kl / 2)
-    counts = [(3.0, 0.25, 2), (2.0, 0.75, 2), (2.5, 0.0, 4)]
-    other = information(table, 4, [(2.0, 1.0, 2)])
-    assert information(table, 4, counts) == pytest.approx(0.25 * kl / 2 + 0.75 * other)
+    assert boundary_information(table, 4, 3) == pytest.approx(kl / 2)
+
+
+BLOCKS = {"embeddings": np.eye(2)[[0, 0, 1, 1]]}
+BLOCK_TERMS = {"terms": [["sea"], ["sea"], ["cake"], ["cake"]]}
+"""Both are A A B B; with segments of three steps K* is 2, and there is one boundary."""
+SMALL = {"n": 4, "length": 3}
+MIXED = [0, 2, 3, 1]
+"""A B B A."""
+
+
+def information_of_four(factors: dict[tuple[int, ...], float]) -> float:
+    """Information of four steps at K = 2, given the factors of segmentations other than 1.
+
+    Two are expected if what one segment lacks is what three and four have over:
+    4 f w = (sum of three) w³ + 2 f w⁴, whose positive root is √3 - 1 without evidence.
+    """
+    weights = {s: prod(s) * factors.get(s, 1.0) for s in every_segmentation(4)}
+    three = sum(weights[s] for s in weights if len(s) == 3)
+    roots = np.roots([2 * weights[1, 1, 1, 1], three, 0, -weights[4,]])
+    (w,) = (root.real for root in roots if abs(root.imag) < 1e-9 and root.real > 0)
+    before = {s: prod(s) * (ROOT - 1) ** len(s) for s in weights}
+    after = {s: weights[s] * w ** len(s) for s in weights}
+    p = {s: after[s] / sum(after.values()) for s in weights}
+    return sum(p[s] * log(p[s] / before[s] * sum(before.values())) for s in weights)
+
+
+def information_of_blocks(weight: float) -> float:
+    """Of A A B B, its evidence taken ``weight`` times; of A B B A with -weight.
+
+    The evidence is s/3, -2s/3, s/3 for the stretches of two steps, and 0 for all others.
+    """
+    s = weight * sqrt(2 / 3)
+    pair, middle = exp(s / 3), exp(-2 * s / 3)
+    return information_of_four(
+        {(2, 2): pair**2, (1, 1, 2): pair, (2, 1, 1): pair, (1, 2, 1): middle}
+    )
+
+
+def test_information_of_four_steps() -> None:
+    text = ["It sails.", "Ships sail.", "You bake?", "Cakes burn."]
+    assert information(**BLOCKS, **SMALL) == pytest.approx(information_of_blocks(1))
+    assert information(**BLOCK_TERMS, **SMALL) == pytest.approx(information_of_blocks(1.5))
+    both = information(**BLOCKS, **BLOCK_TERMS, **SMALL)
+    assert both == pytest.approx(information_of_blocks(2))
+    assert information_of_blocks(0.5) < information_of_blocks(1) - 0.01
+    # Cues and scorers do not count beside them, but text halves the weight of vectors.
+    odds = [0.9, 0.2, 0.8]
+    assert information(**BLOCKS, probabilities=odds, **SMALL) == information(**BLOCKS, **SMALL)
+    halved = information(**BLOCKS, probabilities=odds, units=text, **SMALL)
+    assert halved == pytest.approx(information_of_blocks(0.5))
+    # A source that says nothing has no part.
+    half = information(**BLOCKS, terms=[["sea"]] * 4, **SMALL)
+    assert half == pytest.approx(information_of_blocks(0.5))
+
+
+def test_chance_information_of_four_steps() -> None:
+    found = chance_information(**BLOCKS, orders=[MIXED], **SMALL)
+    assert found == pytest.approx(information_of_blocks(-1))
+    found = chance_information(**BLOCKS, **BLOCK_TERMS, orders=[MIXED], **SMALL)
+    assert found == pytest.approx(information_of_blocks(-2))
+    # The mean over the orders.
+    found = chance_information(**BLOCKS, orders=[MIXED, range(4), MIXED], **SMALL)
+    assert found == pytest.approx((2 * information_of_blocks(-1) + information_of_blocks(1)) / 3)
+
+
+def test_information_of_cues_or_scorers_alone() -> None:
+    # Odds of 3 for the middle gap; those of the others are even.
+    odds = {"probabilities": [0.5, 0.75, 0.5]}
+    with_middle = dict.fromkeys([(2, 2), (2, 1, 1), (1, 1, 2), (1, 1, 1, 1)], 3.0)
+    expected = pytest.approx(information_of_four(with_middle))
+    assert information(**odds, **SMALL) == expected
+    # Also beside vectors and words that say nothing.
+    nothing = {"embeddings": np.ones((4, 3)), "terms": [["sea"]] * 4}
+    assert information(**nothing, **odds, **SMALL) == expected
+    assert information(**nothing, **SMALL) == pytest.approx(0, abs=1e-9)
+    # Three gaps of which the middle one opens with a connective: -1.1 + 1.1/3, and 1.1/3.
+    text = ["Ships sail.", "Boats sail.", "But cakes burn.", "Bread burns."]
+    cut = {(4,): 0, (1, 3): 1, (3, 1): 1, (2, 2): -2, (1, 1, 2): -1, (2, 1, 1): -1, (1, 2, 1): 2}
+    cues = {s: exp(1.5 * 1.1 / 3 * value) for s, value in cut.items()}
+    assert information(units=text, **SMALL) == pytest.approx(information_of_four(cues))
+    assert information(units=text, **nothing, **SMALL) == pytest.approx(information_of_four(cues))
+    # The orders of what says nothing are all the same.
+    for sources in (odds, {"units": text}, nothing, {**nothing, **odds, "units": text}):
+        assert chance_information(**sources, **SMALL) == 0
+        assert chance_information(**sources, orders=[MIXED], n=4) == 0
 
 
 @pytest.mark.parametrize("b", [1, 2])
 @pytest.mark.parametrize("length", [None, 3.0])
 def test_chance_information_of_the_own_order_is_information(b: int, length: float | None) -> None:
     n = 5
-    m = -(-n // b)
+    own = range(-(-n // b))
     sources = {"embeddings": random_embeddings(n), "terms": TERMS, "probabilities": ODDS}
-    sources |= {"units": BOATS, "order": range(m), "n": n, "length": length, "b": b}
-    evidence, counts = evidence_and_nodes(**sources)
-    assert chance_information(**sources) == pytest.approx(information(evidence, m, counts))
-    assert chance_information(**sources) > 0.01
+    sources |= {"units": BOATS, "orders": [own, own], "n": n, "length": length, "b": b}
+    assert chance_information(**sources) == pytest.approx(information(**sources))
+    assert information(**sources) > 0.001
 
 
-def test_chance_information_of_log_odds() -> None:
-    # The 0 of the end, then the first gap's; the second gap's stands at the end, where all stop.
-    found = chance_information(None, None, [0.9, 0.2], order=[2, 0, 1], n=3)
-    assert found == pytest.approx(information(scorer_table([0.5, 0.9]), 3, nodes(3, 3)))
-    # Cues of BOATS in the order 4 3 0 1 2.
-    cues = [1.5 * value for value in (0, 0.775, -1.025, 0.175)]
-    expected = information(edge_table(cues), 5, nodes(5, 5))
-    assert chance_information(units=BOATS, order=[4, 3, 0, 1, 2], n=5) == pytest.approx(expected)
-
-
-def test_chance_information_has_the_nodes_of_the_document() -> None:
+def test_information_is_told_at_the_number_of_segments_of_the_document() -> None:
     n = 8
     x = np.repeat(np.eye(4)[:2], 4, axis=0) + 0.1 * random_embeddings(n)
-    order = [0, 4, 1, 5, 2, 6, 3, 7]
-    evidence, counts = evidence_and_nodes(x, order=order, n=n)
-    steps = embedding_steps(x)
-    expected = information(lambda K: evidence_table(steps, K, order), n, counts)
-    assert chance_information(x, order=order, n=n) == pytest.approx(expected)
+    orders = [[0, 4, 1, 5, 2, 6, 3, 7], shuffled(n)]
+    evidence, counts = evidence_and_nodes(x, orders=orders, n=n)
+    K, steps = typical_count(counts), embedding_steps(x)
+    assert abs(K - typical_count(nodes(n, n))) > 0.01
+    own = boundary_information(evidence(K), n, K)
+    assert information(x, orders=orders, n=n) == pytest.approx(own)
+    by_chance = [boundary_information(evidence_table(steps, K, o), n, K) for o in orders]
+    assert chance_information(x, orders=orders, n=n) == pytest.approx(sum(by_chance) / 2)
     # Two blocks, of which nothing is left when they alternate.
-    assert expected < information(evidence, n, counts) / 4
-    with pytest.raises(ValueError, match="no window"):
-        chance_information(x[:2], order=[1, 0], n=2)
+    assert by_chance[0] < own / 4
+
+
+def test_information_needs_a_window_and_orders() -> None:
+    for function in (information, chance_information):
+        with pytest.raises(ValueError, match="no window"):
+            function(np.eye(2), orders=[[1, 0]], n=2)
+        with pytest.raises(ValueError, match="needs orders"):
+            function(**BLOCKS, n=4)
+    with pytest.raises(ValueError, match="needs orders"):
+        chance_information(**BLOCKS, **SMALL)
