@@ -245,9 +245,9 @@ def gain_sources(
     has_text = terms is not None or units is not None
     sources = []
     if embeddings is not None:
-        sources.append((0.5 if has_text else 1.0, embedding_steps(embeddings, b)))
+        sources.append((0.6 if has_text else 1.0, embedding_steps(embeddings, b)))
     if terms is not None:
-        sources.append((1.5, word_steps(terms, b)))
+        sources.append((2.0, word_steps(terms, b)))
     return [(weight, y) for weight, y in sources if source_parameters(y) is not None]
 
 
@@ -259,7 +259,7 @@ def edge_sources(
     if probabilities is not None:
         sources.append((1.0, scorer_table(probabilities, b)))
     if units is not None:
-        sources.append((1.5, cue_table(units, b)))
+        sources.append((2.0, cue_table(units, b)))
     return sources
 
 
@@ -362,8 +362,8 @@ def count_constant(table: Table, m: int, K: float) -> float:
 
 
 def count_factor(m: int) -> float:
-    """How much of the evidence for K counts: documents of more than 100 steps have 100 of them."""
-    return min(1.0, 100 / m)
+    """How much of the evidence for K counts: documents of more than 60 steps have 60 of them."""
+    return min(1.0, 60 / m)
 
 
 def count_evidence(gains: Sequence[tuple[Table, Sequence[Table]]], m: int, K: float) -> float:
@@ -375,7 +375,7 @@ def count_evidence(gains: Sequence[tuple[Table, Sequence[Table]]], m: int, K: fl
     for own, reordered in gains:
         by_chance = [count_constant(table, m, K) for table in reordered]
         over.append(count_constant(own, m, K) - sum(by_chance) / len(by_chance))
-    return count_factor(m) * sum(over) / len(over)
+    return count_factor(m) * sum(over)
 
 
 def parabola(points: Sequence[tuple[float, float]], z: float) -> float:

@@ -12,7 +12,7 @@ import reffree
 from reffree.corpus import Corpus, Document
 from reffree.report.score import render
 from reffree.scoring.evidence import Reading
-from reffree.scoring.expected import INFORMED, ExpectedPk
+from reffree.scoring.expected import INFORMED
 from reffree.scoring.posterior import Posterior
 from reffree.studies.diagnosis.diagnose import diagnose
 
@@ -62,17 +62,17 @@ def test_text_says_more_than_its_units_in_random_order(evidence):
     assert shuffled.information < INFORMED * shuffled.chance_information
 
 
-def test_order_is_all_that_chance_information_leaves_out():
-    """Steps put in the order they have anyway give the posterior itself."""
+def test_what_scorers_say_is_no_chance():
+    """Only vectors and words can be put in another order."""
     corpus, arrays = made(1)
     reading = Reading(corpus[0].units, {"folder": np.linspace(0.1, 0.9, len(arrays[0]) - 1)})
-    same = np.arange(len(arrays[0]))
-    plain = Posterior(arrays[0], reading)
-    assert Posterior(arrays[0], reading, order=same).information == plain.information
-    turned = Posterior(arrays[0], reading, order=same[::-1].copy())
-    assert turned.information == pytest.approx(plain.information, rel=0.1)
-    facts = ExpectedPk().facts(plain, arrays[0], reading)
-    assert facts.information == plain.information > INFORMED * facts.chance_information
+    with_scorer, plain = (
+        Posterior(arrays[0], each, length=6).facts() for each in (reading, Reading(reading.units))
+    )
+    assert with_scorer.information == plain.information > INFORMED * plain.chance_information > 0
+    alone = Posterior(arrays[0], reading, evidence="scorer:folder").facts()
+    assert alone.information > 0
+    assert alone.chance_information == 0
 
 
 def test_what_rests_on_the_prior_is_said():

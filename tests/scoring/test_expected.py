@@ -39,6 +39,7 @@ from tests.properties import examples
 
 METRICS = (ExpectedPk, ExpectedWindowDiff, ExpectedBoundarySimilarity, ExpectedWF1)
 NOUNS = ["garden", "tax", "boat", "violin", "engine", "recipe"]
+CUE_WORDS = ["it", "they", "and", "however", "you", "your"]
 
 
 @st.composite
@@ -58,34 +59,39 @@ def documents(draw, max_units=9):
     elif kind == "repeats":
         x = x[rng.integers(0, n, n)]
     dtype = draw(st.sampled_from([np.float64, np.float32, np.float16]))
-    units = [" ".join(rng.choice(NOUNS, rng.integers(0, 4))) for _ in range(n)]
+    words = [*NOUNS, *CUE_WORDS]
+    ends = rng.choice(["", ".", "?", '?"', "? No."], n)
+    units = [" ".join(rng.choice(words, rng.integers(0, 6))) + end for end in ends]
     return x.astype(dtype), units
 
 
-def enumerated(x, units, length, evidence):
-    """The oracle's evidence and nodes for what `Posterior` is given."""
+def told(posterior, x, units, length, evidence):
+    """What the oracle is told of a document that `Posterior` has read."""
     lexicon = Lexicon("english")
     numbers = lexicon.terms(units)
     terms = [numbers.ids[a:b].tolist() for a, b in itertools.pairwise(numbers.edges.tolist())]
-    return oracle.evidence_and_nodes(
-        np.asarray(x, dtype=np.float64) if evidence in ("all", "embedding") else None,
-        terms if evidence in ("all", "words") else None,
-        n=len(x),
-        length=length,
-    )
+    return {
+        "embeddings": np.asarray(x, dtype=np.float64) if evidence in ("all", "embedding") else None,
+        "terms": terms if evidence in ("all", "words") else None,
+        "units": units if evidence in ("all", "cues") else None,
+        "orders": [order.tolist() for order in posterior.orders],
+        "n": len(x),
+        "length": length,
+    }
 
 
 @examples(60)
 @given(
     documents(),
     st.sampled_from([None, 1.0, 2.5, 40.0]),
-    st.sampled_from(["all", "embedding", "words"]),
+    st.sampled_from(["all", "embedding", "words", "cues"]),
 )
 def test_posterior_is_that_of_enumeration(document, length, evidence):
     x, units = document
     n = len(x)
     posterior = Posterior(x, Reading(units), length=length, evidence=evidence)
-    table, nodes = enumerated(x, units, length, evidence) if n > 1 else (None, None)
+    known = told(posterior, x, units, length, evidence)
+    table, nodes = oracle.evidence_and_nodes(**known) if n > 1 else (None, None)
     assert posterior.is_defined == bool(nodes)
     if not nodes:
         return
@@ -98,9 +104,10 @@ def test_posterior_is_that_of_enumeration(document, length, evidence):
     chosen = [every[i] for i in rng.choice(len(every), min(8, len(every)), replace=False)]
     found = posterior.expected_pk(mass_matrix(chosen, n, "x"))
     assert_allclose(found, [oracle.expected_pk(h, mixed) for h in chosen], rtol=1e-6, atol=1e-8)
-    assert_allclose(
-        posterior.information, oracle.information(table, n, nodes), rtol=1e-5, atol=1e-7
-    )
+    facts = posterior.facts()
+    assert_allclose(facts.information, oracle.information(**known), rtol=1e-5, atol=1e-7)
+    by_chance = oracle.chance_information(**known)
+    assert_allclose(facts.chance_information, by_chance, rtol=1e-5, atol=1e-7)
     best = posterior.best()
     least = oracle.best_segmentation(mixed, n)[1]
     assert_allclose(oracle.expected_pk(tuple(best.tolist()), mixed), least, rtol=1e-6, atol=1e-8)
@@ -124,7 +131,7 @@ def test_draws_are_those_of_the_posterior(document, length):
     x, units = document
     assume(len(x) > 2)
     posterior = Posterior(x, Reading(units), length=length)
-    table, nodes = enumerated(x, units, length, "all")
+    table, nodes = oracle.evidence_and_nodes(**told(posterior, x, units, length, "all"))
     mixed = oracle.mixture(table, len(x), nodes)
     rng = np.random.default_rng(0)
     hypothesis = (1, len(x) - 1)
@@ -160,8 +167,10 @@ def test_steps_of_several_units(monkeypatch, size):
     rng = np.random.default_rng(size)
     x = rng.standard_normal((n, 4))
     terms = [rng.choice(NOUNS, 2).tolist() for _ in range(n)]
-    posterior = Posterior(x, Reading([" ".join(unit) for unit in terms]))
-    table, nodes = oracle.evidence_and_nodes(x, terms, n=n, b=b)
+    units = [" ".join(unit) + rng.choice(["", "?"]) for unit in terms]
+    posterior = Posterior(x, Reading(units))
+    orders = [order.tolist() for order in posterior.orders]
+    table, nodes = oracle.evidence_and_nodes(x, terms, units=units, orders=orders, n=n, b=b)
     m = -(-n // b)
     mixed = oracle.mixture(table, m, nodes)
     assert_allclose(posterior.boundaries, oracle.boundary_probabilities(mixed, n, b), atol=1e-8)
@@ -211,7 +220,7 @@ def test_trained_scorers_are_evidence():
 
 def test_without_evidence_nothing_is_learnt():
     same = Posterior(np.ones((30, 3)), Reading(["the"] * 30))
-    assert same.information == pytest.approx(0, abs=1e-9)
+    assert same.facts()[:2] == pytest.approx((0, 0), abs=1e-9)
     assert_allclose(same.boundaries, same.boundaries[::-1], atol=1e-9)
     assert embedding_coherence(np.ones((5, 3))) is None
     assert word_coherence(["the same"] * 5) is None
@@ -225,7 +234,7 @@ def test_topics_are_found():
     found = np.sort(np.argsort(posterior.boundaries)[-4:])
     assert found.tolist() == [11, 23, 35, 47]
     shuffled = Posterior(x[rng.permutation(60)], Reading(), length=12)
-    assert posterior.information > 5 * shuffled.information
+    assert posterior.facts().information > 5 * shuffled.facts().information
     gold, even, random = score_document(
         x, [[12] * 5, [10] * 6, [5, 20, 9, 14, 12]], ["expected_pk"]
     )["expected_pk"].tolist()

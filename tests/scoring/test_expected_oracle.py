@@ -377,15 +377,15 @@ def test_count_evidence_of_three_steps() -> None:
     told, flat = (tilted(), [flat_table(3)]), flat_table(3)
     assert count_evidence([told], 3, 2) == pytest.approx(A)
     assert count_evidence([(flat, [tilted()])], 3, 2) == pytest.approx(-A)
-    # The mean of the sources.
-    assert count_evidence([told, (flat, [flat])], 3, 2) == pytest.approx(A / 2)
-    assert count_evidence([told] * 2, 3, 2) == pytest.approx(A)
+    # The sum of the sources.
+    assert count_evidence([told, (flat, [flat])], 3, 2) == pytest.approx(A)
+    assert count_evidence([told] * 2, 3, 2) == pytest.approx(2 * A)
     assert count_evidence([(tilted(), [tilted()])], 3, 2) == 0
-    # The mean of the orders, and of both.
+    # The mean of the orders, in every source.
     assert count_evidence([(tilted(), [flat, tilted()])], 3, 2) == pytest.approx(A / 2)
     assert count_evidence([(flat, [tilted(), tilted(), flat])], 3, 2) == pytest.approx(-2 * A / 3)
     both = [(tilted(), [flat, tilted()]), (flat, [flat] * 2)]
-    assert count_evidence(both, 3, 2) == pytest.approx(A / 4)
+    assert count_evidence(both, 3, 2) == pytest.approx(A / 2)
 
 
 @pytest.mark.parametrize("K", [1.02, 1.7, 3.0, 5.2])
@@ -400,8 +400,8 @@ def test_count_evidence_of_a_gain_per_segment_and_per_step(K: float) -> None:
 
 
 def test_a_hundred_steps_count_fully() -> None:
-    assert [count_factor(m) for m in (2, 12, 100)] == [1, 1, 1]
-    assert [count_factor(m) for m in (125, 400, 1024)] == pytest.approx([0.8, 0.25, 100 / 1024])
+    assert [count_factor(m) for m in (2, 12, 60)] == [1, 1, 1]
+    assert [count_factor(m) for m in (75, 240, 1024)] == pytest.approx([0.8, 0.25, 60 / 1024])
 
 
 def test_variance_of_the_count_has_a_floor() -> None:
@@ -565,13 +565,13 @@ def test_sources_add_up_by_their_weights() -> None:
     words = evidence_table(word_steps(TERMS), K)
     cues, scorer = cue_table(BOATS), scorer_table(ODDS)
     cases = [
-        ((x, TERMS, ODDS, BOATS), (0.5, 1.5, 1, 1.5)),
-        ((x, None, ODDS, BOATS), (0.5, 0, 1, 1.5)),
-        ((x, TERMS, None, None), (0.5, 1.5, 0, 0)),
+        ((x, TERMS, ODDS, BOATS), (0.6, 2, 1, 2)),
+        ((x, None, ODDS, BOATS), (0.6, 0, 1, 2)),
+        ((x, TERMS, None, None), (0.6, 2, 0, 0)),
         ((x, None, ODDS, None), (1, 0, 1, 0)),
         ((x, None, None, None), (1, 0, 0, 0)),
-        ((None, TERMS, None, None), (0, 1.5, 0, 0)),
-        ((None, None, None, BOATS), (0, 0, 0, 1.5)),
+        ((None, TERMS, None, None), (0, 2, 0, 0)),
+        ((None, None, None, BOATS), (0, 0, 0, 2)),
     ]
     for (*sources, units), (a, b, c, d) in cases:
         evidence, _ = evidence_and_nodes(*sources, units=units, orders=[shuffled(n)], n=n)
@@ -586,9 +586,9 @@ def test_sources_are_read_in_steps() -> None:
     n, b, K = 5, 2, 1.5
     x = random_embeddings(n)
     parts = [
-        (0.5, evidence_table(embedding_steps(x, b), K)),
-        (1.5, evidence_table(word_steps(TERMS, b), K)),
-        (1.5, cue_table(BOATS, b)),
+        (0.6, evidence_table(embedding_steps(x, b), K)),
+        (2, evidence_table(word_steps(TERMS, b), K)),
+        (2, cue_table(BOATS, b)),
         (1.0, scorer_table(ODDS, b)),
     ]
     evidence, _ = evidence_and_nodes(x, TERMS, ODDS, units=BOATS, orders=[[1, 2, 0]], n=n, b=b)
@@ -604,7 +604,7 @@ def test_number_of_segments_heeds_vectors_and_words_that_tell() -> None:
     def A(K: float, *sources: np.ndarray) -> float:
         own = [count_constant(gain_table(y, K), n, K) for y in sources]
         other = [count_constant(gain_table(y, K, o), n, K) for y in sources for o in orders]
-        return (sum(own) - sum(other) / 2) / len(sources)
+        return sum(own) - sum(other) / 2
 
     def weights(*sources: object, units: list[str] | None = None) -> list[float]:
         _, counts = evidence_and_nodes(*sources, units=units, orders=orders, n=n)
@@ -725,25 +725,25 @@ def information_of_blocks(weight: float) -> float:
 def test_information_of_four_steps() -> None:
     text = ["It sails.", "Ships sail.", "You bake?", "Cakes burn."]
     assert information(**BLOCKS, **SMALL) == pytest.approx(information_of_blocks(1))
-    assert information(**BLOCK_TERMS, **SMALL) == pytest.approx(information_of_blocks(1.5))
+    assert information(**BLOCK_TERMS, **SMALL) == pytest.approx(information_of_blocks(2))
     both = information(**BLOCKS, **BLOCK_TERMS, **SMALL)
-    assert both == pytest.approx(information_of_blocks(2))
-    assert information_of_blocks(0.5) < information_of_blocks(1) - 0.01
-    # Cues and scorers do not count beside them, but text halves the weight of vectors.
+    assert both == pytest.approx(information_of_blocks(2.6))
+    assert information_of_blocks(0.6) < information_of_blocks(1) - 0.01
+    # Cues and scorers do not count beside them, but text takes weight from vectors.
     odds = [0.9, 0.2, 0.8]
     assert information(**BLOCKS, probabilities=odds, **SMALL) == information(**BLOCKS, **SMALL)
-    halved = information(**BLOCKS, probabilities=odds, units=text, **SMALL)
-    assert halved == pytest.approx(information_of_blocks(0.5))
+    less = information(**BLOCKS, probabilities=odds, units=text, **SMALL)
+    assert less == pytest.approx(information_of_blocks(0.6))
     # A source that says nothing has no part.
-    half = information(**BLOCKS, terms=[["sea"]] * 4, **SMALL)
-    assert half == pytest.approx(information_of_blocks(0.5))
+    alone = information(**BLOCKS, terms=[["sea"]] * 4, **SMALL)
+    assert alone == pytest.approx(information_of_blocks(0.6))
 
 
 def test_chance_information_of_four_steps() -> None:
     found = chance_information(**BLOCKS, orders=[MIXED], **SMALL)
     assert found == pytest.approx(information_of_blocks(-1))
     found = chance_information(**BLOCKS, **BLOCK_TERMS, orders=[MIXED], **SMALL)
-    assert found == pytest.approx(information_of_blocks(-2))
+    assert found == pytest.approx(information_of_blocks(-2.6))
     # The mean over the orders.
     found = chance_information(**BLOCKS, orders=[MIXED, range(4), MIXED], **SMALL)
     assert found == pytest.approx((2 * information_of_blocks(-1) + information_of_blocks(1)) / 3)
@@ -762,7 +762,7 @@ def test_information_of_cues_or_scorers_alone() -> None:
     # Three gaps of which the middle one opens with a connective: -1.1 + 1.1/3, and 1.1/3.
     text = ["Ships sail.", "Boats sail.", "But cakes burn.", "Bread burns."]
     cut = {(4,): 0, (1, 3): 1, (3, 1): 1, (2, 2): -2, (1, 1, 2): -1, (2, 1, 1): -1, (1, 2, 1): 2}
-    cues = {s: exp(1.5 * 1.1 / 3 * value) for s, value in cut.items()}
+    cues = {s: exp(2 * 1.1 / 3 * value) for s, value in cut.items()}
     assert information(units=text, **SMALL) == pytest.approx(information_of_four(cues))
     assert information(units=text, **nothing, **SMALL) == pytest.approx(information_of_four(cues))
     # The orders of what says nothing are all the same.

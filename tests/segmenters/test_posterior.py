@@ -13,6 +13,8 @@ from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, OptionError
 from reffree.evaluate.score import score
 from reffree.naming import spelling_of
+from reffree.scoring.evidence import Reading
+from reffree.scoring.posterior import Posterior
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.posterior import LeastExpectedPk
@@ -50,9 +52,12 @@ def inputs_of(units, vectors):
 def test_no_segmentation_has_a_lower_expected_pk(document, evidence, length):
     vectors, units = document
     n = len(units)
+    posterior = Posterior(vectors, Reading(units), evidence=evidence)
     table, nodes = evidence_and_nodes(
         None if evidence == "words" else vectors,
         None if evidence == "embedding" else [unit.split() for unit in units],
+        units=units if evidence == "all" else None,
+        orders=[order.tolist() for order in posterior.orders],
         n=n,
         length=length,
     )
@@ -74,7 +79,9 @@ def test_topics_are_found_where_they_change():
         for word, n in zip(WORDS, masses, strict=True)
         for _ in range(n)
     ]
-    assert LeastExpectedPk()(inputs_of(units, vectors)) == (Segmentation(masses),)
+    assert LeastExpectedPk(length=9)(inputs_of(units, vectors)) == (Segmentation(masses),)
+    (unaided,) = LeastExpectedPk()(inputs_of(units, vectors))
+    assert set(Segmentation(masses).boundaries) <= set(unaided.boundaries)
     # Words alone say so, too, and need no vectors.
     by_words = LeastExpectedPk(length=8, evidence="words")
     assert not by_words.needs_embeddings

@@ -27,6 +27,8 @@ from reffree.corpus import Corpus, Document
 from reffree.errors import InputError, OptionError, UnknownNameError
 from reffree.report.boundaries import BAR, NOTICED, render
 from reffree.report.boundaries_page import MAX_COLUMNS, render_page
+from reffree.scoring.evidence import Reading
+from reffree.scoring.posterior import Posterior
 from reffree.studies.boundary_posterior import DocumentBoundaries, boundaries
 from tests.oracles.expected import (
     boundary_probabilities,
@@ -63,17 +65,22 @@ def table_of(result, **options):
 def test_probabilities_are_those_of_every_segmentation(evidence, length):
     corpus, vectors = made(8, gold=(3, 5), systems={"every": (1,) * 8, "none": (8,)})
     (found,) = boundaries(corpus, embeddings=vectors, evidence=evidence, length=length).documents
-    evidence_table, nodes = evidence_and_nodes(
-        None if evidence == "words" else vectors[0],
-        None if evidence == "embedding" else [unit.split() for unit in corpus[0].units],
-        n=8,
-        length=length,
-    )
+    units = corpus[0].units
+    posterior = Posterior(vectors[0], Reading(units), evidence=evidence)
+    known = {
+        "embeddings": None if evidence == "words" else vectors[0],
+        "terms": None if evidence == "embedding" else [unit.split() for unit in units],
+        "units": units if evidence == "all" else None,
+        "orders": [order.tolist() for order in posterior.orders],
+        "n": 8,
+        "length": length,
+    }
+    evidence_table, nodes = evidence_and_nodes(**known)
     mixed = mixture(evidence_table, 8, nodes)
     expected = boundary_probabilities(mixed, 8)
     assert found.probabilities == pytest.approx(expected, abs=1e-9)
     assert found.mean_probability == pytest.approx(np.mean(expected), abs=1e-9)
-    assert found.information == pytest.approx(information(evidence_table, 8, nodes), abs=1e-6)
+    assert found.information == pytest.approx(information(**known), abs=1e-6)
     assert found.assumed_segments == pytest.approx(
         np.exp(sum(weight * np.log(segments) for segments, weight, _ in nodes)), abs=1e-6
     )
