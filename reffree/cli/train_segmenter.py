@@ -87,8 +87,9 @@ def command(folder: Path, **given: Unpack[CommandOptions]) -> None:
     corpus, vectors = read_inputs(given)
 
     # Torch is imported only once the input is known to be good.
-    from reffree.segmenters.labeller.train import is_first_process, train_segmenter
+    from reffree.segmenters.labeller.train import train_segmenter
     from reffree.segmenters.network_folder import check_target
+    from reffree.segmenters.training import is_first_process
 
     check_target(folder)
     labeller = train_segmenter(
