@@ -98,10 +98,10 @@ class Trainer(Generic[BatchT]):
             )
         )
 
-    def epoch(self, batches: Any, advance: Callable[[int], None] = lambda steps: None) -> Tensor:  # noqa: ANN401
+    def epoch(self, batches: Any, advance: Callable[[int], None] = lambda examples: None) -> Tensor:  # noqa: ANN401
         """Take a step down for every batch; return the mean loss, which is still on the device.
 
-        ``advance`` is told of every step.
+        ``advance`` is told of the examples in every step, where the host knows how many.
         """
         self.network.train()
         total = count = torch.zeros((), device=self.accelerator.device)
@@ -114,7 +114,8 @@ class Trainer(Generic[BatchT]):
                 self._schedule.step()
                 self._optimiser.zero_grad()
                 total, count = total + loss.detach() * weight, count + weight
-                advance(1)
+                if isinstance(weight, int):
+                    advance(weight)
         sums: Tensor = self.accelerator.reduce(torch.stack([total, count]))
         return sums[0] / sums[1]
 

@@ -614,7 +614,7 @@ def test_interruption_amid_an_epoch():
     def progress(stage, total):
         calls.append((stage, total))
         # Amid the second epoch of the second stage.
-        yield Stop(total // 4 + 4) if stage == "Gold" else lambda done: None
+        yield Stop(total // 32 // 4 + 4) if stage == "Gold" else lambda done: None
 
     kept = trained(on_epoch=epochs.append, progress=progress).description
     assert kept.is_interrupted

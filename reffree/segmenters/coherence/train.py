@@ -191,7 +191,7 @@ class _Ranking:
         ]
         n_steps = steps_of([len(triples) for triples in drawn], settings.batch)
         trainer.begin(settings.rate, 0.0, RisingAndFalling(n_steps, 0.0))
-        with self.progress("Coherence", n_steps) as advance:
+        with self.progress("Coherence", sum(map(len, drawn))) as advance:
             for number, triples in enumerate(drawn, start=1):
                 reader = TripleReader(triples, self.model.read)
                 batches = trainer.batches(

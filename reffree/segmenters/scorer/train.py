@@ -166,7 +166,7 @@ class _Run:
         self._lowest = math.inf
         n_steps = steps_of([len(gaps) for gaps in epochs], size)
         trainer.begin(rate, self.settings.weight_decay, RisingAndFalling(n_steps, WARM_UP))
-        with self.progress(stage.capitalize(), n_steps) as advance:
+        with self.progress(stage.capitalize(), sum(map(len, epochs))) as advance:
             for number, gaps in enumerate(epochs, start=1):
                 reader = GapReader(gaps, self.model.read)
                 batches = trainer.batches(len(gaps), size, reader, workers=self.model.workers)
