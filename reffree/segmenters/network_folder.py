@@ -37,6 +37,7 @@ class NetworkDescription:
     settings: Any
     encoder: EncoderSpec
     dimension: int
+    is_interrupted: bool
     weights: str  # sha256
 
     def check_encoder(self, spec: EncoderSpec | None) -> None:
