@@ -104,7 +104,7 @@ class Trainer(Generic[BatchT]):
         ``advance`` is told of the examples in every step, where the host knows how many.
         """
         self.network.train()
-        total = count = torch.zeros((), device=self.accelerator.device)
+        total = count = torch.zeros((), device=next(self.network.parameters()).device)
         with _quiet_tokenizers() if batches.num_workers else nullcontext():
             for batch in batches:
                 loss, weight = self._step(batch)
