@@ -22,6 +22,7 @@ from reffree.cli.training import (
     mixed_precision_option,
     output_folder_option,
     settings_of,
+    told_once,
 )
 from reffree.encoders.options import Encoding
 from reffree.errors import counted
@@ -53,8 +54,8 @@ def command(folder: Path, **given: Unpack[CommandOptions]) -> None:
     A unit is to go with the next better than with another of its document, and with that better
     than with one of another document (Xing and Carenini 2021). No gold is needed; where documents
     held out have it, csm:path=FOLDER,threshold=held_out has the threshold of their lowest Pk. The
-    published setting: --finetune --encoder bert. Interrupted with Ctrl-C, it keeps the best state
-    so far.
+    published setting: --finetune --encoder bert. Started by accelerate launch, it trains on all
+    devices. Interrupted with Ctrl-C, it keeps the best state so far.
     """
     check_encoding(given)
 
@@ -72,7 +73,7 @@ def command(folder: Path, **given: Unpack[CommandOptions]) -> None:
     made = train_csm(
         read,
         settings=settings,
-        on_epoch=_tell_epoch,
+        on_epoch=told_once(_tell_epoch),
         progress=progress,
         **keywords_of(given, Encoding),
     )

@@ -22,6 +22,7 @@ from reffree.cli.training import (
     mixed_precision_option,
     output_folder_option,
     settings_of,
+    told_once,
 )
 from reffree.encoders.options import Encoding
 from reffree.errors import counted, listed
@@ -90,7 +91,8 @@ def command(
     probabilities. What is judged after every epoch is told here and kept in FOLDER/scorer.json.
     Each CORPUS is a corpus of its own; files of fewer than four documents are read as one. The
     published setting: --finetune --encoder distilbert, with --splices and --calibrate.
-    Interrupted with Ctrl-C, it keeps the best state so far.
+    Started by accelerate launch, it trains on all devices. Interrupted with Ctrl-C, it keeps the
+    best state so far.
     """
     check_encoding(given)
 
@@ -114,7 +116,7 @@ def command(
         splices=spliced,
         calibration=calibration,
         settings=settings,
-        on_epoch=_tell_epoch,
+        on_epoch=told_once(_tell_epoch),
         progress=progress,
         **keywords_of(given, Encoding),
     )

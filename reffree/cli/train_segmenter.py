@@ -16,6 +16,7 @@ from reffree.cli.training import (
     mixed_precision_option,
     output_folder_option,
     settings_of,
+    told_once,
 )
 from reffree.encoders.options import Encoding
 from reffree.errors import counted
@@ -83,7 +84,7 @@ def command(folder: Path, **given: Unpack[CommandOptions]) -> None:
         corpus,
         settings,
         embeddings=vectors,
-        on_epoch=_tell_epoch,
+        on_epoch=told_once(_tell_epoch),
         progress=progress,
         **keywords_of(given, Encoding),
     )

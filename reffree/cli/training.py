@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from reffree.segmenters.network_folder import NetworkDescription
 
 SettingsT = TypeVar("SettingsT", bound="DataclassInstance")
+EpochT = TypeVar("EpochT")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -72,10 +74,18 @@ def settings_of(kind: type[SettingsT], given: Mapping[str, Any]) -> SettingsT:
     return kind(**{k: v for k, v in given.items() if k in names and is_given(v)})
 
 
+def is_first_process() -> bool:
+    """Whether this is the only process, or the first of those that a launcher started."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def told_once(tell_epoch: Callable[[EpochT], None]) -> Callable[[EpochT], None]:
+    """Tell of epochs in the first process only."""
+    return tell_epoch if is_first_process() else lambda epoch: None
+
+
 def keep_network(made: TrainedNetwork, folder: Path, notes: Iterable[str], told: str) -> None:
     """Save what was trained, once, and say so; ends the program if training was interrupted."""
-    from reffree.segmenters.training import is_first_process
-
     is_interrupted: bool = made.description.is_interrupted
     if is_first_process():
         made.save(folder)

@@ -241,11 +241,6 @@ def computes_in(device: torch.device, precision: str) -> bool:
     return True
 
 
-def is_first_process() -> bool:
-    """Whether this is the only process, or the first of those that a launcher started."""
-    return int(os.environ.get("RANK", "0")) == 0
-
-
 def sent(batch: Any, device: torch.device) -> Any:  # noqa: ANN401  (tensors, as they come)
     """Copy a batch to a device, to a GPU without waiting for what it has to do."""
     if isinstance(batch, Mapping):

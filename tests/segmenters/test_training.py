@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,7 +51,8 @@ from tests.helpers import topical_corpus
 
 CPU, META = torch.device("cpu"), torch.device("meta")
 DIMENSION, UNITS = 8, 40
-CORPUS, VECTORS = topical_corpus([[4, 5, 3], [5, 4], [3, 3, 6], [6, 5]] * 2)
+GOLDS = [[4, 5, 3], [5, 4], [3, 3, 6], [6, 5]] * 2
+CORPUS, VECTORS = topical_corpus(GOLDS)
 QUICK = Training(splice_epochs=1, epochs=1, hidden=8)
 
 
@@ -311,6 +316,39 @@ def test_readers_of_texts_can_be_sent_to_other_processes():
     (tokens, labels), (sent_tokens, sent_labels) = reader([3, 1]), again([3, 1])
     assert torch.equal(labels, sent_labels)
     assert all(torch.equal(tokens[name], sent_tokens[name]) for name in tokens)
+
+
+def test_processes_of_a_launcher_train_one_network(tmp_path):
+    # Each sees half of every epoch's batches, and all end with the same weights.
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from reffree.segmenters.scorer.train import Training, train_scorer\n"
+        "from tests.helpers import topical_corpus\n"
+        f"corpus, vectors = topical_corpus({GOLDS})\n"
+        "named = {'embeddings': {'corpus': vectors}, 'device': 'cpu'}\n"
+        f"made = train_scorer(corpus, settings={QUICK}, **named)\n"
+        "made.save(Path(sys.argv[1]) / os.environ['RANK'])\n"
+    )
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [*command, str(script), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(root)},
+    )
+    assert done.returncode == 0, done.stderr
+    one, other = (load_checkpoint(tmp_path / rank) for rank in "01")
+    assert one.description == other.description
+    assert one.description.weights == other.description.weights
+    alone = train_scorer(CORPUS, settings=QUICK, embeddings={"corpus": VECTORS}, device="cpu")
+    assert one.description.counts == alone.description.counts
+    losses = [made.description.history[0].training_loss for made in (one, alone)]
+    assert losses[0] == pytest.approx(losses[1], rel=0.5)
 
 
 # A card ---------------------------------------------------------------------------------------
