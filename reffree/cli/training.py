@@ -85,11 +85,18 @@ def told_once(tell_epoch: Callable[[EpochT], None]) -> Callable[[EpochT], None]:
 
 
 def keep_network(made: TrainedNetwork, folder: Path, notes: Iterable[str], told: str) -> None:
-    """Save what was trained, once, and say so; ends the program if training was interrupted."""
+    """Save what was trained, once, and say so; ends the program if training was interrupted.
+
+    A launcher's process ends here in any case.
+    """
     is_interrupted: bool = made.description.is_interrupted
     if is_first_process():
         made.save(folder)
         tell_notes([*notes, *(["interrupted; the best state so far is kept"] * is_interrupted)])
         tell(f"{folder}: {told}", err=True)
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        from reffree.encoders.launcher import end_rank
+
+        end_rank(INTERRUPTED if is_interrupted else 0)
     if is_interrupted:
         sys.exit(INTERRUPTED)

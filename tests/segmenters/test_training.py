@@ -324,12 +324,14 @@ def test_processes_of_a_launcher_train_one_network(tmp_path):
     script.write_text(
         "import os, sys\n"
         "from pathlib import Path\n"
+        "from reffree.encoders.launcher import end_rank\n"
         "from reffree.segmenters.scorer.train import Training, train_scorer\n"
         "from tests.helpers import topical_corpus\n"
         f"corpus, vectors = topical_corpus({GOLDS})\n"
         "named = {'embeddings': {'corpus': vectors}, 'device': 'cpu'}\n"
         f"made = train_scorer(corpus, settings={QUICK}, **named)\n"
         "made.save(Path(sys.argv[1]) / os.environ['RANK'])\n"
+        "end_rank(0)\n"
     )
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     root = Path(__file__).parents[2]
