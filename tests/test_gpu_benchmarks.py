@@ -33,7 +33,7 @@ def test_operations_are_those_torch_counts(architecture, units, tokens, module, 
     ids = torch.full((units, tokens), 5)
     with FlopCounterMode(display=False) as counted, torch.no_grad():
         model(input_ids=ids, attention_mask=torch.ones_like(ids))
-    described = module("gpu").transformer_of(str(save_checkpoint(architecture, tmp_path)))
+    described = module("gpu_measures").transformer_of(str(save_checkpoint(architecture, tmp_path)))
     assert units * described.flops(tokens) == counted.get_total_flops()
 
 
@@ -92,24 +92,25 @@ def test_without_a_card_the_benchmark_says_so():
     assert done.stdout.startswith("No CUDA device is here, so nothing was measured")
 
 
-def check_everything_is_measured(gpu, device, encoder):
+def check_everything_is_measured(module, device, encoder):
+    gpu, dtypes = module("gpu"), module("gpu_measures").DTYPES
     results = gpu.measure(torch.device(device), replace(gpu.SMOKE, words=(3,)), [str(encoder)])
-    assert [row["dtype"] for row in results["encoding"]] == list(gpu.DTYPES)
+    assert [row["dtype"] for row in results["encoding"]] == list(dtypes)
     assert all(row["reffree"] > 0 and row["plain"] > 0 for row in results["encoding"])
     assert results["scoring"][0]["deviation"] < 1e-6
     assert {row["network"] for row in results["training"]} == {
         "segmenter, bilstm",
         "scorer, on vectors",
     }
-    assert gpu.table(results).count("\n| ") == 3 + len(gpu.DTYPES) + 1 + 2
+    assert gpu.table(results).count("\n| ") == 3 + len(dtypes) + 1 + 2
 
 
 def test_the_benchmark_runs_from_end_to_end(module, tmp_path):
     encoder = save_checkpoint("roberta", tmp_path / "model")
-    check_everything_is_measured(module("gpu"), "cpu", encoder)
+    check_everything_is_measured(module, "cpu", encoder)
 
 
 @pytest.mark.gpu
 def test_the_benchmark_runs_on_a_card(module, tmp_path):
     encoder = save_checkpoint("roberta", tmp_path / "model")
-    check_everything_is_measured(module("gpu"), "cuda", encoder)
+    check_everything_is_measured(module, "cuda", encoder)
