@@ -49,6 +49,19 @@ this processor does in float32: there is little left to gain without other numbe
 repeats are short: equal units are a third of QMSum's turns and 7 % of its tokens. By tokens,
 padding and repeats together allow 1.37 times plain speed on QMSum and on Wiki-50; the rest of the
 ratio is what batches side by side save.""",
+    "gpu": """\
+A card measured: encoding against plain sentence-transformers, scoring against the compiled loop of
+the CPU, training, and each against the prediction below.""",
+    "gpu_model": """\
+No figure in the first three tables was measured on a card: they are what `gpu_costs.py` predicts
+from the cards' data sheets and the models' shapes, until `gpu.py` has run on one. Counted are the
+operations of all matrix products (a test holds them to what torch counts) and the bytes that
+kernels read and write. Assumed are, among others, 70 % of the peak in products, 80 % of the
+bandwidth elsewhere, batches of 16,384 tokens without padding, 8 host cores a card with 500,000
+tokens a second each, and one thread that writes the cache in 10 µs a row and 2.5 ns a byte; every
+assumption is a constant there, with its reason. Stages work at the same time: the slowest bounds.
+Scoring assumes that each of some thirty arrays is written and read once; reading is that of lists
+of masses by the host.""",
     "load": """\
 A million units through a static encoder, the cache and `reffree score`, with an interrupt in the
 middle. Peak memory is of the process.""",

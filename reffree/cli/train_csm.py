@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -13,13 +11,19 @@ from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import (
     CommandOptions,
     check_encoding,
-    is_given,
     keywords_of,
     read_corpus,
 )
-from reffree.cli.interrupts import INTERRUPTED
-from reffree.cli.messages import progress, tell, tell_notes
+from reffree.cli.messages import progress, tell
 from reffree.cli.options import encoded_corpus_options, seed_option
+from reffree.cli.training import (
+    finetune_option,
+    keep_network,
+    mixed_precision_option,
+    output_folder_option,
+    settings_of,
+    told_once,
+)
 from reffree.encoders.options import Encoding
 from reffree.errors import counted
 from reffree.formats import corpus_names
@@ -29,21 +33,8 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=PagedCommand, name="train-csm")
-@click.option(
-    "-o",
-    "--output",
-    "folder",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="New folder for the model.",
-)
-@click.option(
-    "--finetune",
-    is_flag=True,
-    help="Train the encoder itself on pairs of units, not a small network on its vectors: slow "
-    "without a GPU.",
-)
+@output_folder_option("model")
+@finetune_option("units")
 @click.option("--epochs", type=int, help="Times that every pair is seen.  [default: 10]")
 @click.option(
     "--margin", type=float, help="By which coherent pairs are to be above others.  [default: 1]"
@@ -54,6 +45,7 @@ if TYPE_CHECKING:
 @click.option(
     "--held-out", type=float, help="Share of documents to choose the epoch on.  [default: 0.2]"
 )
+@mixed_precision_option
 @seed_option
 @encoded_corpus_options
 def command(folder: Path, **given: Unpack[CommandOptions]) -> None:
@@ -62,16 +54,14 @@ def command(folder: Path, **given: Unpack[CommandOptions]) -> None:
     A unit is to go with the next better than with another of its document, and with that better
     than with one of another document (Xing and Carenini 2021). No gold is needed; where documents
     held out have it, csm:path=FOLDER,threshold=held_out has the threshold of their lowest Pk. The
-    published setting: --finetune --encoder bert. Interrupted with Ctrl-C, it keeps the best state
-    so far.
+    published setting: --finetune --encoder bert. Started by accelerate launch, it trains on all
+    devices. Interrupted with Ctrl-C, it keeps the best state so far.
     """
     check_encoding(given)
 
     from reffree.segmenters.coherence.description import CoherenceTraining
 
-    names = {field.name for field in fields(CoherenceTraining)}
-    chosen: dict[str, Any] = {k: v for k, v in given.items() if k in names and is_given(v)}
-    settings = CoherenceTraining(**chosen)
+    settings = settings_of(CoherenceTraining, given)
     files = corpus_names(given["corpora"])
     read = {name: read_corpus(given | {"corpora": (file,)}) for name, file in files.items()}
 
@@ -83,24 +73,20 @@ def command(folder: Path, **given: Unpack[CommandOptions]) -> None:
     made = train_csm(
         read,
         settings=settings,
-        on_epoch=_tell_epoch,
+        on_epoch=told_once(_tell_epoch),
         progress=progress,
         **keywords_of(given, Encoding),
     )
-    made.save(folder)
     told = made.description
-    tell_notes([note for corpus in read.values() for note in corpus.notes])
-    if told.is_interrupted:
-        tell_notes(["interrupted; the best state so far is kept"])
     best = "" if told.threshold is None else f", best held-out threshold {told.threshold:.1f}"
-    tell(
-        f"{folder}: trained on {counted(told.counts['training_documents'], 'document')}, "
+    keep_network(
+        made,
+        folder,
+        [note for corpus in read.values() for note in corpus.notes],
+        f"trained on {counted(told.counts['training_documents'], 'document')}, "
         f"{told.counts['held_out_documents']} held out; {told.accuracy:.3f} of held-out orders "
         f"right{best}; use it with --method csm:path={folder}",
-        err=True,
     )
-    if told.is_interrupted:
-        sys.exit(INTERRUPTED)
 
 
 def _tell_epoch(epoch: CoherenceEpoch) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -14,42 +11,34 @@ from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import (
     CommandOptions,
     check_encoding,
-    is_given,
     keywords_of,
     read_corpus,
 )
-from reffree.cli.interrupts import INTERRUPTED
-from reffree.cli.messages import progress, tell, tell_notes
+from reffree.cli.messages import progress, tell
 from reffree.cli.options import encoded_corpus_options, seed_option
+from reffree.cli.training import (
+    finetune_option,
+    keep_network,
+    mixed_precision_option,
+    output_folder_option,
+    settings_of,
+    told_once,
+)
 from reffree.encoders.options import Encoding
 from reffree.errors import counted, listed
 from reffree.formats import corpus_names
 
 if TYPE_CHECKING:
     from reffree.corpus import Corpus
-    from reffree.segmenters.scorer.description import Epoch, Figures
-    from reffree.segmenters.scorer.scorer import Checkpoint
+    from reffree.segmenters.scorer.description import Description, Epoch, Figures
 
 LEAST = 4
 """Documents that a corpus must have to be learnt from."""
 
 
 @click.command(cls=PagedCommand, name="train-scorer")
-@click.option(
-    "-o",
-    "--output",
-    "folder",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="New folder for the scorer.",
-)
-@click.option(
-    "--finetune",
-    is_flag=True,
-    help="Train the encoder itself on pairs of windows, not a small network on its vectors: slow "
-    "without a GPU.",
-)
+@output_folder_option("scorer")
+@finetune_option("windows")
 @click.option(
     "--splices",
     multiple=True,
@@ -86,6 +75,7 @@ LEAST = 4
     type=int,
     help="Units between boundaries when held-out documents are segmented.  [default: 3]",
 )
+@mixed_precision_option
 @seed_option
 @encoded_corpus_options
 def command(
@@ -101,15 +91,14 @@ def command(
     probabilities. What is judged after every epoch is told here and kept in FOLDER/scorer.json.
     Each CORPUS is a corpus of its own; files of fewer than four documents are read as one. The
     published setting: --finetune --encoder distilbert, with --splices and --calibrate.
-    Interrupted with Ctrl-C, it keeps the best state so far.
+    Started by accelerate launch, it trains on all devices. Interrupted with Ctrl-C, it keeps the
+    best state so far.
     """
     check_encoding(given)
 
     from reffree.segmenters.scorer.description import Training
 
-    names = {field.name for field in fields(Training)}
-    chosen: dict[str, Any] = {k: v for k, v in given.items() if k in names and is_given(v)}
-    settings = Training(**chosen)
+    settings = settings_of(Training, given)
     files = corpus_names(list(dict.fromkeys([*given["corpora"], *splices, *calibrate])))
     read = {name: read_corpus(given | {"corpora": (file,)}) for name, file in files.items()}
     gold, spliced, calibration = (
@@ -127,14 +116,12 @@ def command(
         splices=spliced,
         calibration=calibration,
         settings=settings,
-        on_epoch=_tell_epoch,
+        on_epoch=told_once(_tell_epoch),
         progress=progress,
         **keywords_of(given, Encoding),
     )
-    checkpoint.save(folder)
-    _tell(checkpoint, folder, [note for corpus in read.values() for note in corpus.notes])
-    if checkpoint.description.is_interrupted:
-        sys.exit(INTERRUPTED)
+    notes = [note for corpus in read.values() for note in corpus.notes]
+    keep_network(checkpoint, folder, notes, _told(checkpoint.description, folder))
 
 
 def _joined(corpora: dict[str, Corpus]) -> dict[str, Corpus]:
@@ -165,17 +152,12 @@ def _bor(figures: Figures) -> str:
     return "-" if figures.bor is None else f"{figures.bor:.2f}"
 
 
-def _tell(checkpoint: Checkpoint, folder: Path, notes: Sequence[str]) -> None:
-    told = checkpoint.description
-    tell_notes(notes)
-    if told.is_interrupted:
-        tell_notes(["interrupted; the best state so far is kept"])
+def _told(told: Description, folder: Path) -> str:
     calibrated = told.corpora["calibration"]
     where = f"on {listed(calibrated)}" if calibrated else "held-out"
-    tell(
-        f"{folder}: trained on {counted(told.counts['training_documents'], 'document')}, "
+    return (
+        f"trained on {counted(told.counts['training_documents'], 'document')}, "
         f"{told.counts['held_out_documents']} held out; temperature {told.temperature:.3f}, "
         f"{where} log loss {told.log_loss:.4f}, best {where} threshold {told.threshold:.2f}; "
-        f"use it with --method scorer:path={folder}",
-        err=True,
+        f"use it with --method scorer:path={folder}"
     )

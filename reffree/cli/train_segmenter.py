@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from reffree.cli.help_page import PagedCommand
-from reffree.cli.inputs import CommandOptions, is_given, keywords_of, read_inputs
-from reffree.cli.interrupts import INTERRUPTED
-from reffree.cli.messages import progress, tell, tell_notes
+from reffree.cli.inputs import CommandOptions, keywords_of, read_inputs
+from reffree.cli.messages import progress, tell
 from reffree.cli.options import embeddings_option, encoded_corpus_options, seed_option
+from reffree.cli.training import (
+    keep_network,
+    mixed_precision_option,
+    output_folder_option,
+    settings_of,
+    told_once,
+)
 from reffree.encoders.options import Encoding
 from reffree.errors import counted
 
 if TYPE_CHECKING:
-    from reffree.segmenters.labeller.description import LabellerEpoch
-    from reffree.segmenters.labeller.trained import Labeller
+    from reffree.segmenters.labeller.description import LabellerDescription, LabellerEpoch
 
 
 @click.command(cls=PagedCommand, name="train-segmenter")
-@click.option(
-    "-o",
-    "--output",
-    "folder",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="New folder for the segmenter.",
-)
+@output_folder_option("segmenter")
 @click.option(
     "--architecture",
     type=click.Choice(["bilstm", "sheikh-bilstm", "transformer"]),
@@ -64,11 +59,7 @@ if TYPE_CHECKING:
     type=click.Choice(["pk", "f1"]),
     help="By which the threshold is chosen on them.  [default: pk]",
 )
-@click.option(
-    "--mixed-precision",
-    type=click.Choice(["auto", "no", "bf16", "fp16"]),
-    help="Of the training.  [default: auto, bf16 on a GPU that has it]",
-)
+@mixed_precision_option
 @seed_option
 @embeddings_option("Your own vectors instead of an encoder, as in reffree score.")
 @encoded_corpus_options
@@ -81,13 +72,11 @@ def command(folder: Path, **given: Unpack[CommandOptions]) -> None:
     """
     from reffree.segmenters.labeller.description import LabellerTraining
 
-    names = {field.name for field in fields(LabellerTraining)}
-    chosen: dict[str, Any] = {k: v for k, v in given.items() if k in names and is_given(v)}
-    settings = LabellerTraining(**chosen)
+    settings = settings_of(LabellerTraining, given)
     corpus, vectors = read_inputs(given)
 
     # Torch is imported only once the input is known to be good.
-    from reffree.segmenters.labeller.train import is_first_process, train_segmenter
+    from reffree.segmenters.labeller.train import train_segmenter
     from reffree.segmenters.network_folder import check_target
 
     check_target(folder)
@@ -95,15 +84,11 @@ def command(folder: Path, **given: Unpack[CommandOptions]) -> None:
         corpus,
         settings,
         embeddings=vectors,
-        on_epoch=_tell_epoch,
+        on_epoch=told_once(_tell_epoch),
         progress=progress,
         **keywords_of(given, Encoding),
     )
-    if is_first_process():
-        labeller.save(folder)
-        _tell(labeller, folder, corpus.notes)
-    if labeller.description.is_interrupted:
-        sys.exit(INTERRUPTED)
+    keep_network(labeller, folder, corpus.notes, _told(labeller.description, folder))
 
 
 def _tell_epoch(epoch: LabellerEpoch) -> None:
@@ -114,18 +99,13 @@ def _tell_epoch(epoch: LabellerEpoch) -> None:
     )
 
 
-def _tell(labeller: Labeller, folder: Path, notes: tuple[str, ...]) -> None:
-    told = labeller.description
-    tell_notes(notes)
-    if told.is_interrupted:
-        tell_notes(["interrupted; the best state so far is kept"])
-    tell(
-        f"{folder}: {told.settings.architecture} trained on "
+def _told(told: LabellerDescription, folder: Path) -> str:
+    return (
+        f"{told.settings.architecture} trained on "
         f"{counted(told.counts['training_documents'], 'document')} ({told.device}), "
         f"{told.counts['held_out_documents']} held out; epoch {told.epoch}, threshold "
         f"{told.threshold:.3g}, {_judged(told.pk, told.f1)} on those it was chosen on; use it with "
-        f"--method trained:path={folder}",
-        err=True,
+        f"--method trained:path={folder}"
     )
 
 

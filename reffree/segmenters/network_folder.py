@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from reffree.atomic import replacing
 from reffree.encoders.base import EncoderSpec
@@ -20,10 +21,44 @@ if TYPE_CHECKING:
     from torch import nn
 
 Kind = Literal["scorer", "segmenter", "csm"]
-DescriptionT = TypeVar("DescriptionT")
+DescriptionT = TypeVar("DescriptionT", bound="NetworkDescription")
 
 PRECOMPUTED = "precomputed"
 """What vectors that users bring have in place of a model's name."""
+
+
+class NetworkDescription:
+    """What the descriptions of all kinds have in common; each is a dataclass of its own fields."""
+
+    __slots__ = ()
+    kind: ClassVar[Kind]
+    format: ClassVar[int]
+
+    settings: Any
+    encoder: EncoderSpec
+    dimension: int
+    is_interrupted: bool
+    weights: str  # sha256
+
+    def check_encoder(self, spec: EncoderSpec | None) -> None:
+        """Refuse vectors of another encoder than the one it was trained on, if it reads any."""
+        if not getattr(self.settings, "finetune", False):
+            check_encoder(self.kind, spec, self.encoder)
+
+    def check_vectors(self, spec: EncoderSpec | None, found: int) -> None:
+        """Refuse vectors of another encoder, as far as that is known, or of another size."""
+        check_encoder(self.kind, spec, self.encoder)
+        if found != self.dimension:
+            raise EncoderError(
+                f"{self.kind}: found vectors of {found} dimensions; expected {self.dimension}, "
+                f"those of {self.encoder.name!r}, which it was trained on; use that encoder, or "
+                f"train a {self.kind} for this one"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is written, with the encoder's fingerprint for people who compare files."""
+        values = asdict(self)  # type: ignore[call-overload]
+        return {"format": self.format, **values, "fingerprint": self.encoder.fingerprint}
 
 
 def check_target(folder: Path) -> None:
@@ -47,21 +82,18 @@ def check_target(folder: Path) -> None:
 
 def write_network(
     folder: Path,
-    kind: Kind,
     network: nn.Module,
-    describe: Callable[[str], dict[str, Any]],
+    description: NetworkDescription,
     write_more: Callable[[Path], None] = lambda folder: None,
 ) -> None:
-    """Write a new folder, whole or not at all.
-
-    ``describe`` makes the description, given the hash of the weights; ``write_more`` adds files.
-    """
+    """Write a new folder, whole or not at all; ``write_more`` adds files."""
     check_target(folder)
     from safetensors.torch import save
 
+    kind = description.kind
     weights = save({k: v.detach().cpu().contiguous() for k, v in network.state_dict().items()})
-    description = describe(hashlib.sha256(weights).hexdigest())
-    text = json.dumps(description, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    values = description.to_dict() | {"weights": hashlib.sha256(weights).hexdigest()}
+    text = json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     try:
         with replacing(folder) as temporary:
             temporary.mkdir()
@@ -80,46 +112,44 @@ def write_network(
 
 
 def read_values(
-    folder: Path, kind: Kind, format: int, make: Callable[[dict[str, Any]], DescriptionT]
+    folder: Path, made: type[DescriptionT], **parts: Callable[[Any], Any]
 ) -> DescriptionT:
     """Make a description of what `write_network` wrote; says what is wrong with one that is none.
 
-    ``make`` may raise what comes of values that are none of its fields.
+    ``parts`` make the fields that are more than JSON has; they may raise what comes of damage.
     """
+    kind = made.kind
     path = _description_in(folder, kind)
     try:
         values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if values.pop("format") != format:
+        if values.pop("format") != made.format:
             raise _refusal(path, kind, f"a {kind} of another version of reffree")
-        return make(values)
+        del values["fingerprint"]
+        values["encoder"] = EncoderSpec(**values["encoder"])
+        return made(**values | {name: make(values[name]) for name, make in parts.items()})
     except OSError as error:
         raise _refusal(path, kind, f"no {kind} ({error.strerror})") from None
     except (ValueError, TypeError, KeyError, AttributeError):
         raise _refusal(path, kind, "a damaged description") from None
 
 
-def read_weights(folder: Path, kind: Kind, sha256: str) -> bytes:
-    """Read the weights that a description beside them is of."""
-    path = _weights_in(folder, kind)
-    try:
-        weights = path.read_bytes()
-    except OSError as error:
-        raise _damaged(path, kind, f"no weights ({error.strerror})") from None
-    if hashlib.sha256(weights).hexdigest() != sha256:
-        raise _damaged(path, kind, "weights that do not belong to the description beside them")
-    return weights
-
-
-def put_weights(network: nn.Module, weights: bytes, folder: Path, kind: Kind) -> None:
-    """Give weights to a network of their shape; nothing in them is run."""
+def read_weights(folder: Path, network: nn.Module, description: NetworkDescription) -> None:
+    """Give a network the weights that a description beside them is of; nothing in them is run."""
     from safetensors import SafetensorError
     from safetensors.torch import load
 
+    kind = description.kind
+    path = _weights_in(folder, kind)
     try:
+        weights = path.read_bytes()
+        if hashlib.sha256(weights).hexdigest() != description.weights:
+            raise _damaged(path, kind, "weights that do not belong to the description beside them")
         network.load_state_dict(load(weights))
+    except OSError as error:
+        raise _damaged(path, kind, f"no weights ({error.strerror})") from None
     except (SafetensorError, RuntimeError):
-        found = "weights of another shape than described"
-        raise _damaged(_weights_in(folder, kind), kind, found) from None
+        raise _damaged(path, kind, "weights of another shape than described") from None
+    network.eval()
 
 
 def check_encoder(kind: Kind, spec: EncoderSpec | None, trained: EncoderSpec) -> None:
@@ -139,19 +169,6 @@ def check_encoder(kind: Kind, spec: EncoderSpec | None, trained: EncoderSpec) ->
             f"{kind}: found vectors of another encoder ({', '.join(changed)}); expected those "
             f"it was trained on, of {trained.name!r}; use --encoder {trained.name}, or train "
             f"a {kind} for this one"
-        )
-
-
-def check_vectors(
-    kind: Kind, spec: EncoderSpec | None, trained: EncoderSpec, found: int, dimension: int
-) -> None:
-    """Refuse vectors of another encoder than the network was trained on, or of another size."""
-    check_encoder(kind, spec, trained)
-    if found != dimension:
-        raise EncoderError(
-            f"{kind}: found vectors of {found} dimensions; expected {dimension}, those of "
-            f"{trained.name!r}, which it was trained on; use that encoder, or train a {kind} for "
-            "this one"
         )
 
 

@@ -27,9 +27,10 @@ from reffree.segmenters.labeller.threshold import (
     candidate_thresholds,
     find_best_threshold,
 )
-from reffree.segmenters.labeller.train import computes_in, train_labeller, train_segmenter
+from reffree.segmenters.labeller.train import train_labeller, train_segmenter
 from reffree.segmenters.labeller.trained import Labeller, Trained, load_labeller
 from reffree.segmenters.segment import parse_segmenter, segment
+from reffree.segmenters.training import computes_in
 from tests.oracles.labellers import best_value, f1_of_boundaries, masses_above, sheikh_logits
 from tests.oracles.reference_based import pk
 from tests.properties import examples

@@ -51,12 +51,10 @@ from reffree.segmenters.scorer.model import (
     HeadOnVectors,
     PairClassifier,
     PairOnTexts,
-    load_transformer,
     logits_of,
     probabilities,
     widths,
 )
-from reffree.segmenters.scorer.optimisation import rate_shares
 from reffree.segmenters.scorer.scorer import Scorer, load_checkpoint
 from reffree.segmenters.scorer.train import (
     TEMPERATURES,
@@ -68,7 +66,9 @@ from reffree.segmenters.scorer.train import (
     select,
     train_scorer,
 )
+from reffree.segmenters.scorer.transformer_files import load_transformer
 from reffree.segmenters.segment import SEGMENTERS, segment
+from reffree.segmenters.training import RisingAndFalling
 from reffree.studies.boundary_posterior import boundaries
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.oracles.training import training_figures
@@ -346,7 +346,8 @@ def test_features_are_as_defined(n, window, seed, has_zero):
     if has_zero:
         x[seed % n] = 0
     head = Head(3, window, 4, 0.0)
-    units, is_present = HeadOnVectors(head, [x]).gather(windows_of(np.arange(n), window))
+    windows = torch.from_numpy(windows_of(np.arange(n), window))
+    units, is_present = HeadOnVectors(head, [x]).gather(windows)
     expected = [features_obvious(x, gap, window) for gap in range(1, n)]
     np.testing.assert_allclose(head.features(units, is_present), expected, atol=2e-6)
 
@@ -368,7 +369,7 @@ def test_features_are_standardised_on_the_training_gaps():
     model = HeadOnVectors(head, [*VECTORS, np.full((2, DIMENSION), 5.0)])
     gaps = gaps_of(passages_of(CORPUS), 2)
     head.standardise(model, gaps)
-    x = (head.features(*model.gather(gaps.windows)) - head.centre) / head.spread
+    x = (head.features(*model.gather(torch.from_numpy(gaps.windows))) - head.centre) / head.spread
     np.testing.assert_allclose(x.mean(0), 0, atol=1e-4)
     np.testing.assert_allclose(x.std(0, correction=0), 1, atol=1e-3)
     alike = Gaps(gaps.windows[:1].repeat(5, axis=0), gaps.labels[:5], (5,))
@@ -377,10 +378,10 @@ def test_features_are_standardised_on_the_training_gaps():
 
 
 def test_the_rate_rises_and_falls():
-    share = rate_shares(100, WARM_UP)
+    share = RisingAndFalling(100, WARM_UP)
     assert [share(i) for i in (0, 4, 9, 10, 55)] == [0.1, 0.5, 1.0, 1.0, 0.5]
     assert 0 < share(99) < 0.02
-    assert [rate_shares(1, WARM_UP)(i) for i in (0, 1)] == [1.0, 0.0]
+    assert [RisingAndFalling(1, WARM_UP)(i) for i in (0, 1)] == [1.0, 0.0]
 
 
 # Calibration ----------------------------------------------------------------------------------
@@ -934,17 +935,17 @@ def test_far_units_are_left_out_first(encoder):
     model = PairOnTexts(network, spy, texts, special + 6, torch.device("cpu"))
     few = [ABSENT, ABSENT, 1, 1, ABSENT, ABSENT]
     windows = np.array([[0, 1, 2, 3, 4, ABSENT], [ABSENT, 0, 1, 2, 3, 4], few])
-    logits = model.logits(windows)
+    logits = model.logits(model.read(windows))
     assert seen[-1] == (
         ["winter budget server", "bees honey winter", "winter"],
         ["login bill", "budget server", "winter"],
     )
     # Padding and company change nothing.
-    alone = [model.logits(windows[i : i + 1]).item() for i in range(3)]
+    alone = [model.logits(model.read(windows[i : i + 1])).item() for i in range(3)]
     np.testing.assert_allclose(logits.tolist(), alone, atol=1e-5)
     # A unit too long on its own is cut, not dropped.
     tight = PairOnTexts(network, spy, texts, special + 2, torch.device("cpu"))
-    assert torch.isfinite(tight.logits(np.array([[4, 4]]))).all()
+    assert torch.isfinite(tight.logits(tight.read(np.array([[4, 4]])))).all()
     assert seen[-1] == (["dance run knee"], ["dance run knee"])
 
 

@@ -11,12 +11,10 @@ of the document's depths and :math:`a = -1/2` (their §3.3).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 from torch import Tensor, nn
 
 from reffree.arrays import Floats
@@ -29,30 +27,17 @@ from reffree.errors import InputError
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import GapScorer, Inputs, Segmenter, check_wanted, peaks_before
 from reffree.segmenters.coherence.description import (
-    CSM,
     CoherenceDescription,
     read_coherence_description,
 )
-from reffree.segmenters.network_folder import (
-    check_vectors,
-    put_weights,
-    read_weights,
-    write_network,
-)
-from reffree.segmenters.scorer.data import windows_of
+from reffree.segmenters.scorer.gap_network import GapNetwork, read_network
 from reffree.segmenters.scorer.model import (
-    GapModel,
-    Head,
-    HeadOnVectors,
     PairClassifier,
     PairOnTexts,
-    load_next_sentence,
-    logits_of,
+    document_logits,
     probabilities,
-    read_layout,
-    write_layout,
 )
-from reffree.segmenters.scorer.scorer import LAYOUT
+from reffree.segmenters.scorer.transformer_files import load_next_sentence
 from reffree.selection import Candidates, select_above, select_share, select_top
 
 LONGEST = 128
@@ -148,10 +133,12 @@ class CoherenceScoring(GapScorer):
         network, tokenizer = load_next_sentence(folder)
         device = choose_device(inputs.device)
         length = min(folder.spec.max_length or LONGEST, LONGEST)
-        return _coherence(
-            PairOnTexts(NextSentence(network).eval(), tokenizer, document.units, length, device)
+        head = NextSentence(network).eval()
+        models = (
+            PairOnTexts(head, tokenizer, document.units, length, device)
             for document in inputs.corpus
         )
+        return tuple(map(probabilities, document_logits(models, 1)))
 
     def _alpha(self, description: CoherenceDescription | None) -> float:
         if self.threshold != "held_out":
@@ -177,6 +164,7 @@ class CoherenceScoring(GapScorer):
 def coherence_depths(coherence: Floats) -> Floats:
     """Depth of every gap: half of how far coherence rises to the peaks on both sides.
 
+    >>> import numpy as np
     >>> coherence_depths(np.array([0.9, 0.5, 0.8, 0.1])).round(3).tolist()
     [0.0, 0.35, 0.0, 0.35]
     """
@@ -194,44 +182,14 @@ def select_deep(
     return select_above(depths, cutoff + ROUNDING, min_gap, candidates)
 
 
-@dataclass(frozen=True, slots=True)
-class CoherenceModel:
-    """A network and what is known of it; ``tokenizer`` only where the encoder is fine-tuned."""
+class CoherenceModel(GapNetwork[CoherenceDescription]):
+    """A coherence model and what is known of it."""
 
-    network: Head | CoherenceClassifier
-    description: CoherenceDescription
-    tokenizer: Any = None
+    __slots__ = ()
 
     def coherence(self, inputs: Inputs) -> tuple[Floats, ...]:
         """How well each unit goes with the next, from 0 to 1, (n - 1,) in every document."""
-        return _coherence(self._models(inputs))
-
-    def _models(self, inputs: Inputs) -> Iterator[GapModel]:
-        """Let the network look at every document."""
-        network, told = self.network, self.description
-        if isinstance(network, PairClassifier):
-            length, device = told.encoder.max_length, choose_device(inputs.device)
-            for document in inputs.corpus:
-                yield PairOnTexts(network, self.tokenizer, document.units, length, device)
-            return
-        for x in inputs.vectors(CSM):
-            check_vectors(CSM, inputs.encoder, told.encoder, x.shape[1], told.dimension)
-            yield HeadOnVectors(network, [x])
-
-    def save(self, folder: Path) -> None:
-        """Write a new folder, whole or not at all."""
-
-        def write_more(temporary: Path) -> None:
-            if isinstance(self.network, PairClassifier):
-                write_layout(self.network, self.tokenizer, temporary / LAYOUT)
-
-        write_network(
-            folder,
-            CSM,
-            self.network,
-            lambda weights: replace(self.description, weights=weights).to_dict(),
-            write_more,
-        )
+        return tuple(map(probabilities, self.logits(inputs, 1)))
 
 
 class CoherenceClassifier(PairClassifier):
@@ -263,21 +221,5 @@ class NextSentence(PairClassifier):
 def load_coherence(folder: Path) -> CoherenceModel:
     """Read a coherence model back; nothing in the folder is run."""
     description = read_coherence_description(folder)
-    settings = description.settings
-    weights = read_weights(folder, CSM, description.weights)
-    tokenizer = None
-    network: Head | CoherenceClassifier
-    if settings.finetune:
-        transformer, tokenizer = read_layout(folder / LAYOUT)
-        network = CoherenceClassifier(transformer, reads_first=tokenizer.cls_token is not None)
-    else:
-        network = Head(description.dimension, 1, settings.hidden, settings.dropout)
-    put_weights(network, weights, folder, CSM)
-    return CoherenceModel(network.eval(), description, tokenizer)
-
-
-def _coherence(models: Iterator[GapModel]) -> tuple[Floats, ...]:
-    """Score every unit with the next."""
-    return tuple(
-        probabilities(logits_of(model, windows_of(np.arange(model.n_units), 1))) for model in models
-    )
+    network, tokenizer = read_network(folder, description, 1, CoherenceClassifier)
+    return CoherenceModel(network, description, tokenizer)

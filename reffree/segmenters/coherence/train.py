@@ -11,7 +11,8 @@ import importlib.metadata
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Unpack
+from functools import partial
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -22,7 +23,6 @@ from reffree.corpus import Corpus, Document
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.device import choose_device
 from reffree.encoders.embed import Vectors, corpus_vectors, units_taking_part
-from reffree.encoders.models import DEFAULT_ENCODER, find_model
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.errors import InputError
 from reffree.progress import Progress, no_progress
@@ -47,16 +47,9 @@ from reffree.segmenters.coherence.triples import (
     triples_of,
 )
 from reffree.segmenters.scorer.data import Gaps, windows_of
-from reffree.segmenters.scorer.model import (
-    GapModel,
-    Head,
-    HeadOnVectors,
-    PairOnTexts,
-    load_transformer,
-    logits_of,
-    probabilities,
-)
-from reffree.segmenters.scorer.optimisation import Optimisation
+from reffree.segmenters.scorer.gap_network import Start
+from reffree.segmenters.scorer.model import GapModel, logits_of, probabilities
+from reffree.segmenters.training import Loss, RisingAndFalling, Trainer, steps_of, training_on
 
 ORDERS = ((NEXT, SAME), (NEXT, OTHER), (SAME, OTHER))
 """Which is to cohere better with the unit, by a margin."""
@@ -98,33 +91,48 @@ def train_csm(
     }
     documents = [document for part, _ in parts.values() for document in part.corpus]
     dialogues = Dialogues.of(documents, settings)  # refuses too few before they are encoded
-    tokenizer = None
-    network: Head | CoherenceClassifier
-    model: GapModel
-    with torch.random.fork_rng():
-        if settings.finetune:
-            device = choose_device(options.device)
-            folder = find_model(options.encoder or DEFAULT_ENCODER, offline=options.offline)
-            transformer, tokenizer = load_transformer(folder)
-            spec, dimension = folder.spec, transformer.config.hidden_size
-            torch.manual_seed(settings.seed)
-            network = CoherenceClassifier(transformer, reads_first=tokenizer.cls_token is not None)
-            texts = [unit for document in documents for unit in document.units]
-            model = PairOnTexts(network, tokenizer, texts, spec.max_length, device)
-        else:
-            embedded = [
+    if settings.finetune:
+        start = Start.on_texts([unit for d in documents for unit in d.units], options)
+    else:
+        start = Start.on_vectors(
+            [
                 corpus_vectors(part.corpus, given, options, progress)
                 for part, given in parts.values()
             ]
-            vectors = [x for each in embedded for x in each.vectors]
-            spec, dimension = embedded[0].spec, vectors[0].shape[1]
-            torch.manual_seed(settings.seed)
-            network = Head(dimension, 1, settings.hidden, settings.dropout)
-            model = HeadOnVectors(network, vectors)
-            network.standardise(model, dialogues.neighbours)
-        run = _Ranking(model, dialogues, settings, on_epoch, progress)
-        run.train()
-    return CoherenceModel(network, run.describe(spec, dimension, tuple(named)), tokenizer)
+        )
+    device, precision = choose_device(options.device), settings.mixed_precision
+    with training_on(device, precision, settings.seed, has_idle=settings.finetune) as accelerator:
+        model = start.model(
+            1,
+            settings.hidden,
+            settings.dropout,
+            dialogues.neighbours,
+            accelerator.device,
+            CoherenceClassifier,
+        )
+        trainer = Trainer(model.network, partial(triple_loss, model, settings.margin), accelerator)
+        run = _Ranking(model, trainer, dialogues, settings, on_epoch, progress)
+        trainer.run(run.train, "a held-out loss", settings.rate)
+        description = run.describe(start.spec, start.dimension, tuple(named))
+    return CoherenceModel(model.network, description, start.tokenizer)
+
+
+def triple_loss(model: GapModel, margin: float, seen: Any) -> Loss:  # noqa: ANN401
+    """Ranking loss of triples, each of which is three pairs of units."""
+    scores = model.logits(seen).float().reshape(-1, 3)
+    return ranking_loss(scores, margin), len(scores)
+
+
+@dataclass(frozen=True, slots=True)
+class TripleReader:
+    """Makes batches of triples on the host, in any process."""
+
+    triples: Integers
+    read: Callable[[Integers], Any]
+
+    def __call__(self, chosen: list[int]) -> Any:  # noqa: ANN401
+        """Return what the network looks at."""
+        return self.read(pairs_of(self.triples[chosen]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,57 +175,29 @@ class _Ranking:
     """One training, as far as it has come."""
 
     model: GapModel
+    trainer: Trainer[Any]
     dialogues: Dialogues
     settings: CoherenceTraining
     on_epoch: OnCoherenceEpoch
     progress: Progress
     history: list[CoherenceEpoch] = field(default_factory=list)
-    best: dict[str, Tensor] | None = None
-    is_interrupted: bool = False
 
     def train(self) -> None:
-        """Go through the epochs; leaves the best state in the network."""
-        settings = self.settings
+        """Go through the epochs."""
+        settings, trainer = self.settings, self.trainer
         drawn = [
             triples_of(self.dialogues.training, rng_for(settings.seed, "csm", epoch))
             for epoch in range(settings.epochs)
         ]
-        steps = Optimisation(
-            self.model.network,
-            sum(math.ceil(len(triples) / settings.batch) for triples in drawn),
-            rate=settings.rate,
-            weight_decay=0.0,
-            warm_up=0.0,
-        )
-        try:
-            with self.progress("Coherence", sum(map(len, drawn))) as advance:
-                for number, triples in enumerate(drawn, start=1):
-                    loss = self._epoch(triples, steps, advance)
-                    self._measure(number, loss)
-        except KeyboardInterrupt:
-            if self.best is None:
-                raise
-            self.is_interrupted = True
-        if self.best is None:
-            raise InputError(
-                "a training that ended in no numbers",
-                expected="a held-out loss",
-                remedy=f"lower the learning rate from {settings.rate:g}",
-            )
-        self.model.network.load_state_dict(self.best)
-
-    def _epoch(
-        self, triples: Integers, steps: Optimisation, advance: Callable[[int], None]
-    ) -> float:
-        self.model.network.train()
-        order, size = torch.randperm(len(triples)).numpy(), self.settings.batch
-        total = 0.0
-        for start in range(0, len(triples), size):
-            batch = triples[order[start : start + size]]
-            scores = self.model.logits(pairs_of(batch)).reshape(-1, 3)
-            total += steps.step(ranking_loss(scores, self.settings.margin)) * len(batch)
-            advance(len(batch))
-        return total / len(triples)
+        n_steps = steps_of([len(triples) for triples in drawn], settings.batch)
+        trainer.begin(settings.rate, 0.0, RisingAndFalling(n_steps, 0.0))
+        with self.progress("Coherence", sum(map(len, drawn))) as advance:
+            for number, triples in enumerate(drawn, start=1):
+                reader = TripleReader(triples, self.model.read)
+                batches = trainer.batches(
+                    len(triples), settings.batch, reader, workers=self.model.workers
+                )
+                self._measure(number, trainer.epoch(batches, advance).item())
 
     def _measure(self, number: int, training_loss: float) -> None:
         scores = logits_of(self.model, pairs_of(self.dialogues.triples)).reshape(-1, 3)
@@ -225,9 +205,8 @@ class _Ranking:
         if not math.isfinite(loss):
             return
         epoch = CoherenceEpoch(number, training_loss, loss, share_in_order(scores))
-        if self.best is None or epoch.accuracy > max(past.accuracy for past in self.history):
-            state = self.model.network.state_dict()
-            self.best = {name: tensor.detach().clone() for name, tensor in state.items()}
+        if epoch.accuracy > max((past.accuracy for past in self.history), default=-1.0):
+            self.trainer.keep()
         self.history.append(epoch)
         self.on_epoch(epoch)
 
@@ -250,7 +229,7 @@ class _Ranking:
                 "held_out_triples": len(dialogues.triples),
             },
             history=tuple(self.history),
-            is_interrupted=self.is_interrupted,
+            is_interrupted=self.trainer.is_interrupted,
             weights="",  # known once they are saved
         )
 

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from reffree.bounds import check_whole
 from reffree.encoders.base import EncoderSpec
 from reffree.errors import InputError
-from reffree.segmenters.network_folder import Kind, read_values
-
-FORMAT = 1
-KIND: Kind = "segmenter"
+from reffree.segmenters.network_folder import Kind, NetworkDescription, read_values
+from reffree.segmenters.network_settings import (
+    PRECISIONS,
+    Precision,
+    check_choice,
+    check_rates,
+    check_shares,
+)
 
 Architecture = Literal["bilstm", "sheikh-bilstm", "transformer"]
 Criterion = Literal["pk", "f1"]
-Precision = Literal["auto", "no", "bf16", "fp16"]
 
 ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
 CRITERIA: tuple[Criterion, ...] = get_args(Criterion)
-PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 PAPER_BATCH = 8
 LEAST_STEPS = 8
 RECURRENT_DROPOUT = 0.3
@@ -60,12 +61,7 @@ class LabellerTraining:
             ("criterion", CRITERIA),
             ("mixed_precision", PRECISIONS),
         ):
-            if getattr(self, option) not in known:
-                raise InputError(
-                    f"{option} = {getattr(self, option)}",
-                    expected=" or ".join(known),
-                    remedy=f"write {option}={known[0]}",
-                )
+            check_choice(option, getattr(self, option), known)
         for option in ("hidden", "layers", "heads", "epochs", "patience"):
             check_whole(option, getattr(self, option), 1)
         if self.batch_size is not None:
@@ -77,18 +73,8 @@ class LabellerTraining:
                 expected="a multiple of the heads",
                 remedy="write hidden=128,heads=4",
             )
-        if not 0 < self.held_out < 1 or not 0 <= self.dropped < 1:
-            raise InputError(
-                f"held_out = {self.held_out} and dropout = {self.dropped}",
-                expected="shares below 1, and above 0 for the held-out documents",
-                remedy="leave them out for the defaults",
-            )
-        if not 0 < self.learning_rate < math.inf or not 0 <= self.weight_decay < math.inf:
-            raise InputError(
-                f"learning_rate = {self.learning_rate} and weight_decay = {self.weight_decay}",
-                expected="a rate above 0 and a decay of at least 0",
-                remedy="leave them out for the defaults",
-            )
+        check_shares(self.held_out, self.dropped)
+        check_rates(self.learning_rate, self.weight_decay)
 
     @property
     def dropped(self) -> float:
@@ -121,7 +107,7 @@ class LabellerEpoch:
 
 
 @dataclass(frozen=True, slots=True)
-class LabellerDescription:
+class LabellerDescription(NetworkDescription):
     """Everything about a labeller but its weights."""
 
     version: str  # of reffree
@@ -138,25 +124,16 @@ class LabellerDescription:
     is_interrupted: bool
     device: str
     precision: str
-    weights: str  # sha256
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what is written, with the encoder's fingerprint for people who compare files."""
-        return {"format": FORMAT, **asdict(self), "fingerprint": self.encoder.fingerprint}
+    weights: str  # sha256; none until they are saved
+    kind: ClassVar[Kind] = "segmenter"
+    format: ClassVar[int] = 1
 
 
 def read_labeller_description(folder: Path) -> LabellerDescription:
     """Read a labeller's description; says what is wrong with one that is none."""
-    return read_values(folder, KIND, FORMAT, _described)
-
-
-def _described(values: dict[str, Any]) -> LabellerDescription:
-    del values["fingerprint"]
-    return LabellerDescription(
-        **values
-        | {
-            "settings": LabellerTraining(**values["settings"]),
-            "encoder": EncoderSpec(**values["encoder"]),
-            "history": tuple(LabellerEpoch(**epoch) for epoch in values["history"]),
-        }
+    return read_values(
+        folder,
+        LabellerDescription,
+        settings=lambda values: LabellerTraining(**values),
+        history=lambda epochs: tuple(LabellerEpoch(**epoch) for epoch in epochs),
     )

@@ -18,6 +18,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_se
 from reffree.arrays import Floats
 from reffree.segmenters.base import directions, to_scale
 from reffree.segmenters.labeller.description import LabellerTraining
+from reffree.segmenters.training import sent, to_host
 
 FARTHEST = 16
 """Units beyond which all distances are alike to a transformer."""
@@ -84,7 +85,7 @@ class SheikhBiLstm(nn.Module):
     def forward(self, units: Tensor, lengths: Sequence[int]) -> Tensor:
         """Logits of all gaps."""
         x = self.drop(units)
-        order = _reversal(lengths, units.shape[1]).to(units.device)  # (b, n)
+        order = sent(_reversal(lengths, units.shape[1]), units.device)  # (b, n)
         before = self.before(x)[0]  # padding comes last, so no unit has read any
         after = _reordered(self.after(_reordered(x, order))[0], order)
         return self.compare(before[:, :-1], after[:, 1:])
@@ -118,10 +119,10 @@ class TransformerLabeller(nn.Module):
 
     def forward(self, units: Tensor, lengths: Sequence[int]) -> Tensor:
         """Logits of all gaps."""
-        places = torch.arange(units.shape[1])
+        places = torch.arange(units.shape[1], device=units.device)
         distances = (places - places[:, None]).clamp(-FARTHEST, FARTHEST) + FARTHEST  # (n, n)
-        is_padding = (places >= torch.tensor(lengths)[:, None]).to(units.device)  # (b, n)
-        bias = self.bias[:, distances.to(units.device)]  # (heads, n, n)
+        is_padding = places >= sent(torch.tensor(lengths), units.device)[:, None]  # (b, n)
+        bias = self.bias[:, distances]  # (heads, n, n)
         bias = bias.masked_fill(is_padding[:, None, None], NEVER)  # (b, heads, n, n)
         x = self.drop(self.project(units))
         for layer in self.layers:
@@ -200,12 +201,9 @@ def gap_logits(
     with torch.inference_mode():
         for x in documents:
             n = len(x)
-            if n < 2:
-                found.append(np.empty(0))
-                continue
-            logits = network(x.unsqueeze(0).to(device), [n])[0]
-            found.append(logits.double().cpu().numpy())
-    return found
+            there = sent(x, device)
+            found.append(network(there.unsqueeze(0), [n])[0] if n > 1 else there.new_empty(0))
+    return to_host(found)
 
 
 def padded(documents: Sequence[Tensor], value: float = 0.0) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -14,18 +14,11 @@ from reffree.errors import InputError
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import GapScorer, Inputs, Segmenter, check_wanted
 from reffree.segmenters.labeller.description import (
-    KIND,
     LabellerDescription,
     read_labeller_description,
 )
 from reffree.segmenters.labeller.networks import Network, as_input, gap_logits, make_network
-from reffree.segmenters.network_folder import (
-    check_encoder,
-    check_vectors,
-    put_weights,
-    read_weights,
-    write_network,
-)
+from reffree.segmenters.network_folder import read_weights, write_network
 from reffree.segmenters.scorer.model import probabilities
 from reffree.selection import select_above, select_top
 
@@ -69,7 +62,7 @@ class Trained(GapScorer):
     def check(self, corpus: Corpus, encoder: EncoderSpec | None) -> None:
         """Refuse a damaged folder, and another encoder than the one it was trained on."""
         Segmenter.check(self, corpus, encoder)
-        check_encoder(KIND, encoder, load_labeller(Path(self.path)).description.encoder)
+        load_labeller(Path(self.path)).description.check_encoder(encoder)
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Score every gap, then decide."""
@@ -107,26 +100,20 @@ class Labeller:
         """
         told, device = self.description, choose_device(inputs.device)
         documents = []
-        for x in inputs.vectors("segmenter"):
-            check_vectors(KIND, inputs.encoder, told.encoder, x.shape[1], told.dimension)
+        for x in inputs.vectors(told.kind):
+            told.check_vectors(inputs.encoder, x.shape[1])
             documents.append(as_input(x))
         logits = gap_logits(self.network.to(device), documents, device)
         return tuple(probabilities(each) for each in logits)
 
     def save(self, folder: Path) -> None:
         """Write a new folder, whole or not at all."""
-        write_network(
-            folder,
-            KIND,
-            self.network,
-            lambda weights: replace(self.description, weights=weights).to_dict(),
-        )
+        write_network(folder, self.network, self.description)
 
 
 def load_labeller(folder: Path) -> Labeller:
     """Read a labeller back; nothing in the folder is run."""
     description = read_labeller_description(folder)
-    weights = read_weights(folder, KIND, description.weights)
     network = make_network(description.dimension, description.settings)
-    put_weights(network, weights, folder, KIND)
-    return Labeller(network.eval(), description)
+    read_weights(folder, network, description)
+    return Labeller(network, description)

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from reffree.bounds import check_whole
 from reffree.encoders.base import EncoderSpec
 from reffree.errors import InputError
-from reffree.segmenters.network_folder import Kind, check_encoder, read_values
+from reffree.segmenters.network_folder import Kind, NetworkDescription, read_values
+from reffree.segmenters.network_settings import (
+    PRECISIONS,
+    HeadOrEncoder,
+    Precision,
+    check_choice,
+    check_rates,
+    check_shares,
+)
 from reffree.selection import MIN_GAP
-
-FORMAT = 2
-KIND: Kind = "scorer"
 
 Stage = Literal["splices", "gold"]
 
-HEAD_RATE = 3e-4
-FINETUNE_RATE = 2e-5
-HEAD_BATCH = 64
 FINETUNE_BATCH = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class Training(HeadOrEncoder):
     """Settings of the three stages of Coen, "When F1 Fails", §5.3.
 
     From the paper: ``window`` (§5.2), ``splice_epochs`` and ``epochs`` (Tables 7 and 8),
@@ -50,6 +51,8 @@ class Training:
     min_gap: int = MIN_GAP
     seed: int = 0
     finetune: bool = False
+    mixed_precision: Precision = "auto"
+    finetune_batch: ClassVar[int] = FINETUNE_BATCH
 
     def __post_init__(self) -> None:
         """Refuse what is out of range."""
@@ -62,37 +65,10 @@ class Training:
             raise InputError(
                 "no epochs", expected="at least one of either stage", remedy="write epochs=5"
             )
-        if not 0 < self.held_out < 1 or not 0 <= self.dropout < 1:
-            raise InputError(
-                f"held_out = {self.held_out} and dropout = {self.dropout}",
-                expected="shares below 1, and above 0 for the held-out documents",
-                remedy="leave them out for the defaults",
-            )
-        check_whole("batch_size", self.batch, 1, remedy="write batch_size=64")
-        if not 0 < self.rate < math.inf or not 0 <= self.weight_decay < math.inf:
-            raise InputError(
-                f"learning_rate = {self.rate} and weight_decay = {self.weight_decay}",
-                expected="a rate above 0 and a decay of at least 0",
-                remedy="leave them out for the defaults",
-            )
-
-    @property
-    def rate(self) -> float:
-        """Learning rate of the first stage: the one given, else by what is trained."""
-        if self.learning_rate is not None:
-            return self.learning_rate
-        return FINETUNE_RATE if self.finetune else HEAD_RATE
-
-    @property
-    def batch(self) -> int:
-        """Gaps in a training step: the number given, else by what is trained."""
-        if self.batch_size is not None:
-            return self.batch_size
-        return FINETUNE_BATCH if self.finetune else HEAD_BATCH
-
-    def resolved(self) -> Training:
-        """Return the settings with the values that depend on others filled in."""
-        return replace(self, learning_rate=self.rate, batch_size=self.batch)
+        check_shares(self.held_out, self.dropout)
+        self.check_batch()
+        check_rates(self.rate, self.weight_decay)
+        check_choice("mixed_precision", self.mixed_precision, PRECISIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +104,7 @@ class Epoch(Figures):
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
+class Description(NetworkDescription):
     """Everything about a checkpoint but its weights."""
 
     version: str  # of reffree
@@ -142,33 +118,19 @@ class Description:
     counts: Mapping[str, int]
     history: tuple[Epoch, ...]
     is_interrupted: bool
-    weights: str  # sha256
-
-    def check_encoder(self, spec: EncoderSpec | None) -> None:
-        """Refuse vectors of another encoder than the one the scorer was trained on."""
-        if not self.settings.finetune:
-            check_encoder(KIND, spec, self.encoder)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what is written, with the encoder's fingerprint for people who compare files."""
-        return {"format": FORMAT, **asdict(self), "fingerprint": self.encoder.fingerprint}
+    weights: str  # sha256; none until they are saved
+    kind: ClassVar[Kind] = "scorer"
+    format: ClassVar[int] = 2
 
 
 def read_description(folder: Path) -> Description:
     """Read a checkpoint's description; says what is wrong with one that is none."""
-    return read_values(folder, KIND, FORMAT, _described)
-
-
-def _described(values: dict[str, Any]) -> Description:
-    del values["fingerprint"]
-    return Description(
-        **values
-        | {
-            "settings": Training(**values["settings"]),
-            "encoder": EncoderSpec(**values["encoder"]),
-            "corpora": {stage: tuple(names) for stage, names in values["corpora"].items()},
-            "history": tuple(map(_epoch, values["history"])),
-        }
+    return read_values(
+        folder,
+        Description,
+        settings=lambda values: Training(**values),
+        corpora=lambda roles: {stage: tuple(names) for stage, names in roles.items()},
+        history=lambda epochs: tuple(map(_epoch, epochs)),
     )
 
 

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from reffree.arrays import Floats, Integers
-from reffree.encoders.models import ModelFolder
-from reffree.errors import EncoderError
 from reffree.segmenters.base import directions, to_scale
-from reffree.segmenters.scorer.data import ABSENT, Gaps
+from reffree.segmenters.scorer.data import ABSENT, Gaps, windows_of
+from reffree.segmenters.training import WORKERS, sent, to_host
 
+CPU = torch.device("cpu")
 LEAST_SPREAD = 1e-6
 FALLBACK_MAX_LENGTH = 256
-LOADING_ERRORS = (
-    *(OSError, ValueError, RuntimeError, KeyError, ImportError, TypeError, AttributeError),
-    SafetensorError,
-)
-SAFE = {"local_files_only": True, "trust_remote_code": False}
 
 
 class Head(nn.Module):
@@ -79,10 +72,10 @@ class Head(nn.Module):
         return torch.cat(parts, dim=1)  # (g, f)
 
     def standardise(self, model: HeadOnVectors, gaps: Gaps) -> None:
-        """Take centre and spread of every feature from the training gaps."""
+        """Take centre and spread of every feature from the training gaps, on the CPU."""
         total, squares = torch.zeros_like(self.centre).double(), torch.zeros(()).double()
         for batch in _batches(gaps.windows, model.gaps_at_once):
-            x = self.features(*model.gather(batch)).double()
+            x = self.features(*model.gather(torch.from_numpy(batch))).double()
             total, squares = total + x.sum(0), squares + x.square().sum(0)
         mean = total / len(gaps)
         spread = (squares / len(gaps) - mean.square()).clamp(min=0).sqrt()
@@ -91,32 +84,46 @@ class Head(nn.Module):
 
 
 class HeadOnVectors:
-    """A head with the vectors of all units."""
+    """A head with the vectors of all units, on the head's device."""
 
     gaps_at_once = 1024
+    workers = 0  # there is nothing to read
+    read = staticmethod(torch.from_numpy)  # windows, as they are copied to the device
 
-    def __init__(self, network: Head, vectors: Sequence[NDArray[np.generic]]) -> None:
+    def __init__(
+        self, network: Head, vectors: Sequence[NDArray[np.generic]], device: torch.device = CPU
+    ) -> None:
         """Bring every vector to length 1; zero stays."""
-        self.network = network
         stacked = [np.zeros((0, network.dimension)), *(directions(to_scale(x)[0]) for x in vectors)]
         # The last row, zero, is that of absent units.
         table = np.concatenate([*stacked, np.zeros((1, network.dimension))])
         self._table = torch.from_numpy(table.astype(np.float32))
+        self.network = network
+        self.to(device)
+
+    def to(self, device: torch.device) -> None:
+        """Move the network and what it looks at."""
+        self.network.to(device)
+        self._table = self._table.to(device)
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is."""
+        return self._table.device
 
     @property
     def n_units(self) -> int:
         """Units to look at."""
         return len(self._table) - 1
 
-    def logits(self, windows: Integers) -> Tensor:
-        """One logit for every gap."""
+    def logits(self, windows: Tensor) -> Tensor:
+        """One logit for every gap, from windows on the device."""
         logits: Tensor = self.network(*self.gather(windows))
         return logits
 
-    def gather(self, windows: Integers) -> tuple[Tensor, Tensor]:
+    def gather(self, windows: Tensor) -> tuple[Tensor, Tensor]:
         """Vectors of the units in the windows, and which of them are there."""
-        is_present = torch.from_numpy((windows != ABSENT).astype(np.float32))
-        return self._table[torch.from_numpy(windows)], is_present
+        return self._table[windows], (windows != ABSENT).float()
 
 
 class PairClassifier(nn.Module):
@@ -147,33 +154,16 @@ class PairClassifier(nn.Module):
         return logits
 
 
-class PairOnTexts:
-    """A classifier with the texts of all units."""
+@dataclass(frozen=True)
+class PairReader:
+    """The texts of all units, read as pairs of windows; it can be sent to other processes."""
 
-    gaps_at_once = 32
+    tokenizer: Any  # transformers has no types
+    texts: Sequence[str]
+    max_length: int
 
-    def __init__(
-        self,
-        network: PairClassifier,
-        tokenizer: Any,  # noqa: ANN401  (transformers has no types)
-        texts: Sequence[str],
-        max_length: int | None,
-        device: torch.device,
-    ) -> None:
-        """Move the network to where it runs."""
-        self.network = network.to(device)
-        self.tokenizer = tokenizer
-        self.texts = texts
-        self.device = device
-        self.max_length = max_length or FALLBACK_MAX_LENGTH
-
-    @property
-    def n_units(self) -> int:
-        """Units to look at."""
-        return len(self.texts)
-
-    def logits(self, windows: Integers) -> Tensor:
-        """One logit for every gap."""
+    def __call__(self, windows: Integers) -> dict[str, Tensor]:
+        """Tokens of every gap's two windows."""
         window = windows.shape[1] // 2
         tokens = self.tokenizer(
             [" ".join(self._fitting(row[:window][::-1])[::-1]) for row in windows],
@@ -183,8 +173,7 @@ class PairOnTexts:
             max_length=self.max_length,
             return_tensors="pt",
         )
-        logits: Tensor = self.network({k: v.to(self.device) for k, v in tokens.items()})
-        return logits
+        return dict(tokens)
 
     def _fitting(self, nearest_first: Integers) -> list[str]:
         """Units that fit half of what the transformer reads, the far ones left out first."""
@@ -199,17 +188,59 @@ class PairOnTexts:
         return np.array([len(tokens) for tokens in ids], dtype=np.int64)
 
 
+class PairOnTexts:
+    """A classifier with the texts of all units."""
+
+    gaps_at_once = 32
+    workers = WORKERS
+
+    def __init__(
+        self,
+        network: PairClassifier,
+        tokenizer: Any,  # noqa: ANN401  (transformers has no types)
+        texts: Sequence[str],
+        max_length: int | None,
+        device: torch.device,
+    ) -> None:
+        """Move the network to where it runs."""
+        self.network = network.to(device)
+        self.device = device
+        self.read = PairReader(tokenizer, texts, max_length or FALLBACK_MAX_LENGTH)
+
+    @property
+    def n_units(self) -> int:
+        """Units to look at."""
+        return len(self.read.texts)
+
+    def logits(self, tokens: dict[str, Tensor]) -> Tensor:
+        """One logit for every gap, from tokens on the device."""
+        logits: Tensor = self.network(tokens)
+        return logits
+
+
 GapModel = HeadOnVectors | PairOnTexts
 """A network with the units it looks at."""
 
 
 def logits_of(model: GapModel, windows: Integers) -> Floats:
     """Score gaps without training."""
+    return to_host([_logits(model, windows)])[0]
+
+
+def document_logits(models: Iterable[GapModel], window: int) -> list[Floats]:
+    """Score every gap of documents, each with a model that looks at it alone."""
+    return to_host(
+        [_logits(model, windows_of(np.arange(model.n_units), window)) for model in models]
+    )
+
+
+def _logits(model: GapModel, windows: Integers) -> Tensor:
+    """Score gaps; the logits stay on the device, which may still be at work on them."""
     model.network.eval()
     with torch.inference_mode():
         batches = _batches(windows, model.gaps_at_once)
-        parts = [model.logits(batch).double().cpu().numpy() for batch in batches]
-    return np.concatenate([np.empty(0), *parts])
+        parts = [model.logits(sent(model.read(batch), model.device)) for batch in batches]
+        return torch.cat(parts) if parts else torch.empty(0, device=model.device)
 
 
 def probabilities(logits: ArrayLike, temperature: float = 1.0) -> Floats:
@@ -234,73 +265,3 @@ def widths(window: int) -> tuple[int, ...]:
 
 def _batches(windows: Integers, size: int) -> list[Integers]:
     return [windows[i : i + size] for i in range(0, len(windows), size)]
-
-
-def load_transformer(folder: ModelFolder) -> tuple[Any, Any]:
-    """Read a model's transformer and tokenizer from its files; runs no code of theirs."""
-    from transformers import AutoModel
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
-    with _told(folder.spec.name):
-        transformer = AutoModel.from_pretrained(
-            str(folder.path), use_safetensors=True, dtype=torch.float32, **SAFE
-        )
-        return transformer, _tokenizer(folder.path)
-
-
-def load_next_sentence(folder: ModelFolder) -> tuple[Any, Any]:
-    """Read a model with its next-sentence head; refuses one whose files have none."""
-    from transformers import AutoModelForNextSentencePrediction
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
-    with _told(folder.spec.name, "a model that was trained to tell next sentences, such as bert"):
-        model, found = AutoModelForNextSentencePrediction.from_pretrained(
-            str(folder.path),
-            use_safetensors=True,
-            dtype=torch.float32,
-            output_loading_info=True,
-            **SAFE,
-        )
-        if found["missing_keys"]:
-            raise ValueError(f"found no weights for {sorted(found['missing_keys'])[0]}")
-        return model, _tokenizer(folder.path)
-
-
-def read_layout(folder: Path) -> tuple[Any, Any]:
-    """Make a transformer without weights, and its tokenizer, from what `write_layout` wrote."""
-    from transformers import AutoConfig, AutoModel
-
-    with _told(str(folder)):
-        config = AutoConfig.from_pretrained(str(folder), **SAFE)
-        transformer = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
-        return transformer, _tokenizer(folder)
-
-
-def write_layout(network: PairClassifier, tokenizer: Any, folder: Path) -> None:  # noqa: ANN401
-    """Write everything but the weights."""
-    network.transformer.config.save_pretrained(str(folder))
-    tokenizer.save_pretrained(str(folder))
-
-
-def _tokenizer(folder: Path) -> Any:  # noqa: ANN401
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(str(folder), **SAFE)
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token  # padding is masked, so any token serves
-    return tokenizer
-
-
-@contextmanager
-def _told(
-    name: str,
-    expected: str = "a transformer to fine-tune; try another --encoder, or leave out --finetune",
-) -> Iterator[None]:
-    """Say in a sentence why a transformer cannot be loaded."""
-    try:
-        yield
-    except LOADING_ERRORS as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise EncoderError(f"encoder {name!r}: {reason}; expected {expected}") from error

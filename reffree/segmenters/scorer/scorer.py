@@ -5,40 +5,20 @@ Its weights are safetensors, everything else is JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
-
-import numpy as np
+from typing import ClassVar, Literal
 
 from reffree.arrays import Floats
 from reffree.bounds import check_whole
 from reffree.corpus import Corpus
 from reffree.encoders.base import EncoderSpec
-from reffree.encoders.device import choose_device
 from reffree.errors import InputError
 from reffree.segmentation import Segmentation
 from reffree.segmenters.base import GapScorer, Inputs, Segmenter, check_wanted
-from reffree.segmenters.network_folder import (
-    check_vectors,
-    put_weights,
-    read_weights,
-    write_network,
-)
-from reffree.segmenters.scorer.data import windows_of
-from reffree.segmenters.scorer.description import KIND, Description, read_description
-from reffree.segmenters.scorer.model import (
-    GapModel,
-    Head,
-    HeadOnVectors,
-    PairClassifier,
-    PairOnTexts,
-    logits_of,
-    probabilities,
-    read_layout,
-    write_layout,
-)
+from reffree.segmenters.scorer.description import Description, read_description
+from reffree.segmenters.scorer.gap_network import GapNetwork, read_network
+from reffree.segmenters.scorer.model import probabilities
 from reffree.selection import (
     MIN_GAP,
     AdaptiveThreshold,
@@ -48,8 +28,6 @@ from reffree.selection import (
     select_share,
     select_top,
 )
-
-LAYOUT = "transformer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,66 +125,20 @@ class Scorer(GapScorer):
         return select_above(scores, threshold, self.min_gap, candidates)
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A network and what is known of it; ``tokenizer`` only where the encoder is fine-tuned."""
+class Checkpoint(GapNetwork[Description]):
+    """A scorer and what is known of it."""
 
-    network: Head | PairClassifier
-    description: Description
-    tokenizer: Any = None
+    __slots__ = ()
 
     def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
-        """Calibrated probability of a boundary at each of the ``n - 1`` gaps of every document.
-
-        Refuses vectors of another encoder than the one the scorer was trained on, as far as
-        ``inputs`` says whose they are, and vectors of another size in any case.
-        """
-        found = []
-        for document, model in zip(inputs.corpus, self._models(inputs), strict=True):
-            rows = np.arange(len(document.units))
-            logits = logits_of(model, windows_of(rows, self.description.settings.window))
-            found.append(probabilities(logits, self.description.temperature))
-        return tuple(found)
-
-    def _models(self, inputs: Inputs) -> Iterator[GapModel]:
-        """Let the network look at every document."""
-        network, description = self.network, self.description
-        if isinstance(network, PairClassifier):
-            length, device = description.encoder.max_length, choose_device(inputs.device)
-            for document in inputs.corpus:
-                yield PairOnTexts(network, self.tokenizer, document.units, length, device)
-            return
-        for x in inputs.vectors("scorer"):
-            trained, dimension = description.encoder, description.dimension
-            check_vectors(KIND, inputs.encoder, trained, x.shape[1], dimension)
-            yield HeadOnVectors(network, [x])
-
-    def save(self, folder: Path) -> None:
-        """Write a new folder, whole or not at all."""
-        write_network(
-            folder,
-            KIND,
-            self.network,
-            lambda weights: replace(self.description, weights=weights).to_dict(),
-            self._write_layout,
-        )
-
-    def _write_layout(self, folder: Path) -> None:
-        if isinstance(self.network, PairClassifier):
-            write_layout(self.network, self.tokenizer, folder / LAYOUT)
+        """Calibrated probability of a boundary at each of the ``n - 1`` gaps of every document."""
+        temperature = self.description.temperature
+        logits = self.logits(inputs, self.description.settings.window)
+        return tuple(probabilities(each, temperature) for each in logits)
 
 
 def load_checkpoint(folder: Path) -> Checkpoint:
     """Read a scorer back; nothing in the folder is run."""
     description = read_description(folder)
-    settings = description.settings
-    weights = read_weights(folder, KIND, description.weights)
-    tokenizer = None
-    network: Head | PairClassifier
-    if settings.finetune:
-        transformer, tokenizer = read_layout(folder / LAYOUT)
-        network = PairClassifier(transformer, reads_first=tokenizer.cls_token is not None)
-    else:
-        network = Head(description.dimension, settings.window, settings.hidden, settings.dropout)
-    put_weights(network, weights, folder, KIND)
-    return Checkpoint(network.eval(), description, tokenizer)
+    network, tokenizer = read_network(folder, description, description.settings.window)
+    return Checkpoint(network, description, tokenizer)

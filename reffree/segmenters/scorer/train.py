@@ -13,38 +13,29 @@ import importlib.metadata
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Unpack
+from functools import partial
+from typing import Any, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from reffree.arrays import Floats
+from reffree.arrays import Floats, Integers
 from reffree.corpus import Corpus
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.device import choose_device
-from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
-from reffree.encoders.models import DEFAULT_ENCODER, find_model
+from reffree.encoders.embed import Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import InputError
 from reffree.progress import Progress, no_progress
 from reffree.reference.granularity import WF1
 from reffree.segmentation import Segmentation
 from reffree.segmenters.scorer.data import Examples, Gaps, TrainingCorpora, examples_of
 from reffree.segmenters.scorer.description import Description, Epoch, Figures, Stage, Training
-from reffree.segmenters.scorer.model import (
-    GapModel,
-    Head,
-    HeadOnVectors,
-    PairClassifier,
-    PairOnTexts,
-    load_transformer,
-    logits_of,
-    probabilities,
-)
-from reffree.segmenters.scorer.optimisation import Optimisation
+from reffree.segmenters.scorer.gap_network import Start
+from reffree.segmenters.scorer.model import GapModel, logits_of, probabilities
 from reffree.segmenters.scorer.scorer import Checkpoint
+from reffree.segmenters.training import Loss, RisingAndFalling, Trainer, steps_of, training_on
 from reffree.selection import select_above
 
 PAPER_THRESHOLD = 0.5
@@ -105,62 +96,48 @@ def train_scorer(
     part = TrainingCorpora(taking_part(given), taking_part(splices), taking_part(calibration))
     examples = examples_of(part, settings)  # refuses what cannot be trained on before it is encoded
     if settings.finetune:
-        return _train_pair(part, examples, settings, options, on_epoch, progress)
-    embedded = {
-        name: corpus_vectors(corpus, vectors.get(name), options, progress)
-        for name, corpus in part.everything.items()
-    }
-    return _train_head(part, examples, settings, embedded, on_epoch, progress)
+        units = (unit for corpus in part.everything.values() for d in corpus for unit in d.units)
+        start = Start.on_texts(list(units), options)
+    else:
+        start = Start.on_vectors(
+            [
+                corpus_vectors(corpus, vectors.get(name), options, progress)
+                for name, corpus in part.everything.items()
+            ]
+        )
+    device, precision = choose_device(options.device), settings.mixed_precision
+    with training_on(device, precision, settings.seed, has_idle=settings.finetune) as accelerator:
+        model = start.model(
+            settings.window,
+            settings.hidden,
+            settings.dropout,
+            examples.gold,
+            accelerator.device,
+        )
+        trainer = Trainer(model.network, partial(gap_loss, model), accelerator)
+        run = _Run(model, trainer, examples, settings, on_epoch, progress)
+        trainer.run(run.train, "a held-out log loss", settings.rate)
+        description = run.describe(part, start.spec, start.dimension)
+    return Checkpoint(model.network, description, start.tokenizer)
 
 
-def _train_head(
-    corpora: TrainingCorpora,
-    examples: Examples,
-    settings: Training,
-    embedded: Mapping[str, Embeddings],
-    on_epoch: OnEpoch,
-    progress: Progress,
-) -> Checkpoint:
-    """Train a small network on the units' vectors."""
-    vectors = [x for name in corpora.everything for x in embedded[name].vectors]
-    dimension = vectors[0].shape[1]
-    with torch.random.fork_rng():
-        torch.manual_seed(settings.seed)
-        network = Head(dimension, settings.window, settings.hidden, settings.dropout)
-        model = HeadOnVectors(network, vectors)
-        network.standardise(model, examples.gold)
-        run = _Run(model, examples, settings, on_epoch, progress)
-        run.train()
-    spec = embedded[next(iter(corpora.gold))].spec
-    return Checkpoint(network, run.describe(corpora, spec, dimension))
+def gap_loss(model: GapModel, batch: tuple[Any, Tensor]) -> Loss:
+    """Binary cross-entropy of gaps."""
+    seen, labels = batch
+    logits = model.logits(seen).float()
+    return nn.functional.binary_cross_entropy_with_logits(logits, labels), len(labels)
 
 
-def _train_pair(
-    corpora: TrainingCorpora,
-    examples: Examples,
-    settings: Training,
-    options: EncoderOptions,
-    on_epoch: OnEpoch,
-    progress: Progress,
-) -> Checkpoint:
-    """Fine-tune the encoder itself on pairs of windows."""
-    device = choose_device(options.device)
-    folder = find_model(options.encoder or DEFAULT_ENCODER, offline=options.offline)
-    texts = [
-        unit
-        for corpus in corpora.everything.values()
-        for document in corpus
-        for unit in document.units
-    ]
-    transformer, tokenizer = load_transformer(folder)
-    with torch.random.fork_rng():
-        torch.manual_seed(settings.seed)
-        network = PairClassifier(transformer, reads_first=tokenizer.cls_token is not None)
-        model = PairOnTexts(network, tokenizer, texts, folder.spec.max_length, device)
-        run = _Run(model, examples, settings, on_epoch, progress)
-        run.train()
-    dimension = transformer.config.hidden_size
-    return Checkpoint(network, run.describe(corpora, folder.spec, dimension), tokenizer)
+@dataclass(frozen=True, slots=True)
+class GapReader:
+    """Makes batches of gaps on the host, in any process."""
+
+    gaps: Gaps
+    read: Callable[[Integers], Any]
+
+    def __call__(self, chosen: list[int]) -> tuple[Any, Tensor]:
+        """Return what the network looks at, and the labels."""
+        return self.read(self.gaps.windows[chosen]), torch.from_numpy(self.gaps.labels[chosen])
 
 
 @dataclass(slots=True)
@@ -168,64 +145,32 @@ class _Run:
     """One training, as far as it has come."""
 
     model: GapModel
+    trainer: Trainer[tuple[Any, Tensor]]
     examples: Examples
     settings: Training
     on_epoch: OnEpoch
     progress: Progress
     history: list[Epoch] = field(default_factory=list)
-    best: dict[str, Tensor] | None = None
-    is_interrupted: bool = False
     _lowest: float = math.inf  # log loss of this stage
 
     def train(self) -> None:
-        """Run both stages; leaves the best state of the last in the network."""
+        """Run both stages."""
         settings = self.settings
-        try:
-            self._stage("splices", self.examples.splices, settings.rate)
-            self._stage("gold", (self.examples.gold,) * settings.epochs, settings.rate / 2)
-        except KeyboardInterrupt:
-            if self.best is None:
-                raise
-            self.is_interrupted = True
-        if self.best is None:
-            raise InputError(
-                "a training that ended in no numbers",
-                expected="a held-out log loss",
-                remedy=f"lower the learning rate from {settings.rate:g}",
-            )
-        self.model.network.load_state_dict(self.best)
+        self._stage("splices", self.examples.splices, settings.rate)
+        self._stage("gold", (self.examples.gold,) * settings.epochs, settings.rate / 2)
 
     def _stage(self, stage: Stage, epochs: tuple[Gaps, ...], rate: float) -> None:
         if not epochs:
             return
-        network = self.model.network
-        if self.best is not None:
-            network.load_state_dict(self.best)
+        trainer, size = self.trainer, self.settings.batch
         self._lowest = math.inf
-        steps = Optimisation(
-            network,
-            sum(math.ceil(len(gaps) / self.settings.batch) for gaps in epochs),
-            rate=rate,
-            weight_decay=self.settings.weight_decay,
-            warm_up=WARM_UP,
-        )
+        n_steps = steps_of([len(gaps) for gaps in epochs], size)
+        trainer.begin(rate, self.settings.weight_decay, RisingAndFalling(n_steps, WARM_UP))
         with self.progress(stage.capitalize(), sum(map(len, epochs))) as advance:
             for number, gaps in enumerate(epochs, start=1):
-                loss = self._epoch(gaps, steps, advance)
-                self._measure(stage, number, loss)
-
-    def _epoch(self, gaps: Gaps, steps: Optimisation, advance: Callable[[int], None]) -> float:
-        self.model.network.train()
-        order, size = torch.randperm(len(gaps)).numpy(), self.settings.batch
-        total = 0.0
-        for start in range(0, len(gaps), size):
-            batch = order[start : start + size]
-            logits = self.model.logits(gaps.windows[batch])
-            wanted = torch.from_numpy(gaps.labels[batch]).to(logits.device)
-            loss = nn.functional.binary_cross_entropy_with_logits(logits, wanted)
-            total += steps.step(loss) * len(batch)
-            advance(len(batch))
-        return total / len(gaps)
+                reader = GapReader(gaps, self.model.read)
+                batches = trainer.batches(len(gaps), size, reader, workers=self.model.workers)
+                self._measure(stage, number, trainer.epoch(batches, advance).item())
 
     def _measure(self, stage: Stage, number: int, training_loss: float) -> None:
         held_out = self.examples.held_out[stage]
@@ -255,8 +200,7 @@ class _Run:
         )
         if value < self._lowest:
             self._lowest = value
-            state = self.model.network.state_dict()
-            self.best = {name: tensor.detach().clone() for name, tensor in state.items()}
+            self.trainer.keep()
         self.history.append(epoch)
         self.on_epoch(epoch)
 
@@ -286,7 +230,7 @@ class _Run:
             corpora=corpora.roles,
             counts=self.examples.counts,
             history=tuple(self.history),
-            is_interrupted=self.is_interrupted,
+            is_interrupted=self.trainer.is_interrupted,
             weights="",  # known once they are saved
         )
 
