@@ -20,6 +20,8 @@ R = TypeVar("R")
 Limits = tuple[int, int | None]
 """Tokens that a batch may hold, and how many are enough; see `plan_batches`."""
 
+Pin = Callable[[torch.Tensor], torch.Tensor]
+
 TOKENISED_AT_ONCE = 2048
 """Texts; the next so many are tokenised while the batches of these are computed."""
 
@@ -71,7 +73,10 @@ class Batch:
 
 
 def planned(
-    texts: Sequence[str], tokeniser: Tokeniser, limits: Callable[[], Limits], *, pin: bool = False
+    texts: Sequence[str],
+    tokeniser: Tokeniser,
+    limits: Callable[[], Limits],
+    pin: Pin | None = None,
 ) -> Iterator[Batch]:
     """Tokenise and batch texts, the longest first.
 
@@ -85,10 +90,10 @@ def planned(
         window = order[start : start + TOKENISED_AT_ONCE]
         waiting += tokeniser.read(window, [texts[i] for i in window])
         *full, last = split(waiting, *limits())
-        yield from (batch_of(reads, tokeniser, pin=pin) for reads in full)
+        yield from (batch_of(reads, tokeniser, pin) for reads in full)
         waiting = last
     if waiting:
-        yield batch_of(waiting, tokeniser, pin=pin)
+        yield batch_of(waiting, tokeniser, pin)
 
 
 def split(reads: Sequence[Read], token_budget: int, enough: int | None = None) -> list[list[Read]]:
@@ -97,12 +102,12 @@ def split(reads: Sequence[Read], token_budget: int, enough: int | None = None) -
     return [[reads[i] for i in positions] for positions in plan]
 
 
-def batch_of(reads: list[Read], tokeniser: Tokeniser, *, pin: bool = False) -> Batch:
-    """Collate; ``pin`` puts the tensors where a CUDA device can fetch them by itself."""
+def batch_of(reads: list[Read], tokeniser: Tokeniser, pin: Pin | None = None) -> Batch:
+    """Collate; ``pin`` puts a tensor where a device can fetch it by itself."""
     features = tokeniser.collate(reads)
-    if pin:
+    if pin is not None:
         features = {
-            name: value.pin_memory() if isinstance(value, torch.Tensor) else value
+            name: pin(value) if isinstance(value, torch.Tensor) else value
             for name, value in features.items()
         }
     return Batch(reads, features)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,11 @@ PATTERN = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 BUDGETS = "budgets"
 ENDPOINTS = "endpoints"
 LARGEST_BUDGET = 2**31
+SHARE_OF_FREE = 0.8
+"""Of a device's free memory; the rest is for what the allocator cannot use for lack of order."""
+
+MOST_TOKENS = 2**16
+"""In a batch: cards are busy with fewer, and what is in flight would only take more memory."""
 
 
 def choose_device(name: str = "auto") -> torch.device:
@@ -87,9 +93,32 @@ def budget_path(folder: Path, spec: EncoderSpec, device: torch.device) -> Path:
     return folder / BUDGETS / f"{spec.fingerprint[:16]}-{slug}.json"
 
 
-def recalled_budget(path: Path) -> int | None:
-    """Return the tokens per batch that fitted into memory before."""
-    tokens = recall(path).get("batch_tokens")
-    if isinstance(tokens, int) and not isinstance(tokens, bool) and 0 < tokens <= LARGEST_BUDGET:
+def recalled_budget(path: Path, free: int | None = None) -> int | None:
+    """Return the tokens per batch that fitted into memory before.
+
+    Where less of the device's memory is ``free`` than was then, they are fewer by as much.
+    """
+    facts = recall(path)
+    tokens, then = _count(facts.get("batch_tokens")), _count(facts.get("free_bytes"))
+    if not 0 < tokens <= LARGEST_BUDGET:
+        return None
+    if free is None or then <= 0:
         return tokens
-    return None
+    return max(1, min(tokens, tokens * free // then))
+
+
+def _count(value: object) -> int:
+    """Return a whole number that was found in a file; 0 for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def budget_within(free: int, peak: Callable[[int], int], length: int) -> int:
+    """Return the tokens per batch that fit into free bytes of a device.
+
+    ``peak`` measures the bytes that a batch of some texts of ``length`` tokens takes: of one text
+    and of two, since what a text adds is what grows.
+    """
+    one, two = peak(1), peak(2)
+    per_text = max(1, two - one)
+    texts = (int(free * SHARE_OF_FREE) - max(0, one - per_text)) // per_text
+    return min(max(1, texts) * length, MOST_TOKENS)

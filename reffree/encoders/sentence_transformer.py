@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property, partial
@@ -16,8 +16,9 @@ import numpy as np
 import torch
 
 from reffree.atomic import cache_folder
+from reffree.encoders.accelerators import Accelerator, accelerator_of
 from reffree.encoders.address import is_endpoint
-from reffree.encoders.backends.backend import Matrix, ModelBackend, check_backend, chosen_backend
+from reffree.encoders.backends.backend import ModelBackend, check_backend, chosen_backend
 from reffree.encoders.base import EncodedTexts, Encoder, EncoderSpec
 from reffree.encoders.batching import (
     Batch,
@@ -31,11 +32,19 @@ from reffree.encoders.batching import (
 )
 from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path
 from reffree.encoders.cache.encoder import ROWS_PER_COMMIT
-from reffree.encoders.device import budget_path, choose_device, recalled_budget, remember
+from reffree.encoders.device import (
+    budget_path,
+    budget_within,
+    choose_device,
+    recalled_budget,
+    remember,
+)
 from reffree.encoders.endpoint import EndpointEncoder, open_endpoint
+from reffree.encoders.forward import DeviceForward
 from reffree.encoders.loaders import LOADING_ERRORS, DeviceMap, load
 from reffree.encoders.models import DEFAULT_ENCODER, ModelFolder, find_model
 from reffree.encoders.options import EncoderOptions
+from reffree.encoders.pipeline import Matrix, Pipeline
 from reffree.encoders.tokenising import Tokeniser, tokeniser_of
 from reffree.errors import EncoderError, first_line, shorten
 
@@ -47,6 +56,9 @@ TOKENS_PER_BATCH = {"cpu": 1024, "mps": 8192, "cuda": 32768}
 
 ENOUGH_TOKENS = {"cpu": 256}
 """From here on a batch takes no text that would need padding; see benchmarks/encoding.py."""
+
+PROBED_TOKENS = 512
+"""Of the texts that a device's memory is measured with; longer ones may have smaller batches."""
 
 STATIC_TOKENS_PER_BATCH = 100_000
 """Of static vectors, which take no more memory than their tokens."""
@@ -63,17 +75,25 @@ class SentenceTransformerEncoder:
         device_map: DeviceMap = None,
         backend: str = "torch",
         kept: Path | None = None,
+        accelerator: Accelerator | None = None,
     ) -> None:
-        """Remember what to load; ``kept`` is where budgets and graphs are kept between runs."""
+        """Remember what to load; ``kept`` is where budgets and graphs are kept between runs.
+
+        Batches go through a pipeline on devices other than the CPU, and on ``accelerator``.
+        """
         self.folder = folder
         self.device = device
         self.device_map = device_map
         self.backend = backend
         self.kept = kept
         check_backend(backend, folder.spec, device, is_spread=device_map is not None)
+        if accelerator is None and device.type != "cpu" and device_map is None:
+            accelerator = accelerator_of(device) if backend == "torch" else None
+        self.accelerator = accelerator
         is_static = folder.loader == "static"
         # Weights that are moved about, and code that is compiled, serve one batch at a time.
         is_shared = device.type == "cpu" and device_map is None and backend != "compile"
+        is_shared = is_shared and accelerator is None
         self.share = share_threads() if is_shared and not is_static else ThreadShare(1, 1)
         default = TOKENS_PER_BATCH[device.type] * self.share.threads
         self._budget_path = kept and budget_path(kept, folder.spec, device)
@@ -81,6 +101,8 @@ class SentenceTransformerEncoder:
         self.batch_tokens = (
             batch_tokens or recalled or (STATIC_TOKENS_PER_BATCH if is_static else default)
         )
+        self._is_budget_settled = batch_tokens is not None or is_static or accelerator is None
+        self._free: int | None = None
         enough = None if is_static else ENOUGH_TOKENS.get(device.type)
         self.enough = enough and enough * self.share.threads
 
@@ -95,18 +117,67 @@ class SentenceTransformerEncoder:
 
     def stream(self, texts: Sequence[str]) -> Iterator[EncodedTexts]:
         """Encode longest first; when memory runs out, go on with half the tokens per batch."""
-        batches = planned(
-            texts,
-            self._tokeniser,
-            lambda: (self.batch_tokens, self.enough),
-            pin=self.device.type == "cuda",
-        )
+        if texts and not self._is_budget_settled:
+            self._settle_budget()
+        pin = None if self.accelerator is None else self.accelerator.pinned
+        batches = planned(texts, self._tokeniser, lambda: (self.batch_tokens, self.enough), pin)
         with (
             closing(ahead(batches)) as prepared,
-            closing(side_by_side(prepared, self._compute, self.share)) as computed,
+            closing(self._computed(prepared)) as computed,
         ):
             for batch, result in computed:
                 yield from self._within_memory(batch, result, texts)
+
+    def _computed(
+        self, prepared: Iterator[Batch]
+    ) -> Generator[tuple[Batch, Callable[[], Matrix]], None, None]:
+        """Compute batches side by side on a CPU, one behind the other on other devices."""
+        if self.accelerator is None:
+            return side_by_side(prepared, self._compute, self.share)
+        return self._pipeline.stream(self._fitting(prepared), self._forward.features_of)
+
+    def _fitting(self, prepared: Iterator[Batch]) -> Iterator[Batch]:
+        """Split batches that were planned before memory ran out."""
+        for batch in prepared:
+            if len(batch.reads) == 1 or batch.size <= self.batch_tokens:
+                yield batch
+            else:
+                parts = split(batch.reads, self.batch_tokens)
+                yield from (batch_of(reads, self._tokeniser) for reads in parts)
+
+    def _settle_budget(self) -> None:
+        """Take as many tokens per batch as fit into the device's memory: remembered, or tried."""
+        assert self.accelerator is not None
+        forward, accelerator = self._forward, self.accelerator  # the weights are there
+        self._is_budget_settled = True
+        self._free = accelerator.free_bytes()
+        if self._free is None:
+            return
+        recalled = recalled_budget(self._budget_path, self._free) if self._budget_path else None
+        if recalled is not None:
+            self.batch_tokens = recalled
+            return
+        text = "word " * PROBED_TOKENS
+        (read,) = self._tokeniser.read([0], [text])
+
+        def peak(rows: int) -> int:
+            batch = batch_of([read] * rows, self._tokeniser)
+            return accelerator.peak_bytes(
+                lambda: forward(accelerator.send(forward.features_of(batch)))
+            )
+
+        try:
+            self.batch_tokens = budget_within(self._free, peak, read.length)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise self._failure(error) from error
+            self.batch_tokens = read.length
+        self._remember_budget()
+
+    def _remember_budget(self) -> None:
+        if self._budget_path:
+            free = {} if self._free is None else {"free_bytes": self._free}
+            remember(self._budget_path, {"batch_tokens": self.batch_tokens, **free})
 
     def pieces(self, words: Sequence[str]) -> list[list[int | None]]:
         """Return the tokens of each word, special ones left out; None is the unknown one."""
@@ -116,24 +187,26 @@ class SentenceTransformerEncoder:
         self, batch: Batch, result: Callable[[], Matrix], texts: Sequence[str]
     ) -> Iterator[EncodedTexts]:
         """Take what was computed of a batch; in parts where it is too large for the memory."""
-        from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
+        from accelerate.utils.memory import clear_device_cache
 
         todo, has_halved = [(batch, result)], False
         while todo:
             batch, result = todo.pop()
-            if len(batch.reads) == 1 or batch.size <= self.batch_tokens:
+            is_computed = self.accelerator is not None
+            if is_computed or len(batch.reads) == 1 or batch.size <= self.batch_tokens:
                 try:
                     vectors = result()
                 except (RuntimeError, IndexError) as error:
-                    if len(batch.reads) == 1 or not should_reduce_batch_size(error):
+                    if len(batch.reads) == 1 or not is_out_of_memory(error):
                         raise self._failure(error) from error
                 else:
-                    if has_halved and self._budget_path:
-                        remember(self._budget_path, {"batch_tokens": self.batch_tokens})
+                    if has_halved:
+                        self._remember_budget()
                     has_halved = False
                     yield self._encoded(batch, vectors, texts)
                     continue
-                self.batch_tokens, has_halved = max(1, batch.size // 2), True
+                self.batch_tokens = max(1, min(self.batch_tokens, batch.size // 2))
+                has_halved = True
                 clear_device_cache(garbage_collection=self.device.type != "cpu")
             # Also batches that were planned before memory ran out.
             parts = split(batch.reads, self.batch_tokens)
@@ -141,7 +214,9 @@ class SentenceTransformerEncoder:
             todo += [(one, partial(self._compute, one)) for one in smaller]
 
     def _compute(self, batch: Batch) -> Matrix:
-        return self._computing.compute(batch.features)
+        if self.accelerator is None:
+            return self._computing.compute(batch.features)
+        return self._pipeline.compute(self._forward.features_of(batch))
 
     def _encoded(self, batch: Batch, vectors: Matrix, texts: Sequence[str]) -> EncodedTexts:
         positions = [read.position for read in batch.reads]
@@ -166,6 +241,15 @@ class SentenceTransformerEncoder:
         return ModelBackend(name, plain, self.kept, loaded)
 
     @cached_property
+    def _forward(self) -> DeviceForward:
+        return DeviceForward(self._model, self._tokeniser, self.folder.spec)
+
+    @cached_property
+    def _pipeline(self) -> Pipeline:
+        assert self.accelerator is not None
+        return Pipeline(self.accelerator, self._forward)
+
+    @cached_property
     def _tokeniser(self) -> Tokeniser:
         return tokeniser_of(self._model, self.folder.spec)
 
@@ -186,6 +270,13 @@ class SentenceTransformerEncoder:
             f"encoder {spec.name!r} on {self.device}: {first_line(error)}; expected a model that "
             f"sentence-transformers loads and runs here; {remedy} or a smaller --batch-tokens"
         )
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether smaller batches may help."""
+    from accelerate.utils.memory import should_reduce_batch_size
+
+    return bool(should_reduce_batch_size(error))
 
 
 def open_encoder(options: EncoderOptions) -> Encoder:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from reffree.atomic import replacing
 from reffree.encoders.backends.onnx import (
@@ -39,15 +38,13 @@ from reffree.encoders.cache.errors import cache_errors
 from reffree.encoders.cache.files import GRAPHS, MEASURED, digest_of
 from reffree.encoders.device import recall, remember
 from reffree.encoders.options import APPROXIMATE, BACKENDS
+from reffree.encoders.pipeline import Matrix
 from reffree.encoders.tokenising import Features, Tokeniser
 from reffree.errors import CacheError, EncoderError, OptionError, first_line
 from reffree.optional import missing_packages
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-
-Matrix = NDArray[np.float32]
-"""A vector a text."""
 
 Compute = Callable[[Features], Matrix]
 Load = Callable[[], "tuple[SentenceTransformer, Tokeniser]"]
