@@ -131,14 +131,18 @@ class Pipeline:
     def _outcome(self, item: T, flight: Flight | Exception) -> tuple[T, Callable[[], Matrix]]:
         """Take a batch's slot back before its vectors are asked for."""
         try:
-            outcome = flight if isinstance(flight, Exception) else self._landed(flight)
+            outcomes = [flight if isinstance(flight, Exception) else self._landed(flight)]
         except (RuntimeError, IndexError) as error:
-            outcome = error.with_traceback(None)
+            outcomes = [error.with_traceback(None)]
 
         def result() -> Matrix:
-            if isinstance(outcome, Exception):
-                raise outcome
-            return outcome
+            outcome = outcomes.pop()
+            try:
+                if isinstance(outcome, Exception):
+                    raise outcome
+                return outcome
+            finally:
+                del outcome  # an error whose frames hold it would hold them until the next gc
 
         return item, result
 

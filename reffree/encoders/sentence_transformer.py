@@ -297,7 +297,10 @@ def open_encoder(options: EncoderOptions) -> Encoder:
             kept,
         )
         rows_per_commit = ROWS_PER_COMMIT
+    is_queued = getattr(encoder, "accelerator", None) is not None
     if not options.cache:
         return encoder
     cache = EmbeddingCache(cache_path(where, encoder.spec), encoder.spec)
-    return CachedEncoder(encoder, cache, rows_per_commit=rows_per_commit)
+    return CachedEncoder(
+        encoder, cache, rows_per_commit=rows_per_commit, saves_in_background=is_queued
+    )
