@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reffree.atomic import replacing
-from reffree.encoders.base import EncoderSpec
 from reffree.errors import EncoderError, OptionError
 
 if TYPE_CHECKING:
@@ -22,21 +20,41 @@ if TYPE_CHECKING:
 
 PATTERN = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 BUDGETS = "budgets"
+DEVIATIONS = "deviations"
 ENDPOINTS = "endpoints"
-LARGEST_BUDGET = 2**31
-SHARE_OF_FREE = 0.8
-"""Of a device's free memory; the rest is for what the allocator cannot use for lack of order."""
 
-MOST_TOKENS = 2**16
-"""In a batch: cards are busy with fewer, and what is in flight would only take more memory."""
+
+def split_devices(name: str) -> list[str]:
+    """Read ``--device``: one name, several with commas between, or ``all`` CUDA devices."""
+    if name != "all":
+        return [part.strip() for part in name.split(",")]
+    import torch  # only this word needs it
+
+    n_devices = torch.cuda.device_count()
+    if not n_devices:
+        raise EncoderError(
+            "device 'all': found no CUDA devices; expected at least one; use --device auto, or "
+            "name the devices, as in cuda:0,cuda:1"
+        )
+    return [f"cuda:{i}" for i in range(n_devices)]
+
+
+def choose_devices(name: str) -> list[torch.device]:
+    """Resolve a name, several with commas between, or ``all``; each must be there."""
+    return [_chosen(part) for part in split_devices(name)]
 
 
 def choose_device(name: str = "auto") -> torch.device:
+    """Return the device for what is computed on one: of several the first."""
+    return choose_devices(name)[0]
+
+
+def _chosen(name: str) -> torch.device:
     """Resolve ``auto`` (CUDA, then MPS, then CPU) or check that the named device is there."""
     if not PATTERN.fullmatch(name):
         raise OptionError(
             f"the device {name!r}",
-            expected="auto, cpu, cuda, cuda:1 or mps",
+            expected="auto, cpu, cuda, cuda:1, mps, several with commas between, or all",
             remedy="use --device auto to let reffree choose",
         )
     import torch
@@ -82,43 +100,11 @@ def remember(path: Path, facts: dict[str, Any]) -> None:
             temporary.write_text(json.dumps(facts) + "\n", encoding="utf-8")
 
 
-def budget_path(folder: Path, spec: EncoderSpec, device: torch.device) -> Path:
-    """Name the file of a model on a device; CUDA devices of the same make share it."""
+def device_slug(device: torch.device) -> str:
+    """Name a device for files; CUDA devices of the same make have one name."""
     name = device.type
     if name == "cuda":
         from torch.cuda import get_device_name
 
         name = get_device_name(device)
-    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    return folder / BUDGETS / f"{spec.fingerprint[:16]}-{slug}.json"
-
-
-def recalled_budget(path: Path, free: int | None = None) -> int | None:
-    """Return the tokens per batch that fitted into memory before.
-
-    Where less of the device's memory is ``free`` than was then, they are fewer by as much.
-    """
-    facts = recall(path)
-    tokens, then = _count(facts.get("batch_tokens")), _count(facts.get("free_bytes"))
-    if not 0 < tokens <= LARGEST_BUDGET:
-        return None
-    if free is None or then <= 0:
-        return tokens
-    return max(1, min(tokens, tokens * free // then))
-
-
-def _count(value: object) -> int:
-    """Return a whole number that was found in a file; 0 for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-def budget_within(free: int, peak: Callable[[int], int], length: int) -> int:
-    """Return the tokens per batch that fit into free bytes of a device.
-
-    ``peak`` measures the bytes that a batch of some texts of ``length`` tokens takes: of one text
-    and of two, since what a text adds is what grows.
-    """
-    one, two = peak(1), peak(2)
-    per_text = max(1, two - one)
-    texts = (int(free * SHARE_OF_FREE) - max(0, one - per_text)) // per_text
-    return min(max(1, texts) * length, MOST_TOKENS)
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

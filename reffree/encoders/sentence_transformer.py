@@ -30,21 +30,32 @@ from reffree.encoders.batching import (
     side_by_side,
     split,
 )
+from reffree.encoders.budget import (
+    budget_path,
+    is_out_of_memory,
+    recalled_budget,
+    tried_budget,
+)
 from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path
 from reffree.encoders.cache.encoder import ROWS_PER_COMMIT
-from reffree.encoders.device import (
-    budget_path,
-    budget_within,
-    choose_device,
-    recalled_budget,
-    remember,
-)
-from reffree.encoders.endpoint import EndpointEncoder, open_endpoint
+from reffree.encoders.device import choose_devices, remember
+from reffree.encoders.endpoint import open_endpoint
 from reffree.encoders.forward import DeviceForward
 from reffree.encoders.loaders import LOADING_ERRORS, DeviceMap, load
 from reffree.encoders.models import DEFAULT_ENCODER, ModelFolder, find_model
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.pipeline import Matrix, Pipeline
+from reffree.encoders.precision import (
+    abilities_of,
+    check_type,
+    deviation_from_float32,
+    deviation_path,
+    in_float32,
+    is_reduced,
+    measured_deviation,
+    suited,
+)
+from reffree.encoders.replicas import ReplicatedEncoder, check_replicable
 from reffree.encoders.tokenising import Tokeniser, tokeniser_of
 from reffree.errors import EncoderError, first_line, shorten
 
@@ -56,9 +67,6 @@ TOKENS_PER_BATCH = {"cpu": 1024, "mps": 8192, "cuda": 32768}
 
 ENOUGH_TOKENS = {"cpu": 256}
 """From here on a batch takes no text that would need padding; see benchmarks/encoding.py."""
-
-PROBED_TOKENS = 512
-"""Of the texts that a device's memory is measured with; longer ones may have smaller batches."""
 
 STATIC_TOKENS_PER_BATCH = 100_000
 """Of static vectors, which take no more memory than their tokens."""
@@ -108,8 +116,27 @@ class SentenceTransformerEncoder:
 
     @cached_property
     def spec(self) -> EncoderSpec:
-        """What fixes the vectors; an approximate backend is measured for it at first use."""
-        return replace(self.folder.spec, backend=self._computing.label)
+        """What fixes the vectors; what is approximate is measured for it at first use."""
+        spec = replace(self.folder.spec, backend=self._computing.label)
+        if self.accelerator is None or not is_reduced(self.folder):
+            return spec
+        path = self.kept and deviation_path(self.kept, self.folder, self.device)
+        found = deviation_from_float32(spec, path, self._measured_deviation)
+        return replace(spec, deviation=found)
+
+    def _measured_deviation(self) -> float | None:
+        """Hold vectors against float32's; None where that does not fit into the device's memory."""
+        assert self.accelerator is not None
+        exact = in_float32(self.folder)
+        computed, tokeniser = self._forward, self._tokeniser
+        try:
+            model = self._model if self.folder.spec.dtype == "tf32" else self._loaded(exact)
+            plain = DeviceForward(model, tokeniser, exact.spec)
+            return measured_deviation(computed, plain, tokeniser, self.accelerator)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise self._failure(error) from error
+            return None
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens of texts, special ones and those of the prompt included."""
@@ -157,21 +184,10 @@ class SentenceTransformerEncoder:
         if recalled is not None:
             self.batch_tokens = recalled
             return
-        text = "word " * PROBED_TOKENS
-        (read,) = self._tokeniser.read([0], [text])
-
-        def peak(rows: int) -> int:
-            batch = batch_of([read] * rows, self._tokeniser)
-            return accelerator.peak_bytes(
-                lambda: forward(accelerator.send(forward.features_of(batch)))
-            )
-
         try:
-            self.batch_tokens = budget_within(self._free, peak, read.length)
+            self.batch_tokens = tried_budget(self._free, accelerator, forward, self._tokeniser)
         except RuntimeError as error:
-            if not is_out_of_memory(error):
-                raise self._failure(error) from error
-            self.batch_tokens = read.length
+            raise self._failure(error) from error
         self._remember_budget()
 
     def _remember_budget(self) -> None:
@@ -255,10 +271,14 @@ class SentenceTransformerEncoder:
 
     @cached_property
     def _model(self) -> SentenceTransformer:
+        return self._loaded(self.folder)
+
+    def _loaded(self, folder: ModelFolder) -> SentenceTransformer:
+        check_type(folder.spec.dtype, self.device)
         offload = Path(tempfile.mkdtemp(prefix="reffree-offload-"))
         weakref.finalize(self, shutil.rmtree, offload, ignore_errors=True)
         try:
-            return load(self.folder, self.device, self.device_map, offload).eval()
+            return load(folder, self.device, self.device_map, offload).eval()
         except LOADING_ERRORS as error:
             raise self._failure(error) from error
 
@@ -272,35 +292,54 @@ class SentenceTransformerEncoder:
         )
 
 
-def is_out_of_memory(error: Exception) -> bool:
-    """Whether smaller batches may help."""
-    from accelerate.utils.memory import should_reduce_batch_size
+def open_encoder(options: EncoderOptions, *, is_elsewhere: bool = False) -> Encoder:
+    """Find the model (alias, folder, hub id or endpoint) and put the cache around it.
 
-    return bool(should_reduce_batch_size(error))
-
-
-def open_encoder(options: EncoderOptions) -> Encoder:
-    """Find the model (alias, folder, hub id or endpoint) and put the cache around it."""
+    With ``is_elsewhere`` others encode, on devices of their own, such as Ray's actors: nothing is
+    chosen that suits the devices here.
+    """
     where = cache_folder() if options.cache_dir is None else Path(options.cache_dir)
     kept = where if options.cache else None
-    encoder: SentenceTransformerEncoder | EndpointEncoder
+    rows_per_commit, is_queued = ROWS_PER_COMMIT, False
+    encoder: Encoder
     if is_endpoint(options.encoder):
         encoder, rows_per_commit = open_endpoint(options, kept), 1
     else:
-        name = DEFAULT_ENCODER if options.encoder is None else options.encoder
-        encoder = SentenceTransformerEncoder(
-            find_model(name, offline=options.offline, settings=options),
-            choose_device(options.device),
-            options.batch_tokens,
-            options.device_map,
-            options.backend,
-            kept,
-        )
-        rows_per_commit = ROWS_PER_COMMIT
-    is_queued = getattr(encoder, "accelerator", None) is not None
+        devices = choose_devices(options.device)
+        is_queued = len(devices) > 1 or devices[0].type != "cpu"
+        encoder = _on_devices(devices, options, kept, is_elsewhere=is_elsewhere)
     if not options.cache:
         return encoder
     cache = EmbeddingCache(cache_path(where, encoder.spec), encoder.spec)
     return CachedEncoder(
         encoder, cache, rows_per_commit=rows_per_commit, saves_in_background=is_queued
     )
+
+
+def _on_devices(
+    devices: Sequence[torch.device],
+    options: EncoderOptions,
+    kept: Path | None,
+    *,
+    is_elsewhere: bool,
+) -> SentenceTransformerEncoder | ReplicatedEncoder:
+    """Open a model on one device, or copies of it on several."""
+    name = DEFAULT_ENCODER if options.encoder is None else options.encoder
+    folder = find_model(name, offline=options.offline, settings=options)
+    if not is_elsewhere:
+        folder = suited(folder, options, abilities_of(devices, options.backend))
+    if len(devices) > 1:
+        check_replicable(is_spread=options.device_map is not None, backend=options.backend)
+    replicas = [
+        SentenceTransformerEncoder(
+            folder,
+            device,
+            options.batch_tokens,
+            options.device_map,
+            options.backend,
+            kept,
+            accelerator_of(device) if len(devices) > 1 else None,
+        )
+        for device in devices
+    ]
+    return replicas[0] if len(replicas) == 1 else ReplicatedEncoder(replicas)

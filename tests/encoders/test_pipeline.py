@@ -13,9 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reffree.encoders import pipeline
 from reffree.encoders.accelerators import PlainAccelerator
 from reffree.encoders.batching import batch_of
+from reffree.encoders.budget import budget_within, recalled_budget
 from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path
 from reffree.encoders.cache.writer import WAITING, in_background
-from reffree.encoders.device import budget_within, recall, recalled_budget, remember
+from reffree.encoders.device import recall, remember
 from reffree.encoders.forward import DeviceForward, tf32
 from reffree.encoders.models import find_model
 from reffree.encoders.options import ModelSettings

@@ -8,6 +8,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -37,6 +38,7 @@ from reffree.encoders.batching import batch_of, share_threads, side_by_side
 from reffree.encoders.cache.errors import cache_errors
 from reffree.encoders.cache.files import GRAPHS, MEASURED, digest_of
 from reffree.encoders.device import recall, remember
+from reffree.encoders.forward import tf32
 from reffree.encoders.options import APPROXIMATE, BACKENDS
 from reffree.encoders.pipeline import Matrix
 from reffree.encoders.tokenising import Features, Tokeniser
@@ -101,7 +103,7 @@ class ModelBackend:
 
     def _torch(self, features: Features) -> Matrix:
         model, _ = self._load()
-        with torch.inference_mode():
+        with torch.inference_mode(), tf32() if self.plain.dtype == "tf32" else nullcontext():
             return _vectors(model(_to_device(features, model.device)))
 
     @cached_property
