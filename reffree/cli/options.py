@@ -246,8 +246,7 @@ encoding_settings = option_group(
         default="auto",
         show_default=True,
         metavar="DEVICE",
-        help="auto, cpu, cuda, cuda:1 or mps; several with commas (cuda:0,cuda:1) or all encode "
-        "together, the first scores.",
+        help="auto, cpu, mps, cuda, cuda:0,cuda:1 or all.",
     ),
     click.option(
         "--batch-tokens",

@@ -67,12 +67,19 @@ def suited(folder: ModelFolder, settings: ModelSettings, can: Abilities) -> Mode
     if folder.loader == "static":
         return folder
     if settings.dtype in (None, "auto") and spec.dtype == "float32":
-        stored = folder.stored if folder.stored in HALVES else "float32"
-        is_half = stored in HALVES and (can.bfloat16 or (stored == "float16" and can.tf32))
-        spec = replace(spec, dtype=stored if is_half else "tf32" if can.tf32 else "float32")
+        spec = replace(spec, dtype=_best_type(folder, can))
     if settings.attention is None and spec.dtype in HALVES and can.flash:
         spec = replace(spec, attention=FLASH if _has_flash(folder.architecture) else "auto")
     return replace(folder, spec=spec)
+
+
+def _best_type(folder: ModelFolder, can: Abilities) -> str:
+    """Return the type for a model on devices."""
+    if can.bfloat16 and folder.spec.quantisation != "none":
+        return "bfloat16"
+    if can.bfloat16 and folder.stored in HALVES:
+        return folder.stored
+    return "tf32" if can.tf32 else "float32"
 
 
 def check_type(dtype: str, device: torch.device) -> None:

@@ -169,8 +169,7 @@ class SentenceTransformerEncoder:
             if len(batch.reads) == 1 or batch.size <= self.batch_tokens:
                 yield batch
             else:
-                parts = split(batch.reads, self.batch_tokens)
-                yield from (batch_of(reads, self._tokeniser) for reads in parts)
+                yield from self._parts(batch)
 
     def _settle_budget(self) -> None:
         """Take as many tokens per batch as fit into the device's memory: remembered, or tried."""
@@ -225,9 +224,12 @@ class SentenceTransformerEncoder:
                 has_halved = True
                 clear_device_cache(garbage_collection=self.device.type != "cpu")
             # Also batches that were planned before memory ran out.
-            parts = split(batch.reads, self.batch_tokens)
-            smaller = [batch_of(reads, self._tokeniser) for reads in reversed(parts)]
-            todo += [(one, partial(self._compute, one)) for one in smaller]
+            todo += [(one, partial(self._compute, one)) for one in reversed(self._parts(batch))]
+
+    def _parts(self, batch: Batch) -> list[Batch]:
+        """Split a batch into such as fit into memory now."""
+        parts = split(batch.reads, self.batch_tokens, is_packed=batch.is_packed)
+        return [batch_of(reads, self._tokeniser) for reads in parts]
 
     def _compute(self, batch: Batch) -> Matrix:
         if self.accelerator is None:

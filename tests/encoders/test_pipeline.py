@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import random
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from transformers import AttentionInterface
+from transformers.masking_utils import AttentionMaskInterface
 
 from reffree.encoders import pipeline
 from reffree.encoders.accelerators import PlainAccelerator
-from reffree.encoders.batching import batch_of
+from reffree.encoders.batching import batch_of, plan_batches, planned
 from reffree.encoders.budget import budget_within, recalled_budget
 from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path
 from reffree.encoders.cache.writer import WAITING, in_background
@@ -22,6 +27,7 @@ from reffree.encoders.models import find_model
 from reffree.encoders.options import ModelSettings
 from reffree.encoders.pipeline import IN_FLIGHT, Pipeline
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
+from reffree.encoders.tokenising import PackedOnce
 from reffree.errors import CacheError, EncoderError
 from tests.checkpoints import CONFIGS, WORDS, save_checkpoint
 from tests.encoders.delayed_device import DelayedDevice, DelayedQueue, Features
@@ -452,3 +458,79 @@ def test_a_remembered_budget_is_never_more_than_it_was(tmp_path):
     assert [recalled_budget(path, free) for free in (None, 10, 100, 1000, 0)] == [
         *(1000, 100, 1000, 1000, 1)
     ]
+
+
+# Without padding.
+
+
+def attention_by_text(module, query, key, value, attention_mask, scaling=None, **how):
+    """What flash attention computes on texts in one row, written down: each text by itself."""
+    groups = query.shape[1] // key.shape[1]
+    key, value = (x.repeat_interleave(groups, dim=1) for x in (key, value))
+    ends = how["cu_seq_lens_q"].tolist()
+    parts = []
+    for start, end in pairwise(ends):
+        q, k, v = (x[:, :, start:end] for x in (query, key, value))
+        parts.append(
+            torch.nn.functional.scaled_dot_product_attention(
+                q, k, v, is_causal=module.is_causal, scale=scaling
+            )
+        )
+    return torch.cat(parts, dim=2).transpose(1, 2), None
+
+
+@pytest.fixture
+def packed():
+    """Have a model take texts in one row, as it does with flash attention on a card."""
+    name = "attention-by-text"
+    AttentionInterface.register(name, attention_by_text)
+    AttentionMaskInterface.register(name, lambda *given, **how: None)
+
+    def opened_packed(folder, batch_tokens, accelerator):
+        encoder = opened(folder, accelerator, batch_tokens)
+        first = encoder._model[0]
+        first.model.set_attn_implementation(name)
+        with pytest.MonkeyPatch.context() as patch:
+            flash = "transformers.modeling_flash_attention_utils.lazy_import_flash_attention"
+            patch.setattr(flash, lambda name: ((None, True), None))
+            patch.setattr(first, "_is_flash_attention_requested", lambda: True)
+            first.unpad_inputs = True  # by itself where flash attention is there
+        assert first.can_flatten_inputs
+        assert isinstance(encoder._tokeniser, PackedOnce)
+        return encoder
+
+    return opened_packed
+
+
+@pytest.mark.parametrize("architecture", ["roberta", "bert", "llama"])
+def test_texts_in_one_row_give_the_vectors_of_padded_ones(checkpoint, packed, architecture):
+    folder, texts = checkpoint(architecture), TEXTS * 3
+    expected = encode(opened(folder), texts)
+    for batch_tokens in (17, 64, 4096):
+        encoder = packed(folder, batch_tokens, PlainAccelerator(CPU))
+        assert_allclose(encode(encoder, texts), expected, atol=1e-5, rtol=1e-5)
+    batch = next(planned(texts, encoder._tokeniser, lambda: (4096, None)))
+    assert batch.features["input_ids"].shape == (1, batch.size)
+    assert batch.size == sum(read.length for read in batch.reads)
+
+
+def test_rows_are_those_the_model_makes_itself(checkpoint, packed):
+    encoder = packed(checkpoint("roberta"), 64, PlainAccelerator(CPU))
+    expected = encoder._model.preprocess(TEXTS)
+    found = encoder._tokeniser.collate(encoder._tokeniser.read(range(len(TEXTS)), TEXTS))
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        if isinstance(value, torch.Tensor):
+            assert found[name].dtype == value.dtype
+            assert torch.equal(found[name], value)
+        else:
+            assert found[name] == value
+
+
+@given(st.lists(st.integers(0, 40), max_size=60), st.integers(1, 99))
+def test_packed_batches_hold_every_text_once_within_the_budget(lengths, budget):
+    batches = plan_batches(lengths, budget, is_packed=True)
+    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
+    assert all(len(batch) == 1 or sum(lengths[i] for i in batch) <= budget for batch in batches)
+    padded = plan_batches(lengths, budget)
+    assert len(batches) <= len(padded)

@@ -22,7 +22,6 @@ from reffree.encoders.precision import Abilities, abilities_of, suited
 from reffree.encoders.replicas import ReplicatedEncoder, shares
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder, open_encoder
 from reffree.errors import EncoderError, OptionError
-from reffree.evaluate.signature import Signature
 from reffree.segmenters.network_folder import check_encoder
 from tests.checkpoints import WORDS, save_checkpoint
 
@@ -75,6 +74,7 @@ def chosen(folder, can, **settings):
         (torch.bfloat16, "auto", Abilities(), "bfloat16"),  # as on CPUs all along
         (torch.float16, None, AMPERE, "float16"),
         (torch.float16, "float32", AMPERE, "float32"),
+        (torch.float16, None, Abilities(), "float32"),
     ],
 )
 def test_the_type_suits_the_card(checkpoint, stored, asked, can, dtype):
@@ -98,6 +98,13 @@ def test_flash_attention_is_taken_where_the_architecture_has_it(
     folder = checkpoint(architecture)
     assert chosen(folder, WITH_FLASH, **settings).attention == attention
     assert chosen(folder, AMPERE, **settings).attention == settings.get("attention", "auto")
+
+
+def test_quantised_weights_are_computed_with_in_half_precision(checkpoint):
+    folder = checkpoint("falcon")
+    assert chosen(folder, AMPERE, quantisation="4bit").dtype == "bfloat16"
+    assert chosen(folder, AMPERE, quantisation="8bit", dtype="float16").dtype == "float16"
+    assert chosen(folder, Abilities(), quantisation="8bit").dtype == "float32"
 
 
 def test_nothing_is_chosen_on_a_cpu(checkpoint):
@@ -180,10 +187,10 @@ def test_the_signature_has_the_deviation(write_corpus):
     corpus = reffree.load(write_corpus([document]))
     embedded = reffree.embed(corpus, cache=False)
     spec = replace(embedded.spec, dtype="tf32", deviation=0.00034)
-    scored = reffree.score(corpus, ["arp_cos"], embeddings=replace(embedded, spec=spec))
-    assert "|dtype:tf32(cosine deviation<=4e-04 on 64 texts)|" in str(scored.signature)
-    assert "|d:tf32|" in scored.signature.short()
-    assert isinstance(scored.signature, Signature)
+    given = {"metrics": ["arp_cos"], "embeddings": replace(embedded, spec=spec)}
+    scored = reffree.score(corpus, **given)
+    assert "|dtype:tf32(cosine deviation<=4e-04 on 64 texts)|" in scored.signature
+    assert "|d:tf32|" in reffree.score(corpus, **given, short_signature=True).signature
 
 
 # Several devices.

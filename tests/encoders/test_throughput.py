@@ -168,6 +168,8 @@ def test_models_that_ask_more_of_their_tokenizer_make_their_own_features(checkpo
 class Lengths:
     """Stands for a tokenizer: a text is as long as its number says."""
 
+    is_packed = False
+
     def read(self, positions, texts):
         from reffree.encoders.tokenising import Read
 
