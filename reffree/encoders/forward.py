@@ -48,6 +48,7 @@ class DeviceForward:
         self._model = model
         self._is_tf32 = spec.dtype == "tf32"
         self._rounding = ROUNDING[spec.dtype]
+        self._dtype = torch.float32 if self._is_tf32 else getattr(torch, spec.dtype)
         self._padded: Shown = self._least_shown(tokeniser)
 
     def __call__(self, features: Features) -> torch.Tensor:
@@ -58,10 +59,9 @@ class DeviceForward:
         if shown == "nothing":
             del features[MASK]
         elif shown == "added" and mask is not None:
-            dtype = next(self._model.parameters()).dtype
             hidden = (mask == 0)[:, None, None, :]  # (texts, 1, 1, tokens)
-            zeros = torch.zeros(hidden.shape, dtype=dtype, device=mask.device)
-            features[MASK] = zeros.masked_fill(hidden, torch.finfo(dtype).min)
+            zeros = torch.zeros(hidden.shape, dtype=self._dtype, device=mask.device)
+            features[MASK] = zeros.masked_fill(hidden, torch.finfo(self._dtype).min)
         first, *others = self._model
         with torch.inference_mode(), tf32() if self._is_tf32 else nullcontext():
             features = first(features)
@@ -104,24 +104,40 @@ def _is_padded(batch: Batch) -> bool:
     return not bool(batch.features[MASK].all())
 
 
-_tf32_lock = threading.Lock()
-_tf32_users = 0
+class _Tf32:
+    """Counts the threads that compute in TF32, a setting of the whole process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._before = False
+
+    def enter(self) -> None:
+        matmul = torch.backends.cuda.matmul
+        with self._lock:
+            if not self._users:
+                self._before, matmul.allow_tf32 = matmul.allow_tf32, True
+            self._users += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                torch.backends.cuda.matmul.allow_tf32 = self._before
+
+
+_tf32 = _Tf32()
 
 
 @contextmanager
 def tf32() -> Iterator[None]:
     """Let CUDA multiply float32 matrices in TF32, in this block only.
 
-    The setting is the process's: of several threads the first in turns it on and the last out off,
-    so that scores are never computed with it.
+    Of several threads the first in turns it on and the last out back, so that scores are never
+    computed with it.
     """
-    global _tf32_users
-    with _tf32_lock:
-        _tf32_users += 1
-        torch.backends.cuda.matmul.allow_tf32 = True
+    _tf32.enter()
     try:
         yield
     finally:
-        with _tf32_lock:
-            _tf32_users -= 1
-            torch.backends.cuda.matmul.allow_tf32 = _tf32_users > 0
+        _tf32.leave()

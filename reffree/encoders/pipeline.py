@@ -100,11 +100,11 @@ class Pipeline:
                     yield self._outcome(*under_way.popleft())
             while under_way:
                 yield self._outcome(*under_way.popleft())
-        finally:
+        except BaseException:  # closed early, interrupted, or the source has failed
+            self._settle()
             flights = [flight for _, flight in under_way if isinstance(flight, Flight)]
-            if flights:
-                self._settle()
-                self._free.extend(flight.slot for flight in flights)
+            self._free.extend(flight.slot for flight in flights)
+            raise
 
     def _begun(self, features: Features) -> Flight | Exception:
         """Queue a batch; an error, such as that of memory that ran out, waits for its turn."""
@@ -150,6 +150,9 @@ class Pipeline:
         try:
             flight.arrived.synchronize()
             return flight.slot.read()
+        except KeyboardInterrupt:
+            self._settle()
+            raise
         finally:
             self._free.append(flight.slot)
 

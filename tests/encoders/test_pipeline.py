@@ -30,7 +30,7 @@ from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
 from reffree.encoders.tokenising import PackedOnce
 from reffree.errors import CacheError, EncoderError
 from tests.checkpoints import CONFIGS, WORDS, save_checkpoint
-from tests.encoders.delayed_device import DelayedDevice, DelayedQueue, Features
+from tests.encoders.delayed_device import DelayedDevice, DelayedEvent, DelayedQueue, Features
 from tests.encoders.test_devices import Watch
 
 CPU = torch.device("cpu")
@@ -196,6 +196,31 @@ def test_leaving_early_waits_for_the_device(how):
     assert not any(queue.todo for queue in device.queues)
     assert len(line._free) == IN_FLIGHT
     assert [len(list(line.stream(batches(n, 1), lambda one: one))) for n in (0, 1, 9)] == [0, 1, 9]
+
+
+def test_an_interrupt_while_waiting_waits_all_the_same(monkeypatch):
+    device = DelayedDevice(seed=3)
+    line = Pipeline(device, made_of)
+    plain, n_left = DelayedEvent.synchronize, [4]
+
+    def interrupted(event):
+        n_left[0] -= 1
+        if n_left[0] == 0:
+            raise KeyboardInterrupt
+        plain(event)
+
+    monkeypatch.setattr(DelayedEvent, "synchronize", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        list(line.stream(batches(50, 0), lambda one: one))
+    assert not any(queue.todo for queue in device.queues)
+    assert len(line._free) == IN_FLIGHT
+    n_left[0] = 3
+    with pytest.raises(KeyboardInterrupt):
+        [line.compute(one) for one in batches(9, 1)]
+    assert not any(queue.todo for queue in device.queues)
+    assert device.n_hazards == 0
+    done = [(one, result()) for one, result in line.stream(batches(50, 2), lambda one: one)]
+    assert all(np.array_equal(rows, expected_of(one)) for one, rows in done)
 
 
 # The encoder with it.
