@@ -205,10 +205,11 @@ class SentenceTransformerEncoder:
         from accelerate.utils.memory import clear_device_cache
 
         todo, has_halved = [(batch, result)], False
+        is_begun = self.accelerator is not None  # what is in flight is not computed again
         while todo:
             batch, result = todo.pop()
-            is_computed = self.accelerator is not None
-            if is_computed or len(batch.reads) == 1 or batch.size <= self.batch_tokens:
+            if is_begun or len(batch.reads) == 1 or batch.size <= self.batch_tokens:
+                is_begun = False
                 try:
                     vectors = result()
                 except (RuntimeError, IndexError) as error:

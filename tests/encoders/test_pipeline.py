@@ -87,7 +87,7 @@ def expected_of(features):
 def through(device, n, seed=0, in_flight=IN_FLIGHT):
     """Compute batches, those that fail again as the encoder does; yields (features, rows)."""
     line = Pipeline(device, made_of, in_flight)
-    for features, result in line.stream(batches(n, seed), lambda one: one):
+    for features, result in line.stream(batches(n, seed), Features):  # which copies
         while True:
             try:
                 rows = result()
@@ -252,6 +252,45 @@ def test_memory_that_runs_out_at_random_loses_no_text(checkpoint):
     assert encoder.batch_tokens < 500
 
 
+def test_after_memory_has_run_out_no_larger_batch_is_tried_and_none_twice(checkpoint):
+    folder, texts = checkpoint("roberta"), TEXTS * 8
+    encoder = opened(folder, PlainAccelerator(CPU), 200)
+    plain, tried = encoder._pipeline._forward, []
+
+    def scarce(features):
+        tried.append(tuple(features["input_ids"].shape))
+        if features["input_ids"].numel() > 60:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        return plain(features)
+
+    encoder._pipeline._forward = scarce
+    assert_allclose(encode(encoder, texts), encode(opened(folder), texts), atol=1e-5)
+    failed = [rows * width for rows, width in tried if rows * width > 60]
+    assert len(failed) > 1
+    assert all(b <= a // 2 for a, b in pairwise(failed))
+    assert sum(rows for rows, width in tried if rows * width <= 60) == len(texts)
+
+
+def test_batches_in_flight_are_not_computed_again(checkpoint):
+    """They were begun before memory ran out, with more tokens than batches have since."""
+    folder, texts = checkpoint("roberta"), TEXTS * 8
+    device = DelayedDevice(seed=4)
+    encoder = opened(folder, device, 200)
+    plain, n_rows, n_calls = encoder._pipeline._forward, [], [0]
+
+    def scarce_once(features):
+        n_calls[0] += 1
+        if n_calls[0] == 2:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        n_rows.append(len(features["input_ids"]))
+        return plain(features)
+
+    encoder._pipeline._forward = scarce_once
+    assert_allclose(encode(encoder, texts), encode(opened(folder), texts), atol=1e-5)
+    assert encoder.batch_tokens <= 100
+    assert sum(n_rows) == len(texts)
+
+
 def test_other_failures_get_a_sentence(checkpoint):
     device = DelayedDevice(seed=1, failures=0.2, message="illegal memory access\nlong trace")
     n_threads = threading.active_count()
@@ -392,6 +431,18 @@ def test_what_cannot_be_saved_is_said(checkpoint, tmp_path):
     with pytest.raises(CacheError, match="disk is full"):
         encode(encoder, TEXTS[:-1])
     assert threading.active_count() == n_threads
+
+
+def test_the_last_failure_to_save_is_raised_too():
+    def full(what):
+        raise CacheError("disk is full")
+
+    def saving():
+        with in_background(full) as save:
+            save("the only one")
+
+    with pytest.raises(CacheError, match="disk is full"):
+        saving()
 
 
 def test_few_saves_wait():
@@ -556,6 +607,7 @@ def test_rows_are_those_the_model_makes_itself(checkpoint, packed):
 def test_packed_batches_hold_every_text_once_within_the_budget(lengths, budget):
     batches = plan_batches(lengths, budget, is_packed=True)
     assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
-    assert all(len(batch) == 1 or sum(lengths[i] for i in batch) <= budget for batch in batches)
-    padded = plan_batches(lengths, budget)
-    assert len(batches) <= len(padded)
+    sums = [sum(lengths[i] for i in batch) for batch in batches]
+    assert all(len(batch) == 1 or held <= budget for batch, held in zip(batches, sums, strict=True))
+    for held, following in zip(sums, batches[1:], strict=False):
+        assert max(1, held) + lengths[following[0]] > budget
