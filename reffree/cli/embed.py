@@ -61,8 +61,9 @@ def command(
         raise click.UsageError("reffree embed fills the cache: leave --no-cache out.")
     check_encoding(given)
 
+    from reffree.encoders.device import split_devices
     from reffree.encoders.fill_cache import CacheJob, fill_by_actors, fill_by_processes
-    from reffree.encoders.launcher import SingleProcess, is_launched, launch, split_devices
+    from reffree.encoders.launcher import SingleProcess, is_launched, launch
 
     devices = tuple(split_devices(given["device"]))
     if "-" in given["corpora"] and (len(devices) > 1 or is_launched()):

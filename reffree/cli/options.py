@@ -171,8 +171,8 @@ def model_settings(*, hidden: bool) -> Decorator:
         option(
             "--dtype",
             type=click.Choice(CHOICES["dtype"]),
-            help="Of the computation; auto is the weights' own.  [default: float32, falcon-7b "
-            "bfloat16]",
+            help="Of the computation; auto is the weights' own, and TF32 for float32 on cards that "
+            "have it.  [default: auto on such cards, else float32; falcon-7b bfloat16]",
         ),
         option(
             "--attention",
@@ -246,7 +246,7 @@ encoding_settings = option_group(
         default="auto",
         show_default=True,
         metavar="DEVICE",
-        help="auto, cpu, cuda, cuda:1 or mps.",
+        help="auto, cpu, mps, cuda:0,cuda:1 or all.",
     ),
     click.option(
         "--batch-tokens",

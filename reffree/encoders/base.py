@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -35,11 +35,13 @@ class EncoderSpec:
     context: int = 0  # of a corpus's vectors: an encoder sees texts that have it already
     dropped: str = "none"  # likewise: kinds of units that were left out
     dimension: int | None = None  # of an endpoint's vectors, of which nothing else is known
+    deviation: float | None = field(default=None, compare=False)  # of cosines, from float32's
 
     @property
     def fingerprint(self) -> str:
-        """32 hex digits over all fields; names the cache file."""
+        """32 hex digits over all fields but what was measured; names the cache file."""
         fields = {"version": SPEC_VERSION, **asdict(self)}
+        del fields["deviation"]
         if self.dimension is None:
             del fields["dimension"]
         text = json.dumps(fields, sort_keys=True, ensure_ascii=False)

@@ -20,6 +20,8 @@ R = TypeVar("R")
 Limits = tuple[int, int | None]
 """Tokens that a batch may hold, and how many are enough; see `plan_batches`."""
 
+Pin = Callable[[torch.Tensor], torch.Tensor]
+
 TOKENISED_AT_ONCE = 2048
 """Texts; the next so many are tokenised while the batches of these are computed."""
 
@@ -31,9 +33,13 @@ MOST_WORKERS = 4
 
 
 def plan_batches(
-    lengths: Sequence[int], token_budget: int, enough: int | None = None
+    lengths: Sequence[int],
+    token_budget: int,
+    enough: int | None = None,
+    *,
+    is_packed: bool = False,
 ) -> list[list[int]]:
-    """Group positions so that each padded batch holds at most ``token_budget`` tokens.
+    """Group positions so that each batch, padded or packed, holds ``token_budget`` tokens at most.
 
     Longest first: padding is small, and a batch that is too large for the device fails at once.
     A text longer than the budget goes alone. A batch that holds ``enough`` tokens takes no more
@@ -43,17 +49,20 @@ def plan_batches(
     [[1], [2, 3, 0]]
     >>> plan_batches([3, 9, 4, 4], token_budget=12, enough=8)
     [[1], [2, 3], [0]]
+    >>> plan_batches([3, 9, 4, 4], token_budget=13, is_packed=True)
+    [[1, 2], [3, 0]]
     """
     batches: list[list[int]] = []
-    longest = 0
+    longest = held = 0
     for position in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
-        held = longest * len(batches[-1]) if batches else 0
         is_open = enough is None or held < enough or lengths[position] == longest
-        if batches and held + longest <= token_budget and is_open:
+        added = lengths[position] if is_packed else longest
+        if batches and held + added <= token_budget and is_open:
             batches[-1].append(position)
+            held += added
         else:
             batches.append([position])
-            longest = max(1, lengths[position])
+            longest = held = max(1, lengths[position])
     return batches
 
 
@@ -63,15 +72,20 @@ class Batch:
 
     reads: list[Read]
     features: Features
+    is_packed: bool = False
 
     @property
     def size(self) -> int:
-        """Tokens of the padded batch."""
-        return max(read.length for read in self.reads) * len(self.reads)
+        """Tokens of the batch, padding included."""
+        lengths = [read.length for read in self.reads]
+        return sum(lengths) if self.is_packed else max(lengths) * len(lengths)
 
 
 def planned(
-    texts: Sequence[str], tokeniser: Tokeniser, limits: Callable[[], Limits], *, pin: bool = False
+    texts: Sequence[str],
+    tokeniser: Tokeniser,
+    limits: Callable[[], Limits],
+    pin: Pin | None = None,
 ) -> Iterator[Batch]:
     """Tokenise and batch texts, the longest first.
 
@@ -84,28 +98,35 @@ def planned(
     for start in range(0, len(order), TOKENISED_AT_ONCE):
         window = order[start : start + TOKENISED_AT_ONCE]
         waiting += tokeniser.read(window, [texts[i] for i in window])
-        *full, last = split(waiting, *limits())
-        yield from (batch_of(reads, tokeniser, pin=pin) for reads in full)
+        *full, last = split(waiting, *limits(), is_packed=tokeniser.is_packed)
+        yield from (batch_of(reads, tokeniser, pin) for reads in full)
         waiting = last
     if waiting:
-        yield batch_of(waiting, tokeniser, pin=pin)
+        yield batch_of(waiting, tokeniser, pin)
 
 
-def split(reads: Sequence[Read], token_budget: int, enough: int | None = None) -> list[list[Read]]:
+def split(
+    reads: Sequence[Read],
+    token_budget: int,
+    enough: int | None = None,
+    *,
+    is_packed: bool = False,
+) -> list[list[Read]]:
     """Plan the batches of some texts."""
-    plan = plan_batches([read.length for read in reads], token_budget, enough)
+    lengths = [read.length for read in reads]
+    plan = plan_batches(lengths, token_budget, enough, is_packed=is_packed)
     return [[reads[i] for i in positions] for positions in plan]
 
 
-def batch_of(reads: list[Read], tokeniser: Tokeniser, *, pin: bool = False) -> Batch:
-    """Collate; ``pin`` puts the tensors where a CUDA device can fetch them by itself."""
+def batch_of(reads: list[Read], tokeniser: Tokeniser, pin: Pin | None = None) -> Batch:
+    """Collate; ``pin`` puts a tensor where a device can fetch it by itself."""
     features = tokeniser.collate(reads)
-    if pin:
+    if pin is not None:
         features = {
-            name: value.pin_memory() if isinstance(value, torch.Tensor) else value
+            name: pin(value) if isinstance(value, torch.Tensor) else value
             for name, value in features.items()
         }
-    return Batch(reads, features)
+    return Batch(reads, features, tokeniser.is_packed)
 
 
 def ahead(items: Iterable[T], depth: int = READY_BATCHES) -> Generator[T, None, None]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reffree.atomic import replacing
-from reffree.encoders.base import EncoderSpec
 from reffree.errors import EncoderError, OptionError
 
 if TYPE_CHECKING:
@@ -21,16 +20,41 @@ if TYPE_CHECKING:
 
 PATTERN = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 BUDGETS = "budgets"
+DEVIATIONS = "deviations"
 ENDPOINTS = "endpoints"
-LARGEST_BUDGET = 2**31
+
+
+def split_devices(name: str) -> list[str]:
+    """Read ``--device``: one name, several with commas between, or ``all`` CUDA devices."""
+    if name != "all":
+        return [part.strip() for part in name.split(",")]
+    import torch  # only this word needs it
+
+    n_devices = torch.cuda.device_count()
+    if not n_devices:
+        raise EncoderError(
+            "device 'all': found no CUDA devices; expected at least one; use --device auto, or "
+            "name the devices, as in cuda:0,cuda:1"
+        )
+    return [f"cuda:{i}" for i in range(n_devices)]
+
+
+def choose_devices(name: str) -> list[torch.device]:
+    """Resolve a name, several with commas between, or ``all``; each must be there."""
+    return [_chosen(part) for part in split_devices(name)]
 
 
 def choose_device(name: str = "auto") -> torch.device:
+    """Return the device for what is computed on one: of several the first."""
+    return choose_devices(name)[0]
+
+
+def _chosen(name: str) -> torch.device:
     """Resolve ``auto`` (CUDA, then MPS, then CPU) or check that the named device is there."""
     if not PATTERN.fullmatch(name):
         raise OptionError(
             f"the device {name!r}",
-            expected="auto, cpu, cuda, cuda:1 or mps",
+            expected="auto, cpu, cuda, cuda:1, mps, several with commas between, or all",
             remedy="use --device auto to let reffree choose",
         )
     import torch
@@ -76,20 +100,11 @@ def remember(path: Path, facts: dict[str, Any]) -> None:
             temporary.write_text(json.dumps(facts) + "\n", encoding="utf-8")
 
 
-def budget_path(folder: Path, spec: EncoderSpec, device: torch.device) -> Path:
-    """Name the file of a model on a device; CUDA devices of the same make share it."""
+def device_slug(device: torch.device) -> str:
+    """Name a device for files; CUDA devices of the same make have one name."""
     name = device.type
     if name == "cuda":
         from torch.cuda import get_device_name
 
         name = get_device_name(device)
-    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    return folder / BUDGETS / f"{spec.fingerprint[:16]}-{slug}.json"
-
-
-def recalled_budget(path: Path) -> int | None:
-    """Return the tokens per batch that fitted into memory before."""
-    tokens = recall(path).get("batch_tokens")
-    if isinstance(tokens, int) and not isinstance(tokens, bool) and 0 < tokens <= LARGEST_BUDGET:
-        return tokens
-    return None
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

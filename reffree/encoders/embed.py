@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from reffree.bounds import check_limit, with_keywords
 from reffree.corpus import Corpus, Document
 from reffree.encoders.base import Encoder, EncoderSpec, encode_texts
-from reffree.encoders.device import choose_device
+from reffree.encoders.device import choose_devices
 from reffree.encoders.languages import unread_units
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.encoders.unit_filter import FilteredCorpus, filter_units
@@ -97,7 +97,7 @@ def encode_corpus(
     rows = [[row[text] for text in unit_texts(d.units, options.context)] for d in corpus.documents]
     limit = encoder.spec.max_length
     too_long = tokens > limit if limit else np.zeros(len(texts), dtype=bool)
-    device = str(choose_device(options.device))
+    device = "+".join(dict.fromkeys(map(str, choose_devices(options.device))))
     return Embeddings(
         vectors=[vectors[r] for r in rows],
         spec=replace(encoder.spec, context=options.context, dropped=options.dropped),

@@ -50,11 +50,12 @@ class CacheJob:
 
         return filter_units(corpus, self.options).corpus
 
-    def encoder(self, device: str) -> CachedEncoder:
-        """Open the encoder with its cache."""
+    def encoder(self, device: str, *, is_elsewhere: bool = False) -> CachedEncoder:
+        """Open the encoder with its cache; ``is_elsewhere`` is that of `open_encoder`."""
         from reffree.encoders.sentence_transformer import open_encoder
 
-        encoder = open_encoder(replace(self.options, device=device))
+        options = replace(self.options, device=device)
+        encoder = open_encoder(options, is_elsewhere=is_elsewhere)
         if not isinstance(encoder, CachedEncoder):
             raise EncoderError(
                 f"encoder {encoder.spec.name!r}: found vectors that are not cached; expected an "
@@ -169,7 +170,7 @@ def fill_by_actors(
 
     refuse_endpoint(job.options.encoder, "Ray's actors")
     # The driver only writes: whatever device the actors have, it needs none.
-    corpus, encoder = job.corpus(), job.encoder("cpu")
+    corpus, encoder = job.corpus(), job.encoder("cpu", is_elsewhere=True)
     texts = distinct_texts(corpus, job.options.context)
     with ray_actors(address, n, device=job.options.device) as actors:
         start = time.perf_counter()

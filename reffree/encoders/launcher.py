@@ -40,21 +40,6 @@ INTERRUPTED_SECONDS = 3
 """How long to wait for processes to stop by themselves before each is interrupted."""
 
 
-def split_devices(name: str) -> list[str]:
-    """Read ``--device``: one name, several with commas between, or ``all`` CUDA devices."""
-    if name != "all":
-        return [part.strip() for part in name.split(",")]
-    import torch  # only this word needs it
-
-    n_devices = torch.cuda.device_count()
-    if not n_devices:
-        raise EncoderError(
-            "device 'all': found no CUDA devices; expected at least one; use --device auto, or "
-            "name the devices, as in cuda:0,cuda:1"
-        )
-    return [f"cuda:{i}" for i in range(n_devices)]
-
-
 def launch(work: Callable[..., None], arguments: Sequence[Any], n: int) -> int:
     """Run ``work(*arguments)`` in ``n`` new processes, which find each other as ranks.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import io
 import logging
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stderr
@@ -40,6 +41,9 @@ LOADING_ERRORS = (
 )
 """What the libraries raise for folders that are no working model."""
 
+_loading = threading.Lock()
+"""One model at a time: the libraries change settings of the whole process meanwhile."""
+
 DeviceMap = str | Mapping[str, str | int] | None
 TEXT = ("text", "message")
 """What units may be. Other modalities would take one that looks like a path for a file to open."""
@@ -50,7 +54,7 @@ def load(
 ) -> SentenceTransformer:
     """Load a model onto a device, or spread it over several, memory and the folder ``offload``."""
     _say_what_is_trusted(folder.spec)
-    with _quietly():
+    with _loading, _quietly():
         if folder.loader == "static":
             model = _static(folder, device)
         else:
@@ -136,7 +140,8 @@ def _weights(
     spec: EncoderSpec, device: torch.device, device_map: DeviceMap, offload: Path
 ) -> dict[str, Any]:
     """How the weights are read, and where they go."""
-    weights: dict[str, Any] = {"dtype": getattr(torch, spec.dtype)}
+    kept_as = "float32" if spec.dtype == "tf32" else spec.dtype  # of which TF32 is a use
+    weights: dict[str, Any] = {"dtype": getattr(torch, kept_as)}
     if spec.weights != "gguf":
         weights["use_safetensors"] = spec.weights == "safetensors"
     if spec.attention != "auto":

@@ -73,6 +73,8 @@ class ModelFolder:
     path: Path
     spec: EncoderSpec
     loader: Loader
+    stored: str = "float32"  # type of the weights in their files
+    architecture: str = ""  # as transformers names it
 
 
 def find_model(
@@ -141,7 +143,8 @@ def describe(
         weights="safetensors" if has_safetensors or not settings.allow_pickle else "bin",
         code="trusted" if settings.trust_remote_code else "none",
     )
-    return ModelFolder(first if is_plain else folder, spec, loader)
+    stored, kind = resolve_dtype("auto", config), str(config.get("model_type", ""))
+    return ModelFolder(first if is_plain else folder, spec, loader, stored, kind)
 
 
 def _own_head(folder: Path, modules: list[dict[str, str]]) -> tuple[str, str]:

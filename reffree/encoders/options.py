@@ -12,7 +12,7 @@ from reffree.encoders.address import is_endpoint, parse_address
 from reffree.errors import OptionError
 
 Pooling = Literal["mean", "cls", "lasttoken"]
-Dtype = Literal["float32", "float16", "bfloat16", "auto"]
+Dtype = Literal["float32", "tf32", "float16", "bfloat16", "auto"]
 Attention = Literal["eager", "sdpa", "flash_attention_2"]
 Quantisation = Literal["8bit", "4bit"]
 Backend = Literal["torch", "auto", "compile", "onnx", "openvino", "onnx-int8"]
@@ -61,8 +61,10 @@ class ModelSettings:
         pooling: of the tokens' vectors: their ``mean``, the first's (``cls``) or the last's. Given,
             a sentence-transformers model is read as the plain transformer it is made from.
         layer: whose output is pooled, 0 for the embeddings, negative from the last (-1). Likewise.
-        dtype: of the computation; ``auto`` is what the weights are stored in.
-        attention: implementation; by default the best that the architecture has (MPNet: eager).
+        dtype: of the computation; ``auto`` is what the weights are stored in, and for float32 TF32
+            on CUDA cards that have it. By default float32 on a CPU, and ``auto`` on such cards.
+        attention: implementation; by default the best that the architecture has (MPNet: eager):
+            SDPA, or flash attention in half precision on a card where flash-attn is installed.
         prompt: put before every text; ``""`` for none where a model brings one.
         max_length: tokens read of a text, special ones included.
         quantisation: of the weights, by bitsandbytes.

@@ -257,7 +257,7 @@ def same_encoder(options: EncoderOptions, spec: EncoderSpec) -> Encoder:
     """Open the encoder without its cache, and refuse another than the driver's."""
     from reffree.encoders.sentence_transformer import open_encoder
 
-    encoder = open_encoder(replace(options, cache=False))
+    encoder = open_encoder(replace(options, cache=False), is_elsewhere=True)
     if encoder.spec != spec:
         raise EncoderError(
             f"engine 'ray': found the encoder {encoder.spec.name!r} at {encoder.spec.revision} on "

@@ -58,7 +58,7 @@ class RemoteScoring:
                 )
         # The driver only looks up: whatever device actors have, it needs none.
         here = replace(options, device="cpu")
-        self._encoder = open_encoder(here) if chosen.reference_free else None
+        self._encoder = open_encoder(here, is_elsewhere=True) if chosen.reference_free else None
 
     @property
     def missing(self) -> Callable[[list[str]], list[int]] | None:

@@ -18,6 +18,7 @@ from importlib.metadata import version
 from urllib.parse import urlsplit
 
 from reffree.corpus import Corpus
+from reffree.encoders.backends.probe import PROBE, one_digit_up
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.embed import Embeddings
 from reffree.evaluate.corpus_counts import CorpusCounts
@@ -86,7 +87,7 @@ class Signature:
                 "backend": spec.backend,
                 "pooling": spec.pooling,
                 "normalisation": spec.normalisation,
-                "dtype": spec.dtype,
+                "dtype": _dtype(spec),
                 **_unusual(spec),
                 "maxlen": _max_length(spec),
                 "context": str(spec.context),
@@ -116,6 +117,8 @@ class Signature:
             short["encoder"] = (
                 f"{name.rsplit('/', 1)[-1]}@{where or revision.rsplit(':', 1)[-1][:8]}"
             )
+        if "dtype" in short:
+            short["dtype"] = short["dtype"].partition("(")[0]
         if "aggregation" in short:
             short["aggregation"] = short["aggregation"].replace(OF_SEGMENTS, "mean")
         if "deviation" not in short.get("backend", ""):
@@ -139,6 +142,13 @@ def _max_length(spec: EncoderSpec) -> str:
     if spec.max_length is not None:
         return str(spec.max_length)
     return "given" if spec.backend == "precomputed" else "none"
+
+
+def _dtype(spec: EncoderSpec) -> str:
+    """Name the type of the computation, with how far it was measured to be from float32."""
+    if spec.deviation is None:
+        return spec.dtype
+    return f"{spec.dtype}(cosine deviation<={one_digit_up(spec.deviation)} on {len(PROBE)} texts)"
 
 
 def _unusual(spec: EncoderSpec) -> dict[str, str]:

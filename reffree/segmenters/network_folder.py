@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
@@ -155,21 +155,26 @@ def read_weights(folder: Path, network: nn.Module, description: NetworkDescripti
 def check_encoder(kind: Kind, spec: EncoderSpec | None, trained: EncoderSpec) -> None:
     """Refuse another encoder than the network was trained on; None where it is not known.
 
-    Of vectors that users bring, in training and now, nothing but their size is known.
+    Of vectors that users bring, in training and now, nothing but their size is known. TF32, which
+    cards choose by themselves, is float32 here: it moves vectors by less than a network notices.
     """
     if spec is not None and spec.name == trained.name == PRECOMPUTED:
         return
-    if spec is not None and spec.fingerprint != trained.fingerprint:
+    if spec is not None and _on_any_device(spec) != _on_any_device(trained):
         changed = [
             f"{field} {getattr(spec, field)} instead of {getattr(trained, field)}"
-            for field in EncoderSpec.__dataclass_fields__
-            if getattr(spec, field) != getattr(trained, field)
+            for field, kind in EncoderSpec.__dataclass_fields__.items()
+            if kind.compare and getattr(spec, field) != getattr(trained, field)
         ]
         raise EncoderError(
             f"{kind}: found vectors of another encoder ({', '.join(changed)}); expected those "
             f"it was trained on, of {trained.name!r}; use --encoder {trained.name}, or train "
             f"a {kind} for this one"
         )
+
+
+def _on_any_device(spec: EncoderSpec) -> EncoderSpec:
+    return replace(spec, dtype="float32") if spec.dtype == "tf32" else spec
 
 
 def _weights_in(folder: Path, kind: Kind) -> Path:

@@ -38,9 +38,10 @@ from reffree.encoders.batching import (
     share_threads,
     side_by_side,
 )
+from reffree.encoders.budget import budget_path, recalled_budget
 from reffree.encoders.cache import EmbeddingCache, cache_files
 from reffree.encoders.cache.files import graphs, remove_graphs
-from reffree.encoders.device import budget_path, recall, recalled_budget, remember
+from reffree.encoders.device import recall, remember
 from reffree.encoders.models import find_model
 from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder, open_encoder
@@ -166,6 +167,8 @@ def test_models_that_ask_more_of_their_tokenizer_make_their_own_features(checkpo
 
 class Lengths:
     """Stands for a tokenizer: a text is as long as its number says."""
+
+    is_packed = False
 
     def read(self, positions, texts):
         from reffree.encoders.tokenising import Read

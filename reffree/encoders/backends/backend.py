@@ -8,6 +8,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from reffree.atomic import replacing
 from reffree.encoders.backends.onnx import (
@@ -38,16 +38,15 @@ from reffree.encoders.batching import batch_of, share_threads, side_by_side
 from reffree.encoders.cache.errors import cache_errors
 from reffree.encoders.cache.files import GRAPHS, MEASURED, digest_of
 from reffree.encoders.device import recall, remember
+from reffree.encoders.forward import tf32
 from reffree.encoders.options import APPROXIMATE, BACKENDS
+from reffree.encoders.pipeline import Matrix
 from reffree.encoders.tokenising import Features, Tokeniser
 from reffree.errors import CacheError, EncoderError, OptionError, first_line
 from reffree.optional import missing_packages
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-
-Matrix = NDArray[np.float32]
-"""A vector a text."""
 
 Compute = Callable[[Features], Matrix]
 Load = Callable[[], "tuple[SentenceTransformer, Tokeniser]"]
@@ -104,7 +103,7 @@ class ModelBackend:
 
     def _torch(self, features: Features) -> Matrix:
         model, _ = self._load()
-        with torch.inference_mode():
+        with torch.inference_mode(), tf32() if self.plain.dtype == "tf32" else nullcontext():
             return _vectors(model(_to_device(features, model.device)))
 
     @cached_property

@@ -68,3 +68,15 @@ def rounded_up(deviation: float) -> str:
     '0.07'
     """
     return f"{math.ceil(round(deviation * 100, 6)) / 100:.2f}"
+
+
+def one_digit_up(deviation: float) -> str:
+    """One digit that counts, upwards.
+
+    >>> one_digit_up(0.00034), one_digit_up(0.0101), one_digit_up(0.0)
+    ('4e-04', '2e-02', '0')
+    """
+    if deviation <= 0:
+        return "0"
+    power = math.floor(math.log10(deviation))
+    return f"{math.ceil(round(deviation / 10**power, 6)) * 10**power:.0e}"

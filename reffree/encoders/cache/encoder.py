@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from reffree.encoders.cache.eviction import environment_limit, keep_within
 from reffree.encoders.cache.rows import Row, make_rows
 from reffree.encoders.cache.store import EmbeddingCache
 from reffree.encoders.cache.transfer import LARGEST_DEVIATION, deviation
+from reffree.encoders.cache.writer import at_once, in_background
 from reffree.errors import CacheError, counted
 
 ROWS_PER_COMMIT = 512
@@ -28,13 +30,16 @@ class CachedEncoder:
         cache: EmbeddingCache,
         limit: int | None = None,
         rows_per_commit: int = ROWS_PER_COMMIT,
+        *,
+        saves_in_background: bool = False,
     ) -> None:
         """Wrap ``inner``; the cache must have been opened for its spec.
 
         ``limit`` is what all cache files of the folder may hold together, in bytes; by default
         what ``REFFREE_CACHE_LIMIT`` says. With ``rows_per_commit`` of 1 whatever comes is saved
-        before more is asked for.
+        before more is asked for, unless it is saved in the background, by a thread.
         """
+        self._saving = in_background if saves_in_background else at_once
         self.inner = inner
         self.cache = cache
         self.rows_per_commit = rows_per_commit
@@ -82,35 +87,35 @@ class CachedEncoder:
 
     def _compute(self, texts: list[str], positions: list[int]) -> Iterator[EncodedTexts]:
         pending: list[EncodedTexts] = []
-        try:
-            for encoded in self.inner.stream(texts):
-                pending.append(encoded)
-                if sum(len(e.positions) for e in pending) >= self.rows_per_commit:
-                    self._save(texts, pending)
-                at = [positions[i] for i in encoded.positions]
-                yield EncodedTexts(at, encoded.vectors, encoded.tokens)
-        finally:
-            # Also on Ctrl-C: what has been computed is not lost.
-            self._save(texts, pending)
+        with self._saving(partial(self._save, texts)) as save:
+            try:
+                for encoded in self.inner.stream(texts):
+                    pending.append(encoded)
+                    if sum(len(e.positions) for e in pending) >= self.rows_per_commit:
+                        full, pending = pending, []
+                        save(full)
+                    at = [positions[i] for i in encoded.positions]
+                    yield EncodedTexts(at, encoded.vectors, encoded.tokens)
+            finally:
+                # Also on Ctrl-C: what has been computed is not lost.
+                save(pending)
 
-    def _save(self, texts: list[str], pending: list[EncodedTexts]) -> None:
-        if pending and self.cache.is_read_only:
+    def _save(self, texts: list[str], encoded: list[EncodedTexts]) -> None:
+        positions = [i for one in encoded for i in one.positions]
+        if self.cache.is_read_only and positions:
             if not self.n_encoded:
                 LOGGER.warning(
                     "reffree: note: %s is read-only: what is encoded now is not kept",
                     self.cache.path,
                 )
-            self.n_encoded += sum(len(encoded.positions) for encoded in pending)
-            pending.clear()
-        if pending:
-            positions = [i for encoded in pending for i in encoded.positions]
+            self.n_encoded += len(positions)
+        elif positions:
             rows = make_rows(
                 self.cache.fingerprint,
                 [texts[i] for i in positions],
-                np.concatenate([encoded.vectors for encoded in pending]),
-                [count for encoded in pending for count in encoded.tokens],
+                np.concatenate([one.vectors for one in encoded]),
+                [count for one in encoded for count in one.tokens],
             )
-            pending.clear()
             self.add(rows)
 
     def add(self, rows: Sequence[Row]) -> None:

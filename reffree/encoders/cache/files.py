@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.cache.errors import cache_errors, refuse_link
-from reffree.encoders.device import BUDGETS, ENDPOINTS, recall
+from reffree.encoders.device import BUDGETS, DEVIATIONS, ENDPOINTS, recall
 from reffree.encoders.options import BACKENDS
 from reffree.errors import OptionError, UnknownNameError
 
@@ -26,6 +26,7 @@ _UNFINISHED = r"\.reffree-.*\.tmp"
 _OURS = {
     GRAPHS: re.compile(rf"{_GRAPH.pattern}|{_UNFINISHED}|\.?fastest-[0-9a-f]+\.json.*"),
     BUDGETS: re.compile(rf"{_UNFINISHED}|\.?[0-9a-f]+-.*\.json.*"),
+    DEVIATIONS: re.compile(rf"{_UNFINISHED}|\.?[0-9a-f]+-.*\.json.*"),
     ENDPOINTS: re.compile(rf"{_UNFINISHED}|\.?[0-9a-f]+\.json.*"),
 }
 """What reffree writes; a folder of such a name may have been there before it was a cache."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -62,6 +63,7 @@ class EmbeddingCache:
         self._marked: set[int] = set()  # blocks that are noted as used in this run's turn
         self._turn = -1  # none taken yet
         self._is_own_turn = False
+        self._lock = threading.RLock()
         with cache_errors(path):
             if spec is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,6 +74,7 @@ class EmbeddingCache:
                 _read_only_address(path) if self.is_read_only else path,
                 timeout=BUSY_SECONDS,
                 isolation_level=None,
+                check_same_thread=False,  # one at a time: see `_alone`
                 uri=self.is_read_only,
             )
             try:
@@ -144,6 +147,12 @@ class EmbeddingCache:
         return None if found is None else found[0]
 
     @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other threads away: one may save while another reads."""
+        with self._lock, cache_errors(self.path):
+            yield
+
+    @contextmanager
     def _transaction(self) -> Iterator[None]:
         """All or nothing, also when interrupted."""
         self._db.execute("BEGIN IMMEDIATE")
@@ -168,13 +177,13 @@ class EmbeddingCache:
     @property
     def n_rows(self) -> int:
         """How many vectors there are."""
-        with cache_errors(self.path):
+        with self._alone():
             return int(self._value("SELECT count(*) FROM v"))
 
     @property
     def size(self) -> int:
         """Bytes of the file and its logs."""
-        with cache_errors(self.path):
+        with self._alone():
             parts = [Path(f"{self.path}{log}") for log in LOGS]
             return sum(part.stat().st_size for part in parts if part.is_file())
 
@@ -193,7 +202,7 @@ class EmbeddingCache:
 
     def find(self, keys: Sequence[bytes]) -> list[Row]:
         """Return the intact rows of some keys (at most 500), in no order."""
-        with cache_errors(self.path):
+        with self._alone():
             dimension = self.dimension
             marks = ",".join("?" * len(keys))
             query = f"SELECT id, {COLUMNS} FROM v WHERE k IN ({marks})"
@@ -212,7 +221,7 @@ class EmbeddingCache:
         """Add rows in one transaction, in place of damaged ones but never of intact ones."""
         if not rows:
             return
-        with cache_errors(self.path), self._transaction():
+        with self._alone(), self._transaction():
             self._check_dimension(len(rows[0].blob) // 4)
             self._drop_damaged()
             before = self._last_id()
@@ -244,7 +253,7 @@ class EmbeddingCache:
         """Note what was read since the file was opened, for eviction."""
         blocks = self._used - self._marked
         if blocks and not self.is_read_only:
-            with cache_errors(self.path), self._transaction():
+            with self._alone(), self._transaction():
                 self._mark(blocks, added=False)
 
     def _mark(self, blocks: Collection[int], *, added: bool) -> None:
@@ -297,7 +306,7 @@ class EmbeddingCache:
 
     def used_bytes(self) -> int:
         """Return the bytes of the pages in use; the log of the last writes comes on top."""
-        with cache_errors(self.path):
+        with self._alone():
             pages, free, size = (
                 int(self._value(f"PRAGMA {name}"))
                 for name in ("page_count", "freelist_count", "page_size")
@@ -306,13 +315,13 @@ class EmbeddingCache:
 
     def blocks(self) -> list[tuple[int, int]]:
         """Return the blocks that hold rows as (turn of last use, block)."""
-        with cache_errors(self.path):
+        with self._alone():
             found = self._db.execute("SELECT turn, block FROM use").fetchall()
             return [(turn if isinstance(turn, int) else 0, block) for turn, block in found]
 
     def drop_block(self, block: int) -> int:
         """Delete a block's rows; returns how many there were."""
-        with cache_errors(self.path), self._transaction():
+        with self._alone(), self._transaction():
             ids = (block << BLOCK_BITS) + 1, (block + 1) << BLOCK_BITS
             deleted = self._db.execute("DELETE FROM v WHERE id BETWEEN ? AND ?", ids)
             self._db.execute("DELETE FROM use WHERE block = ?", [block])
@@ -320,7 +329,7 @@ class EmbeddingCache:
 
     def shrink(self) -> None:
         """Give the space of deleted rows back to the disk."""
-        with cache_errors(self.path):
+        with self._alone():
             self._db.executescript("PRAGMA incremental_vacuum")
             self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
 

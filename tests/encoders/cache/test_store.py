@@ -137,11 +137,12 @@ def test_an_interrupted_run_resumes(tmp_path):
 
 def test_every_ingredient_of_the_spec_gets_a_file_of_its_own(tmp_path):
     paths = {cache_path(tmp_path, SPEC)}
-    for field in fields(EncoderSpec):
+    ingredients = [field for field in fields(EncoderSpec) if field.compare]
+    for field in ingredients:
         value = getattr(SPEC, field.name)
         changed = 9 if isinstance(value, int) else f"{value}x"
         paths.add(cache_path(tmp_path, replace(SPEC, **{field.name: changed})))
-    assert len(paths) == 1 + len(fields(EncoderSpec))
+    assert len(paths) == 1 + len(ingredients)
     assert cache_path(tmp_path, SPEC).name.startswith("tiny-model-")
     long = cache_path(tmp_path, replace(SPEC, name="m" * 300))
     EmbeddingCache(long, replace(SPEC, name="m" * 300)).close()

@@ -1,0 +1,325 @@
+"""What cards compute in, how far from float32, and several of them at once."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+
+import reffree
+from reffree.encoders.accelerators import PlainAccelerator
+from reffree.encoders.backends.probe import PROBE, cosine_deviation, one_digit_up
+from reffree.encoders.base import EncodedTexts, EncoderSpec
+from reffree.encoders.device import DEVIATIONS, choose_device, choose_devices
+from reffree.encoders.models import find_model
+from reffree.encoders.options import EncoderOptions, ModelSettings
+from reffree.encoders.precision import Abilities, abilities_of, suited
+from reffree.encoders.replicas import ReplicatedEncoder, shares
+from reffree.encoders.sentence_transformer import SentenceTransformerEncoder, open_encoder
+from reffree.errors import EncoderError, OptionError
+from reffree.segmenters.network_folder import check_encoder
+from tests.checkpoints import WORDS, save_checkpoint
+
+CPU = torch.device("cpu")
+TEXTS = [f"{a} {b} bees" for a in WORDS for b in WORDS]
+AMPERE = Abilities(tf32=True, bfloat16=True)
+WITH_FLASH = Abilities(tf32=True, bfloat16=True, flash=True)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    root = tmp_path_factory.mktemp("checkpoints")
+
+    def made(architecture, **options):
+        name = "-".join([architecture, *(f"{k}={v}" for k, v in options.items())])
+        if not (root / name).exists():
+            save_checkpoint(architecture, root / name, **options)
+        return root / name
+
+    return made
+
+
+def encode(encoder, texts):
+    rows = {}
+    for encoded in encoder.stream(texts):
+        assert not rows.keys() & set(encoded.positions)
+        rows |= dict(zip(encoded.positions, encoded.vectors, strict=True))
+    return np.stack([rows[i] for i in range(len(texts))])
+
+
+def chosen(folder, can, **settings):
+    settings = ModelSettings(**settings)
+    return suited(find_model(str(folder), settings=settings), settings, can).spec
+
+
+# Chosen for the card.
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked", "can", "dtype"),
+    [
+        (torch.float32, None, Abilities(), "float32"),
+        (torch.float32, None, AMPERE, "tf32"),
+        (torch.float32, "auto", AMPERE, "tf32"),
+        (torch.float32, "float32", AMPERE, "float32"),
+        (torch.float32, "bfloat16", AMPERE, "bfloat16"),
+        (torch.float32, "bfloat16", Abilities(), "bfloat16"),
+        (torch.bfloat16, None, AMPERE, "bfloat16"),
+        (torch.bfloat16, None, Abilities(), "float32"),
+        (torch.bfloat16, "auto", Abilities(), "bfloat16"),  # as on CPUs all along
+        (torch.float16, None, AMPERE, "float16"),
+        (torch.float16, "float32", AMPERE, "float32"),
+        (torch.float16, None, Abilities(), "float32"),
+    ],
+)
+def test_the_type_suits_the_card(checkpoint, stored, asked, can, dtype):
+    folder = checkpoint("roberta", dtype=stored)
+    assert chosen(folder, can, dtype=asked).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("architecture", "settings", "attention"),
+    [
+        ("roberta", {"dtype": "bfloat16"}, "flash_attention_2"),
+        ("falcon", {"dtype": "float16"}, "flash_attention_2"),
+        ("roberta", {}, "auto"),  # TF32 is no half precision
+        ("mpnet", {"dtype": "bfloat16"}, "auto"),  # which transformers has no flash attention for
+        ("roberta", {"dtype": "bfloat16", "attention": "sdpa"}, "sdpa"),
+    ],
+)
+def test_flash_attention_is_taken_where_the_architecture_has_it(
+    checkpoint, architecture, settings, attention
+):
+    folder = checkpoint(architecture)
+    assert chosen(folder, WITH_FLASH, **settings).attention == attention
+    assert chosen(folder, AMPERE, **settings).attention == settings.get("attention", "auto")
+
+
+def test_quantised_weights_are_computed_with_in_half_precision(checkpoint):
+    folder = checkpoint("falcon")
+    assert chosen(folder, AMPERE, quantisation="4bit").dtype == "bfloat16"
+    assert chosen(folder, AMPERE, quantisation="8bit", dtype="float16").dtype == "float16"
+    assert chosen(folder, Abilities(), quantisation="8bit").dtype == "float32"
+
+
+def test_nothing_is_chosen_on_a_cpu(checkpoint):
+    folder = str(checkpoint("roberta"))
+    assert abilities_of([CPU]) == abilities_of([CPU, torch.device("cuda")]) == Abilities()
+    encoder = open_encoder(EncoderOptions(encoder=folder, device="cpu", cache=False))
+    assert encoder.spec == find_model(folder).spec
+    assert encoder.spec.deviation is None
+    assert encoder.accelerator is None
+    assert chosen("wordllama", WITH_FLASH).dtype == "float32"
+
+
+def test_tf32_is_refused_where_it_would_be_float32(checkpoint):
+    options = EncoderOptions(
+        encoder=str(checkpoint("roberta")), device="cpu", dtype="tf32", cache=False
+    )
+    with pytest.raises(EncoderError, match="dtype tf32 on cpu: found a device without it"):
+        encode(open_encoder(options), TEXTS[:3])
+
+
+def test_what_a_network_was_trained_on_may_come_from_a_card():
+    spec = EncoderSpec("a/b", "1", "mean", "none", "float32", 128, "test")
+    check_encoder("scorer", replace(spec, dtype="tf32", deviation=1e-3), spec)
+    with pytest.raises(EncoderError, match=r"\(dtype bfloat16 instead of tf32\)"):
+        check_encoder(
+            "scorer", replace(spec, dtype="bfloat16", deviation=0.1), replace(spec, dtype="tf32")
+        )
+
+
+# Held against float32.
+
+
+def on_accelerator(folder, kept, **settings):
+    model = find_model(str(folder), settings=ModelSettings(**settings))
+    return SentenceTransformerEncoder(model, CPU, kept=kept, accelerator=PlainAccelerator(CPU))
+
+
+def test_the_deviation_is_measured_once_said_and_kept(checkpoint, tmp_path, caplog):
+    folder = checkpoint("roberta")
+    encoder = on_accelerator(folder, tmp_path, dtype="bfloat16")
+    plain = encode(on_accelerator(folder, tmp_path), list(PROBE))
+    expected = cosine_deviation(encode(encoder, list(PROBE)), plain)
+    assert encoder.spec.deviation == pytest.approx(expected, rel=0.2)
+    assert 0 < encoder.spec.deviation < 0.1
+    (said,) = (record.getMessage() for record in caplog.records)
+    digit = one_digit_up(encoder.spec.deviation)
+    assert f"computes in bfloat16, which moves cosines of 64 texts by {digit} at most" in said
+    again = on_accelerator(folder, tmp_path, dtype="bfloat16")
+    assert again.spec.deviation == encoder.spec.deviation
+    assert "_model" not in vars(again)  # nothing was loaded
+    assert len(caplog.records) == 1
+    assert again.spec.fingerprint == encoder.folder.spec.fingerprint
+    (path,) = (tmp_path / DEVIATIONS).iterdir()
+    path.write_text(json.dumps({"cosine_deviation": "much"}))
+    assert on_accelerator(folder, tmp_path, dtype="bfloat16").spec.deviation is not None
+    assert len(caplog.records) == 2
+
+
+def test_what_loses_nothing_is_not_measured(checkpoint, caplog):
+    half = checkpoint("roberta", dtype=torch.bfloat16)
+    assert on_accelerator(half, None, dtype="bfloat16").spec.deviation is None
+    assert on_accelerator(half, None, dtype="float32").spec.deviation is None
+    assert not caplog.records
+
+
+def test_no_room_for_float32_leaves_the_deviation_unknown(checkpoint, monkeypatch, caplog):
+    encoder = on_accelerator(checkpoint("roberta"), None, dtype="bfloat16")
+
+    def loaded(folder):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 28.00 GiB.")
+
+    assert encoder._forward
+    monkeypatch.setattr(encoder, "_loaded", loaded)
+    assert encoder.spec.deviation is None
+    assert not caplog.records
+
+
+def test_the_signature_has_the_deviation(write_corpus):
+    document = {"id": "a", "units": ["a b", "c d", "e f"], "gold": [1, 2], "systems": {"x": [2, 1]}}
+    corpus = reffree.load(write_corpus([document]))
+    embedded = reffree.embed(corpus, cache=False)
+    spec = replace(embedded.spec, dtype="tf32", deviation=0.00034)
+    given = {"metrics": ["arp_cos"], "embeddings": replace(embedded, spec=spec)}
+    scored = reffree.score(corpus, **given)
+    assert "|dtype:tf32(cosine deviation<=4e-04 on 64 texts)|" in scored.signature
+    assert "|d:tf32|" in reffree.score(corpus, **given, short_signature=True).signature
+
+
+# Several devices.
+
+
+def test_devices_with_commas():
+    assert choose_devices("cpu, cpu") == [CPU, CPU]
+    assert choose_device("cpu,cpu") == CPU
+    with pytest.raises(OptionError, match=r"the device 'gpu'; .*several with commas"):
+        choose_devices("cpu,gpu")
+    if not torch.cuda.device_count():
+        with pytest.raises(EncoderError, match="device 'all': found no CUDA devices"):
+            choose_device("all")
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 100, 10_000])
+def test_shares_hold_every_text_once_longest_first(n):
+    texts = ["x" * (i % 17) for i in range(n)]
+    parts = shares(texts, 3)
+    positions = [i for part in parts for i in part]
+    assert sorted(positions) == list(range(n))
+    lengths = [len(texts[i]) for i in positions]
+    assert lengths == sorted(lengths, reverse=True)
+    assert all(len(part) <= 4096 for part in parts)
+
+
+def test_copies_on_several_devices_give_the_vectors_of_one(checkpoint, tmp_path):
+    folder = str(checkpoint("roberta"))
+    alone = encode(open_encoder(EncoderOptions(encoder=folder, device="cpu", cache=False)), TEXTS)
+    options = EncoderOptions(
+        encoder=folder, device="cpu,cpu,cpu", cache_dir=tmp_path, batch_tokens=64
+    )
+    encoder = open_encoder(options)
+    n_threads = threading.active_count()
+    found = encode(encoder, TEXTS)
+    assert threading.active_count() == n_threads
+    assert_allclose(found, alone, atol=1e-5)
+    assert len({id(one._model) for one in encoder.inner._replicas}) == 3
+    assert encoder.cache.n_rows == encoder.n_encoded == len(set(TEXTS))
+    assert_array_equal(encode(open_encoder(replace(options, device="cpu")), TEXTS), found)
+    assert encoder.inner.count_tokens(TEXTS[:2]) == [5, 5]
+
+
+class Slow:
+    """A device that waits for its turn, then encodes or fails."""
+
+    def __init__(self, spec, may_go, error=None):
+        self.spec, self.may_go, self.error, self.n = spec, may_go, error, 0
+
+    def stream(self, texts):
+        self.may_go.wait(60)
+        if self.error:
+            raise self.error
+        for i in range(len(texts)):
+            self.n += 1
+            yield EncodedTexts([i], np.ones((1, 2), dtype=np.float32), [1])
+
+
+SPEC = EncoderSpec("a/b", "1", "mean", "none", "float32", 128, "test")
+
+
+def open_gate():
+    gate = threading.Event()
+    gate.set()
+    return gate
+
+
+def test_what_fails_on_one_device_ends_all():
+    others = Slow(SPEC, open_gate())
+    failing = Slow(SPEC, open_gate(), EncoderError("found no card"))
+    n_threads = threading.active_count()
+    with pytest.raises(EncoderError, match="found no card"):
+        list(ReplicatedEncoder([others, failing]).stream(["x"] * 10**5))
+    assert threading.active_count() == n_threads
+    assert others.n < 10**5
+
+
+@pytest.mark.parametrize("how", ["close", "interrupt"])
+def test_leaving_early_ends_all_devices(how):
+    replicas = [Slow(SPEC, open_gate()) for _ in range(3)]
+    n_threads = threading.active_count()
+    stream = ReplicatedEncoder(replicas).stream(["x"] * 10**5)
+    next(stream)
+    if how == "close":
+        stream.close()
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            stream.throw(KeyboardInterrupt)
+    assert threading.active_count() == n_threads
+    assert sum(replica.n for replica in replicas) < 10**5
+
+
+def test_a_slow_device_leaves_the_rest_to_the_others():
+    gate = threading.Event()
+    slow, fast = Slow(SPEC, gate), Slow(SPEC, open_gate())
+    stream = ReplicatedEncoder([slow, fast]).stream(["x"] * 800)
+    for _ in range(700):
+        next(stream)
+    gate.set()
+    assert len(list(stream)) == 100
+    assert (slow.n, fast.n) == (100, 700)
+
+
+def test_what_is_not_copied_to_several_devices(checkpoint):
+    folder = str(checkpoint("roberta"))
+    for options, message in (
+        ({"device_map": "auto"}, "several devices with --device-map"),
+        ({"backend": "onnx"}, "several devices with --backend onnx"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            open_encoder(EncoderOptions(encoder=folder, device="cpu,cpu", cache=False, **options))
+
+
+def numbers(value):
+    if isinstance(value, (dict, list)):
+        inner = value.values() if isinstance(value, dict) else value
+        return [number for one in inner for number in numbers(one)]
+    return [value] if isinstance(value, float) else []
+
+
+def test_commands_score_on_several_devices(run, tmp_path, checkpoint):
+    corpus = tmp_path / "c.jsonl"
+    units = [" ".join(WORDS[i : i + 3]) for i in range(12)]
+    document = {"id": "a", "units": units, "gold": [4, 8], "systems": {"x": [6, 6], "y": [2, 10]}}
+    corpus.write_text(json.dumps(document) + "\n")
+    encoder = ["--encoder", str(checkpoint("roberta")), "-m", "arp_cos", "-f", "json"]
+    for command in ("score", "compare"):
+        one = run(command, corpus, *encoder, "--device", "cpu", "--no-cache")
+        two = run(command, corpus, *encoder, "--device", "cpu,cpu", "--no-cache")
+        assert one.returncode == two.returncode == 0, two.stderr
+        found, expected = (json.loads(done.stdout) for done in (two, one))
+        assert numbers(found) == pytest.approx(numbers(expected), abs=1e-5)
