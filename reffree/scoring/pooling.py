@@ -46,6 +46,11 @@ def document_pool(metric: object) -> str:
     return getattr(metric, "pool_d", "mean")
 
 
+def needs_segments(metric: object) -> bool:
+    """Whether a document's score is made of its segments', rather than their mean at once."""
+    return isinstance(metric, Pooled) and metric.pool_n != "mean"
+
+
 def by_means(metric: object) -> object:
     """Return a metric with both poolings as in the paper."""
     return replace(metric, pool_n="mean", pool_d="mean") if isinstance(metric, Pooled) else metric
