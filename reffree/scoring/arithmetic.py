@@ -127,8 +127,9 @@ class Digits:
         for power in range(2 * N_DIGITS - 1):
             total = self.size.new_zeros(self.size.shape)
             for own, other in self._factors(power):
-                product = self.pieces[:, own].double() * self.pieces[:, other].flip(1)
-                total = total * 2.0**self.arithmetic.bits + product.sum((1, 2, 4))
+                product = (self.pieces[:, own] * self.pieces[:, other].flip(1)).sum(4)
+                product = product.sum((1, 2), dtype=total.dtype)
+                total = total * 2.0**self.arithmetic.bits + product
             found.append(total * _weight(power) * self.size * self.size)
         return found
 
@@ -149,16 +150,18 @@ class Digits:
         for power, squares in enumerate(self.squares):
             total = torch.zeros_like(result)
             for own, other in self._factors(power):
-                backwards = self.pieces[:, other, :, columns].flip(1)
-                products = torch.matmul(
-                    self.pieces[:, own, :, rows], backwards.transpose(3, 4)
-                )  # (b, factors, parts, rows, columns)
-                total.mul_(2.0**self.arithmetic.bits).add_(
-                    products.sum((1, 2), dtype=torch.float64)
-                )
+                total.mul_(2.0**self.arithmetic.bits)
+                for part in range(self.pieces.shape[2]):
+                    backwards = self.pieces[:, other, part, columns].flip(1)
+                    products = torch.matmul(
+                        self.pieces[:, own, part, rows], backwards.transpose(2, 3)
+                    )  # (b, factors, rows, columns)
+                    total.add_(products.sum(1, dtype=torch.float64))
+                    del products
             total.mul_(left * (-2.0 * _weight(power))).mul_(right)
             total.add_(squares[:, rows, None]).add_(squares[:, None, columns])
             result.add_(total)
+            del total
         return result.clamp_(min=0.0)
 
     def _factors(self, power: int) -> Iterator[tuple[slice, slice]]:

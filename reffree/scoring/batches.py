@@ -22,14 +22,17 @@ from reffree.scoring.pairs import Units
 from reffree.scoring.pooling import Pooled, document_pool, needs_segments, pool_segments
 from reffree.scoring.result import RawScores, Unsegmented
 
-PAIR_BYTES = 160
+PAIR_BYTES = 96
 """Bytes per pair of units that are alive at the peak, while look-ups are made."""
 
-COMPONENT_BYTES = 80
+COMPONENT_BYTES = 96
 """Bytes per component of a vector that are alive at the peak, while it is cut into digits."""
 
-HYPOTHESIS_BYTES = 320
-"""Bytes per hypothesis and unit or segment that are alive at the peak."""
+UNIT_BYTES = 192
+"""Bytes per hypothesis and unit that are alive at the peak, while metrics are computed."""
+
+SEGMENT_BYTES = 288
+"""Bytes per hypothesis and segment, likewise."""
 
 LEAST_MEMORY = 1 << 20
 """Bytes below which a device whose memory is full is given up."""
@@ -79,12 +82,13 @@ class Budget:
             self.memory // (4 * COMPONENT_BYTES)
         )
 
-    def hypotheses(self, n_units: int) -> int:
-        """How many hypotheses of documents of so many units are scored together."""
-        fitting = self.memory // (4 * HYPOTHESIS_BYTES)
+    def hypotheses(self, n_units: int, n_segments: int) -> int:
+        """How many hypotheses of so many units and segments are scored together."""
+        each = UNIT_BYTES * n_units + SEGMENT_BYTES * n_segments
+        fitting = self.memory // (4 * each)
         if self.device.type == "cpu":
-            fitting = min(fitting, CPU_HYPOTHESES)
-        return max(1, fitting // n_units)
+            fitting = min(fitting, CPU_HYPOTHESES // n_units)
+        return max(1, fitting)
 
     def halve(self, n_units: int, name: str) -> None:
         """Take half from now on, after the device's memory was full; refuse if that is nothing."""
@@ -125,6 +129,7 @@ Parts = Iterable[tuple[NDArray[np.int64], Masses]]
 def score_batch(
     documents: list[Tensor],
     parts: Callable[[int], Parts],
+    n_segments: int,
     metrics: Sequence[PairMetric],
     budget: Budget,
     *,
@@ -134,13 +139,13 @@ def score_batch(
 ) -> dict[str, list[RawScores]]:
     """Score documents together: by metric, the scores of every part.
 
-    ``parts`` gives the hypotheses, at most so many at a time. Nothing is read back from the device:
-    the host only lays out hypotheses and says what is to be done.
+    ``parts`` gives the hypotheses, at most so many at a time, of ``n_segments`` at most. Nothing is
+    read back from the device: the host only lays out hypotheses and says what is to be done.
     """
     units = Units(documents, budget.device, pairs=budget.pairs)
     found: dict[str, list[RawScores]] = {spelling(metric): [] for metric in metrics}
     requests = list(chain.from_iterable(metric.requests for metric in metrics))
-    for slots, masses in parts(budget.hypotheses(units.n_units)):
+    for slots, masses in parts(budget.hypotheses(units.n_units, n_segments)):
         layout = Layout.pack(slots, masses, units.n_units, budget.device)
         sums = units.sums(layout, requests)
         is_single = layout.n_segments == 1
@@ -154,7 +159,8 @@ def score_batch(
                 scores = replace(scores, weights=layout.length.double())
             raw = metric.orientation.unsegmented(unsegmented)
             scored = torch.where(is_single, raw, scores.documents)
-            segments = scores.segments if keep_segments else scores.segments[:, :0]
+            segments = scores.segments  # not a view that would keep all of them
+            segments = segments if keep_segments else segments.new_empty(len(slots), 0)
             found[spelling(metric)].append(replace(scores, documents=scored, segments=segments))
         progress(len(slots))
     return found
@@ -187,10 +193,12 @@ class Told:
         self.told = 0
 
 
-def by_document(pieces: list[RawScores], counts: list[int]) -> Iterator[RawScores]:
+def by_document(
+    pieces: list[RawScores], counts: list[int], device: torch.device
+) -> Iterator[RawScores]:
     """Cut the scores of a batch, which come in pieces, into those of its documents."""
     if not pieces:
-        empty = torch.empty(0, dtype=torch.float64)
+        empty = torch.empty(0, dtype=torch.float64, device=device)
         pieces = [RawScores(empty, empty, empty, empty[:, None])]
     width = max(piece.segments.shape[1] for piece in pieces)
     columns = [

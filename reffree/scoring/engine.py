@@ -2,9 +2,10 @@
 
 On CPUs a score depends on the document's vectors, the hypothesis, the metric and the seed alone, to
 the last bit of one machine: not on the documents and hypotheses beside it, their order, threads,
-memory, or whether segments are kept. On other devices documents are padded and scored together, and
-between machines and devices processors add in different orders: there scores agree within
-`TOLERANCE`.
+memory, or whether segments are kept. On other devices documents are scored together, by sums that
+have an order of their own (`arithmetic`): a score has the same bits twice, and whatever is beside
+it unless memory is too small for its document's pairs. Between machines and devices, scores agree
+within `TOLERANCE`.
 """
 
 from __future__ import annotations
@@ -146,11 +147,12 @@ def score_documents(
     Documents on CPUs go through the compiled loop, one at a time; those on other devices through
     torch, in batches of documents of similar length.
 
-    ``memory`` is in bytes, a quarter of what is free by default, and covers what scoring makes and
-    throws away: tables of pairs and hypotheses laid out. It does not cover the program itself, the
-    embeddings and hypotheses given, one document's vectors in float64, nor the scores. A document
-    takes at least some 200 bytes per unit, and ``sag`` 64 MiB per thread beside that. On CPUs less
-    memory takes more time and changes no score.
+    ``memory`` is in bytes, a quarter of what is free by default, on the device that a document is
+    scored on, and covers what scoring makes and throws away: tables of pairs and hypotheses laid
+    out. It does not cover the program itself, the embeddings and hypotheses given, one document's
+    vectors in float64, nor the scores. A document takes at least some 200 bytes per unit, and
+    ``sag`` 64 MiB per thread beside that. On CPUs less memory takes more time and changes no score.
+    Where the memory of another device is full all the same, half as much is tried, and so on.
     """
     check_unsegmented(unsegmented)
     labels = names or [str(i) for i in range(len(embeddings))]
@@ -358,7 +360,8 @@ class _Task:
             tell.kept()
             counts = [len(self.hypotheses[i]) for i in batch]
             for name, pieces in scored.items():
-                self.results[name] |= zip(batch, by_document(pieces, counts), strict=True)
+                found = by_document(pieces, counts, budget.device)
+                self.results[name] |= zip(batch, found, strict=True)
 
     def _tried(
         self, batch: list[int], metrics: Sequence[PairMetric], budget: Budget, tell: Progress
@@ -368,6 +371,7 @@ class _Task:
             return score_batch(
                 [self.documents[i] for i in batch],
                 lambda step: self._chunks(batch, step),
+                max(hypothesis_width(self.hypotheses[i]) for i in batch),
                 metrics,
                 budget,
                 unsegmented=self.unsegmented,

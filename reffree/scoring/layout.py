@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reffree.arrays import Integers
+from reffree.scoring.arithmetic import power_of_two
 
 if TYPE_CHECKING:
     import torch
@@ -128,19 +129,19 @@ class Layout:
         last = self.edges.shape[1] - 1
         return self.edges.gather(1, (self.segment[:, units] + place).clamp(0, last))
 
-    def segment_sum(self, per_unit: Tensor, largest: float) -> Tensor:
+    def segment_sum(self, per_unit: Tensor, largest: Tensor | float) -> Tensor:
         """Sum over the units of each segment, 0 in the padding.
 
-        Numbers of at most ``largest`` are added as whole ones, so in any order: rounded to some 62
-        bits less those of the document's length and of the largest.
+        Numbers of at most ``largest`` (h,) are added as whole ones, so in any order: of 62 bits,
+        less those of the document's length and of the largest.
         """
         import torch
 
-        bits = 62 - np.ceil(np.log2(self.n_units * largest + 1)).astype(int)
-        scale = float(2.0**bits)
+        bits = 62 - torch.frexp(self.length * largest + 1.0).exponent
+        scale = power_of_two(bits)[:, None]  # (h, 1)
         whole = torch.where(self.is_unit, per_unit * scale, 0.0).round().long()
         sums = torch.nn.functional.pad(whole.cumsum(1), (1, 0))  # (h, n + 1)
-        return sums.gather(1, self.edges).diff(dim=1).double() / scale  # (h, s)
+        return sums.gather(1, self.edges).diff(dim=1) / scale  # (h, s)
 
     def places(self, name: SetName) -> Places:
         """Units of a set for every segment."""

@@ -12,7 +12,6 @@ for a document without a boundary or without any finite R.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -71,7 +70,7 @@ class SegReFree(Pooled):
         mean = layout.at_unit(variance * masses)
         ratio = sums["squared", "own"] / torch.where(mean > 0, mean, 1.0) - 1
         to_centroid = torch.where(mean > 0, ratio.clamp(min=0).sqrt(), 0.0)  # (h, n)
-        total = layout.segment_sum(to_centroid, largest=2 * math.sqrt(layout.n_units))
+        total = layout.segment_sum(to_centroid, largest=2 * layout.length.double().sqrt())
         dispersion = variance.sqrt() * total / masses
         correction = 1 - 1 / masses.sqrt()
         is_multiple = layout.masses > 1
