@@ -320,6 +320,8 @@ class Additions(TorchDispatchMode):
 def test_only_whole_numbers_are_added_in_an_order_of_the_device_s_own(arithmetic, memory):
     """So no kernel, no split of a product and no atomic addition can change a bit."""
     xs, masses = corpus(np.random.default_rng(7))
+    if memory:
+        xs, masses = xs[:3], [given[:2] for given in masses[:3]]
     with forced(arithmetic), Additions() as additions:
         score_documents(xs, masses, parse_metrics([*COMPILED, *AS_PRINTED]), memory=memory)
     assert additions.rounded == []
@@ -421,22 +423,23 @@ class SmallDevice(TorchDispatchMode):
 
 @BOTH
 @pytest.mark.parametrize(
-    ("n", "d", "k", "count", "memory"),
+    ("copies", "n", "d", "k", "count", "memory"),
     [
-        (60, 4, 6, 3000, 8 << 20),
-        (60, 4, 60, 3000, 8 << 20),
-        (300, 8, 30, 50, 40 << 20),
-        (300, 8, 30, 50, 4 << 20),
-        (20, 900, 4, 5, 24 << 20),
-        (1200, 2, 240, 12, 6 << 20),
+        (3, 60, 4, 6, 2000, 8 << 20),
+        (3, 60, 4, 60, 2000, 8 << 20),
+        (3, 300, 8, 30, 50, 40 << 20),
+        (3, 300, 8, 30, 50, 4 << 20),
+        (9, 20, 900, 4, 5, 7 << 20),
+        (1, 1200, 2, 240, 6, 6 << 20),
     ],
 )
-def test_scoring_keeps_within_its_memory(n, d, k, count, memory, arithmetic):
+def test_scoring_keeps_within_its_memory(copies, n, d, k, count, memory, arithmetic):
     rng = np.random.default_rng(10)
     x = torch.tensor(rng.normal(size=(n, d)))
     masses = np.array([sorted(random_masses(rng, n, k)) for _ in range(count)])
     with forced(arithmetic), SmallDevice() as device:
-        score_documents([x] * 3, [masses] * 3, parse_metrics(WITHOUT_SEARCH), memory=memory)
+        metrics = parse_metrics(WITHOUT_SEARCH)
+        score_documents([x] * copies, [masses] * copies, metrics, memory=memory)
     assert device.peak <= memory
     assert device.peak >= memory / 60  # and makes use of it
 
@@ -457,6 +460,23 @@ def test_half_is_tried_where_memory_is_full(arithmetic):
     for name in expected:
         for a, b in zip(expected[name], found[name], strict=True):
             assert_allclose(b.documents, a.documents, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def test_hypotheses_that_are_scored_again_are_told_of_once():
+    rng = np.random.default_rng(17)
+    x = torch.tensor(rng.normal(size=(60, 5)))
+    masses, told = [random_masses(rng, 60, 7) for _ in range(400)], []
+
+    def progress(done):
+        told.append(done)
+        device.limit = 1 << 20  # another program comes
+
+    metrics = parse_metrics(WITHOUT_SEARCH)
+    with forced(FLOAT64), SmallDevice() as device:
+        found = score_documents([x], [masses], metrics, memory=8 << 20, progress=progress)
+    assert device.refused > 0
+    assert told[0] > 100
+    assert sum(told) == len(found["arp_pair"][0].documents) == 400
 
 
 def test_a_device_that_is_too_small_gets_a_sentence():
