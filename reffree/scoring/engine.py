@@ -73,7 +73,8 @@ TOLERANCE = 1e-9
 
 Measured on random corpora: 4e-14 between processors; 2.4e-10 between the compiled loop and torch,
 where SegReFree divides by the distance of centroids that are nearly equal. What lies next to a
-threshold (units or centroids that are equal but for rounding) may fall on either side of it.
+threshold (units or centroids that are equal but for rounding) may fall on either side of it, and
+where centroids are so near that SegReFree is in the thousands its own digits are lost.
 """
 
 

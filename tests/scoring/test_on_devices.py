@@ -41,7 +41,7 @@ from tests.scoring.test_scoring import (
 )
 
 BOTH = pytest.mark.parametrize("arithmetic", [FLOAT64, FLOAT32], ids=lambda a: a.dtype_name)
-EVERY = [*COMPILED, *AS_PRINTED, "arp_pair:pool_n=median"]
+EVERY = [*COMPILED, *AS_PRINTED, "arp_pair:pool_n=median", "silhouette:pool_n=length"]
 
 
 @contextmanager
@@ -254,7 +254,7 @@ def same(one, other):
 def test_scores_are_the_same_bits_whatever_is_beside_them(arithmetic):
     rng = np.random.default_rng(5)
     xs, masses = corpus(rng)
-    metrics = parse_metrics([*COMPILED, *AS_PRINTED])
+    metrics = parse_metrics(EVERY)
     with forced(arithmetic) as patch:
         base = score_documents(xs, masses, metrics)
         for step in (1, 3, 1000):
@@ -323,7 +323,7 @@ def test_only_whole_numbers_are_added_in_an_order_of_the_device_s_own(arithmetic
     if memory:
         xs, masses = xs[:3], [given[:2] for given in masses[:3]]
     with forced(arithmetic), Additions() as additions:
-        score_documents(xs, masses, parse_metrics([*COMPILED, *AS_PRINTED]), memory=memory)
+        score_documents(xs, masses, parse_metrics(EVERY), memory=memory)
     assert additions.rounded == []
     assert {"bmm", "sum", "cumsum"} <= additions.seen
 
