@@ -513,7 +513,7 @@ def test_more_memory_is_used_where_there_is_more():
 
 @pytest.mark.gpu
 @BOTH
-def test_a_card_gives_the_same_bits_as_a_cpu_forced_to_its_way(arithmetic):
+def test_a_card_gives_the_same_bits_twice_and_what_a_cpu_gives(arithmetic):
     rng = np.random.default_rng(13)
     x = torch.tensor(rng.normal(size=(300, 384)), dtype=torch.float32)
     masses = [random_masses(rng, 300, k) for k in (2, 30, 100, 300)]
