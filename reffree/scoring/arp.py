@@ -23,8 +23,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from reffree.scoring.layout import Layout, SpanName
-from reffree.scoring.pairs import PairValue, Request, Units
+from reffree.scoring.arithmetic import power_of_two
+from reffree.scoring.layout import Layout, SetName
+from reffree.scoring.lookups import PairValue, Request, Sums
+from reffree.scoring.pairs import MOST_EXPONENT, Units
 from reffree.scoring.pooling import Pooled
 from reffree.scoring.result import (
     SIMILARITY,
@@ -39,20 +41,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-ROLES: tuple[SpanName, ...] = ("intra", "inter_left", "inter_right")
+ROLES: tuple[SetName, ...] = ("intra", "inter")
 
 ZERO_CENTROID = 1e-12
 """Squared length of a centroid, relative to its vectors', below which it has no direction."""
-
-
-@dataclass(frozen=True, slots=True)
-class Moments:
-    """Sums over the ordered pairs and the units of one set per segment."""
-
-    pairs: Tensor  # (h, s) Σ_ij of the pair value
-    weighted_pairs: Tensor  # (h, s) Σ_ij w_i · pair value, w the vectors' lengths
-    weight: Tensor  # (h, s) Σ_i w_i
-    count: Tensor  # (h, s) units
 
 
 @dataclass(frozen=True)
@@ -60,7 +52,7 @@ class Arp(Pooled, ABC):
     """Common part of the three; a subclass says what dispersion is."""
 
     name: ClassVar[str]
-    value: ClassVar[PairValue]
+    values: ClassVar[tuple[PairValue, ...]]
     orientation: ClassVar[Orientation] = SIMILARITY
     undefined: ClassVar[str] = "no boundary"
     p: int = field(default=1, init=False)
@@ -69,17 +61,17 @@ class Arp(Pooled, ABC):
     @property
     def requests(self) -> tuple[Request, ...]:
         """Pair sums this metric needs."""
-        return tuple((self.value, role) for role in ROLES)
+        return tuple((value, role) for role in ROLES for value in self.values)
 
-    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> RawScores:
+    def __call__(self, units: Units, layout: Layout, sums: Sums) -> RawScores:
         """Score every hypothesis."""
         import torch
 
-        intra, inter = self._moments(units, layout, sums)
+        intra, inter = (self._dispersion(layout, sums, role) for role in ROLES)
         multiple = layout.has_successor & (layout.masses > 1)
         single = layout.has_successor & (layout.masses == 1)
-        inter_p = self.dispersion(inter).pow(self.p)  # (h, s)
-        intra_p = torch.where(multiple, self.dispersion(intra).pow(self.p), 0.0)
+        inter_p = inter.square() if self.p == 2 else inter  # (h, s)
+        intra_p = torch.where(multiple, intra.square() if self.p == 2 else intra, 0.0)
         counted = multiple if self.rule == "released" else layout.has_successor
         substitute = torch.where(
             multiple.any(1), masked_mean(intra_p, counted), masked_mean(inter_p, single)
@@ -89,30 +81,20 @@ class Arp(Pooled, ABC):
         proximity = (inter_p - intra_p) / torch.where(total > 0, total, 1.0)
         if self.rule == "paper":
             # Here the vectors' length counts, by which they were divided.
-            power = self.p * units.exponent[layout.document] if self.value == "squared" else 0
-            own = substitute * torch.exp2(torch.as_tensor(power).clamp(-1000, 1000))[..., None]
-            proximity = torch.where(single, own, proximity)
+            if "squared" in self.values:
+                power = (self.p * units.exponent).clamp(-MOST_EXPONENT, MOST_EXPONENT)
+                substitute = substitute * power_of_two(power)[layout.document, None]
+            proximity = torch.where(single, substitute, proximity)
         return RawScores.from_segments(proximity, layout.has_successor)
 
-    def _moments(
-        self, units: Units, layout: Layout, sums: dict[Request, Tensor]
-    ) -> tuple[Moments, Moments]:
-        norm = units.norm[layout.document]  # (h, n)
-        parts = []
-        for role in ROLES:
-            shift = int(role == "inter_right")
-            low, high = layout.span(role)
-            has_role = (high > low).double()
-            row = sums[self.value, role]
-            parts.append(
-                [layout.segment_sum(x, shift) for x in (row, norm * row, norm * has_role, has_role)]
-            )
-        intra, left, right = parts
-        return Moments(*intra), Moments(*(a + b for a, b in zip(left, right, strict=True)))
+    def _dispersion(self, layout: Layout, sums: Sums, role: SetName) -> Tensor:
+        start, stop = layout.places(role)
+        count = (stop - start).clamp(min=1).double()
+        return self.dispersion(count, *(sums[value, role] for value in self.values))
 
     @abstractmethod
-    def dispersion(self, moments: Moments) -> Tensor:
-        """Dispersion of each set; 0 for empty ones."""
+    def dispersion(self, count: Tensor, *sums: Tensor) -> Tensor:
+        """Dispersion of sets of so many units, from the sums over their pairs: all (h, s)."""
 
 
 @dataclass(frozen=True)
@@ -123,12 +105,13 @@ class ArpStd(Arp):
     """
 
     name: ClassVar[str] = "arp_std"
-    value: ClassVar[PairValue] = "squared"
+    values: ClassVar[tuple[PairValue, ...]] = ("squared",)
     p: Literal[1, 2] = 2
 
-    def dispersion(self, moments: Moments) -> Tensor:
-        """Root of the mean squared distance to the mean = root of ``Σ_ij |x_i-x_j|² / 2m²``."""
-        return (moments.pairs / (2 * moments.count.clamp(min=1).square())).sqrt()
+    def dispersion(self, count: Tensor, *sums: Tensor) -> Tensor:
+        """Root of the mean squared distance to the mean = root of ``Σ_{i<j} |x_i-x_j|² / m²``."""
+        (squared,) = sums
+        return (squared / count.square()).sqrt()
 
 
 @dataclass(frozen=True)
@@ -136,11 +119,12 @@ class ArpPair(Arp):
     """Dispersion = 1 - mean cosine over the ``m(m-1)/2`` pairs (eq. 19-20)."""
 
     name: ClassVar[str] = "arp_pair"
-    value: ClassVar[PairValue] = "angle"
+    values: ClassVar[tuple[PairValue, ...]] = ("angle",)
 
-    def dispersion(self, moments: Moments) -> Tensor:
+    def dispersion(self, count: Tensor, *sums: Tensor) -> Tensor:
         """Mean angle over the pairs."""
-        return moments.pairs / (moments.count * (moments.count - 1)).clamp(min=1)
+        (angles,) = sums
+        return 2 * angles / (count * (count - 1)).clamp(min=1)
 
 
 @dataclass(frozen=True)
@@ -151,9 +135,9 @@ class ArpCos(Arp):
     """
 
     name: ClassVar[str] = "arp_cos"
-    value: ClassVar[PairValue] = "weighted"
+    values: ClassVar[tuple[PairValue, ...]] = ("weighted", "product", "length")
 
-    def dispersion(self, moments: Moments) -> Tensor:
+    def dispersion(self, count: Tensor, *sums: Tensor) -> Tensor:
         r"""From pair angles, without cancellation.
 
         With lengths :math:`w`, angles :math:`a_{ij}` and :math:`W = \sum w_i / m`:
@@ -163,10 +147,11 @@ class ArpCos(Arp):
         """
         import torch
 
-        weight = torch.where(moments.weight > 0, moments.weight, 1)
-        alpha = moments.pairs / (moments.count.clamp(min=1) * weight)
-        beta = moments.weighted_pairs / weight.square()
+        weighted, product, length = sums
+        weight = torch.where(length > 0, length, 1.0)
+        alpha = weighted / (count * weight)
+        beta = 2 * product / weight.square()
         centroid = (1 - beta).clamp(min=ZERO_CENTROID).sqrt()  # its length, relative to W
         spread = (alpha - beta / (1 + centroid)) / centroid
-        directed = (moments.weight > 0) & (1 - beta > ZERO_CENTROID)
+        directed = (length > 0) & (1 - beta > ZERO_CENTROID)
         return torch.where(directed, spread, 1.0).clamp(min=0)

@@ -2,18 +2,17 @@
 
 On CPUs a score depends on the document's vectors, the hypothesis, the metric and the seed alone, to
 the last bit of one machine: not on the documents and hypotheses beside it, their order, threads,
-memory, or whether segments are kept. On other devices documents are padded and scored together, and
-between machines and devices processors add in different orders: there scores agree within
-`TOLERANCE`.
+memory, or whether segments are kept. On other devices documents are scored together, by sums that
+have an order of their own (`arithmetic`): a score has the same bits twice, and whatever is beside
+it unless memory is too small for its document's pairs. Between machines and devices, scores agree
+within `TOLERANCE`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
-from itertools import chain
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -32,12 +31,12 @@ from reffree.masses import (
     mass_matrix,
     stack_masses,
 )
+from reffree.scoring.batches import Budget, Told, by_document, score_batch, similar_documents
 from reffree.scoring.custom import CustomMetric, registered
 from reffree.scoring.evidence import Reading
 from reffree.scoring.expected import Expected, score_expected
 from reffree.scoring.fast.document import CompiledDocument
-from reffree.scoring.inputs import check_finite, check_matrix
-from reffree.scoring.layout import Layout
+from reffree.scoring.inputs import check_all_finite, check_finite, check_matrix
 from reffree.scoring.metrics import (
     COMPILED,
     WITHOUT_SEARCH,
@@ -46,8 +45,7 @@ from reffree.scoring.metrics import (
     parse_metrics,
     spelling,
 )
-from reffree.scoring.pairs import TABLE_ELEMENTS, Units, similar_documents
-from reffree.scoring.pooling import Pooled, by_means, document_pool, pool_segments
+from reffree.scoring.pooling import Pooled, by_means, document_pool, needs_segments, pool_segments
 from reffree.scoring.result import RawScores, Unsegmented, check_unsegmented
 from reffree.scoring.sag import Sag
 
@@ -57,12 +55,6 @@ if TYPE_CHECKING:
 Progress = Callable[[int], None]
 Results = dict[str, dict[int, RawScores]]
 """By metric and number of the document."""
-
-HYPOTHESIS_ELEMENTS = 1 << 20
-"""Hypotheses × units scored at a time by torch, memory permitting."""
-
-HYPOTHESIS_BYTES = 256
-"""Bytes per hypothesis and unit that are alive at the peak: some thirty float64 arrays."""
 
 COMPILED_HYPOTHESES = 1 << 16
 """Hypotheses laid out at a time for the compiled loop, memory permitting."""
@@ -81,7 +73,8 @@ TOLERANCE = 1e-9
 
 Measured on random corpora: 4e-14 between processors; 2.4e-10 between the compiled loop and torch,
 where SegReFree divides by the distance of centroids that are nearly equal. What lies next to a
-threshold (units or centroids that are equal but for rounding) may fall on either side of it.
+threshold (units or centroids that are equal but for rounding) may fall on either side of it, and
+where centroids are so near that SegReFree is in the thousands its own digits are lost.
 """
 
 
@@ -155,11 +148,12 @@ def score_documents(
     Documents on CPUs go through the compiled loop, one at a time; those on other devices through
     torch, in batches of documents of similar length.
 
-    ``memory`` is in bytes, a quarter of what is free by default, and covers what scoring makes and
-    throws away: tables of pairs and hypotheses laid out. It does not cover the program itself, the
-    embeddings and hypotheses given, one document's vectors in float64, nor the scores. A document
-    takes at least some 200 bytes per unit, and ``sag`` 64 MiB per thread beside that. On CPUs less
-    memory takes more time and changes no score.
+    ``memory`` is in bytes, a quarter of what is free by default, on the device that a document is
+    scored on, and covers what scoring makes and throws away: tables of pairs and hypotheses laid
+    out. It does not cover the program itself, the embeddings and hypotheses given, one document's
+    vectors in float64, nor the scores. A document takes at least some 200 bytes per unit, and
+    ``sag`` 64 MiB per thread beside that. On CPUs less memory takes more time and changes no score.
+    Where the memory of another device is full all the same, half as much is tried, and so on.
     """
     check_unsegmented(unsegmented)
     labels = names or [str(i) for i in range(len(embeddings))]
@@ -197,14 +191,21 @@ class _Task:
     device: torch.device | None
     limit: int | None
     results: Results  # filled as documents are scored
+    budgets: dict[torch.device, Budget] = field(default_factory=dict)  # of devices torch runs on
 
     @cached_property
     def memory(self) -> int:
         """Bytes to stay within."""
         return self.limit or psutil.virtual_memory().available // 4
 
+    def budget(self, device: torch.device) -> Budget:
+        """What may be taken on a device."""
+        return self.budgets.setdefault(device, Budget.of(device, self.limit))
+
     def device_of(self, i: int) -> torch.device:
-        return self.device or self.documents[i].device
+        """Where a document is scored: not on Metal, which has no float64."""
+        device = self.device or self.documents[i].device
+        return torch.device("cpu") if device.type == "mps" else device
 
     def masses(self, i: int, start: int, stop: int) -> Masses:
         part = self.hypotheses[i][start:stop]
@@ -231,8 +232,10 @@ class _Task:
             elif other:
                 elsewhere.append(i)
         by_torch = [metric for metric in metrics.values() if not isinstance(metric, Sag)]
-        for batch in similar_documents(self.documents, elsewhere):
-            self.run_torch(batch, by_torch, progress)
+        for device in dict.fromkeys(map(self.device_of, elsewhere)):
+            there = [i for i in elsewhere if self.device_of(i) == device]
+            for batch in similar_documents(self.documents, there, self.budget(device)):
+                self.run_torch(batch, by_torch, progress)
 
     def run_custom(self, i: int, metrics: dict[str, CustomMetric], progress: Progress) -> None:
         """Score one document by functions that users registered, segment by segment."""
@@ -243,7 +246,7 @@ class _Task:
         for name, metric in metrics.items():
             segments = metric.segments(vectors, masses, self.names[i])
             raw = self._pooled(i, segments, metric)
-            raw = np.where(is_single, _unsegmented_raw(metric, self.unsegmented), raw)
+            raw = np.where(is_single, metric.orientation.unsegmented(self.unsegmented), raw)
             weight = float(len(vectors)) if metric.pool_d == "length" else 1.0
             found = RawScores.equally_weighted(
                 torch.from_numpy(raw).to(device),
@@ -295,7 +298,7 @@ class _Task:
             [partial(self.masses, i, start, start + step) for start in starts],
             lambda: self.memory // 2,
             progress,
-            keep_segments=self.keep_segments or any(map(_needs_segments, metrics.values())),
+            keep_segments=self.keep_segments or any(map(needs_segments, metrics.values())),
         )
         device, is_single = self.device_of(i), scores.n_segments == 1
         for name, metric in metrics.items():
@@ -306,7 +309,7 @@ class _Task:
             else:
                 column = columns[name]
                 raw, segments = scores.raw[:, column], scores.segments[:, column]
-                if _needs_segments(metric):
+                if needs_segments(metric):
                     raw = self._pooled(i, segments, cast(Pooled, metric))
                 if document_pool(metric) == "length":
                     weights = np.full(len(is_single), float(len(self.documents[i])))
@@ -314,7 +317,7 @@ class _Task:
                     segments = segments[:0]
             if metric.name == "segrefree":
                 left_out = scores.left_out.astype(np.float64)
-            raw = np.where(is_single, _unsegmented_raw(metric, self.unsegmented), raw)
+            raw = np.where(is_single, metric.orientation.unsegmented(self.unsegmented), raw)
             self.results[name][i] = RawScores(
                 documents=torch.from_numpy(raw).to(device),
                 weights=torch.from_numpy(weights).to(device),
@@ -341,38 +344,43 @@ class _Task:
     def run_torch(
         self, batch: list[int], metrics: Sequence[PairMetric], progress: Progress
     ) -> None:
-        """Score some documents together by torch."""
-        for i in batch:
-            check_finite(self.documents[i], self.names[i])
-        device = self.device_of(batch[0])
-        table_elements = min(TABLE_ELEMENTS, max(1, self.memory // 256))
-        units = Units([self.documents[i] for i in batch], device, table_elements)
-        fitting = self.memory // (2 * HYPOTHESIS_BYTES)
-        step = max(1, min(HYPOTHESIS_ELEMENTS, fitting) // units.n_units)
-        parts: dict[str, list[RawScores]] = {spelling(metric): [] for metric in metrics}
-        for slots, masses in self._chunks(batch, step):
-            layout = Layout.pack(slots, masses, units.n_units, device)
-            requests = chain.from_iterable(metric.requests for metric in metrics)
-            sums = units.row_sums(layout, requests)
-            is_single = layout.n_segments == 1
-            for metric in metrics:
-                scores = metric(units, layout, sums)
-                if _needs_segments(metric):
-                    pool = cast(Pooled, metric).pool_n
-                    pooled = pool_segments(scores.segments, layout.masses, pool)
-                    scores = replace(scores, documents=pooled)
-                if document_pool(metric) == "length":
-                    scores = replace(scores, weights=layout.length.double())
-                raw = _unsegmented_raw(metric, self.unsegmented)
-                documents = torch.where(is_single, raw, scores.documents)
-                segments = scores.segments if self.keep_segments else scores.segments[:, :0]
-                parts[spelling(metric)].append(
-                    replace(scores, documents=documents, segments=segments)
-                )
-            progress(len(slots))
-        counts = [len(self.hypotheses[i]) for i in batch]
-        for name, pieces in parts.items():
-            self.results[name] |= zip(batch, _by_document(pieces, counts), strict=True)
+        """Score some documents together by torch; where memory runs out, with half as much."""
+        check_all_finite([self.documents[i] for i in batch], [self.names[i] for i in batch])
+        budget = self.budget(self.device_of(batch[0]))
+        pending, tell = [batch], Told(progress)
+        while pending:
+            batch = pending.pop(0)
+            scored = self._tried(batch, metrics, budget, tell)
+            if scored is None:
+                longest = max(batch, key=lambda i: len(self.documents[i]))
+                budget.halve(len(self.documents[longest]), self.names[longest])
+                half = len(batch) // 2
+                pending[:0] = [part for part in (batch[:half], batch[half:]) if part]
+                tell.again()
+                continue
+            tell.kept()
+            counts = [len(self.hypotheses[i]) for i in batch]
+            for name, pieces in scored.items():
+                found = by_document(pieces, counts, budget.device)
+                self.results[name] |= zip(batch, found, strict=True)
+
+    def _tried(
+        self, batch: list[int], metrics: Sequence[PairMetric], budget: Budget, tell: Progress
+    ) -> dict[str, list[RawScores]] | None:
+        """Scores of a batch in pieces; None if the device's memory does not hold it."""
+        try:
+            return score_batch(
+                [self.documents[i] for i in batch],
+                lambda step: self._chunks(batch, step),
+                max(hypothesis_width(self.hypotheses[i]) for i in batch),
+                metrics,
+                budget,
+                unsegmented=self.unsegmented,
+                keep_segments=self.keep_segments,
+                progress=tell,
+            )
+        except torch.OutOfMemoryError:
+            return None  # outside of what holds the tensors that were made
 
     def _chunks(self, batch: list[int], step: int) -> Iterator[tuple[NDArray[np.int64], Masses]]:
         """At most ``step`` hypotheses at a time, in the order of documents and hypotheses."""
@@ -398,32 +406,11 @@ def _silent(done: int) -> None:
     """Tell nobody: these hypotheses have been counted."""
 
 
-def _by_document(pieces: list[RawScores], counts: list[int]) -> Iterator[RawScores]:
-    """Cut the scores of a batch, which come in pieces, into those of its documents."""
-    if not pieces:
-        empty = torch.empty(0, dtype=torch.float64)
-        pieces = [RawScores(empty, empty, empty, empty[:, None])]
-    width = max(piece.segments.shape[1] for piece in pieces)
-    columns = [
-        [piece.documents for piece in pieces],
-        [piece.weights for piece in pieces],
-        [piece.left_out for piece in pieces],
-        [pad(x.segments, (0, width - x.segments.shape[1]), value=torch.nan) for x in pieces],
-    ]
-    split = [torch.split(torch.cat(column), counts) for column in columns]
-    return (RawScores(*fields) for fields in zip(*split, strict=True))
-
-
 @lru_cache(maxsize=256)
 def _column(metric: PairMetric) -> int | None:
     """Place of a metric, whatever its poolings, in the compiled loop; None without one."""
     plain = spelling(cast("PairMetric", by_means(metric)))
     return COMPILED.index(plain) if plain in COMPILED else None
-
-
-def _needs_segments(metric: Metric) -> bool:
-    """Whether a document's score is made of its segments', rather than their mean at once."""
-    return isinstance(metric, Pooled) and metric.pool_n != "mean"
 
 
 @lru_cache(maxsize=64)
@@ -432,10 +419,3 @@ def _parsed(
 ) -> tuple[Metric, ...]:
     """Read names once, for as long as the registered metrics stay the same."""
     return parse_metrics([names] if isinstance(names, str) else names, seed)
-
-
-def _unsegmented_raw(metric: Metric, unsegmented: Unsegmented) -> float:
-    """Return the raw score of a document without a boundary: NaN, undefined, under ``skip``."""
-    orientation = metric.orientation
-    value = {"neutral": orientation.neutral, "skip": None, "worst": orientation.worst}[unsegmented]
-    return math.nan if value is None else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,8 +52,20 @@ def check_matrix(embeddings: Array, name: str) -> Tensor:
     return x
 
 
+def check_all_finite(documents: Sequence[Tensor], names: Sequence[str]) -> None:
+    """Refuse NaN and infinity; waits once for those that are not on the host."""
+    there = [i for i, x in enumerate(documents) if x.device.type not in ("cpu", "meta")]
+    sums = [documents[i].detach().sum(dtype=torch.float64) for i in there]
+    found = dict(zip(there, torch.stack(sums).tolist() if sums else [], strict=True))
+    for i, (x, name) in enumerate(zip(documents, names, strict=True)):
+        if not math.isfinite(found.get(i, math.nan)):
+            check_finite(x, name)
+
+
 def check_finite(x: Tensor, name: str) -> None:
     """Refuse NaN and infinity in a matrix."""
+    if x.is_meta:  # shapes alone
+        return
     # A sum is finite only if all its terms are; one that overflows is looked at more closely.
     finite = None if math.isfinite(_sum(x.detach())) else torch.isfinite(x).all(1)
     if finite is not None and not bool(finite.all()):

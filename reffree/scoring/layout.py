@@ -13,19 +13,26 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from reffree.arrays import Integers
+from reffree.scoring.arithmetic import power_of_two
+
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
 
-SpanName = Literal["own", "previous", "next", "intra", "inter_left", "inter_right"]
+UnitSpan = Literal["own", "previous", "next"]
+"""Segments a unit is held against: its own and those beside it."""
+
+SetName = Literal["segment", "both", "intra", "inter"]
+"""Sets of units for every segment: itself, with the next one, and ARP's two (eq. 13-16)."""
 
 
-class ColumnRange(NamedTuple):
-    """For every unit the columns ``[low, high)`` it is compared with; empty where it has none."""
+class Places(NamedTuple):
+    """Units ``[start, stop)`` for every segment; none where it has no such set."""
 
-    low: Tensor  # (h, n)
-    high: Tensor  # (h, n)
+    start: Tensor  # (h, s)
+    stop: Tensor  # (h, s)
 
 
 @dataclass(frozen=True)
@@ -34,8 +41,8 @@ class Layout:
 
     document: Tensor  # (h,) index of the hypothesis's document in the batch
     edges: Tensor  # (h, s + 1) units before each segment; the document's length from the last on
-    n_segments: Tensor  # (h,)
     n_units: int  # n, the padded length
+    on_host: Integers  # the edges, where they can be read without waiting
 
     @classmethod
     def pack(
@@ -46,15 +53,9 @@ class Layout:
         device: torch.device,
     ) -> Layout:
         """Turn masses, padded with zeros at the end of each row, into edges."""
-        import torch
-
         edges = np.pad(masses, ((0, 0), (1, 0))).cumsum(1)
-        return cls(
-            document=torch.from_numpy(document).to(device),
-            edges=torch.from_numpy(edges).to(device),
-            n_segments=torch.from_numpy((masses > 0).sum(1)).to(device),
-            n_units=n_units,
-        )
+        both = sent(np.concatenate([document[:, None], edges], axis=1), device)
+        return cls(both[:, 0], both[:, 1:].contiguous(), n_units, edges)
 
     @cached_property
     def masses(self) -> Tensor:
@@ -72,12 +73,28 @@ class Layout:
         return self.masses > 0  # (h, s)
 
     @cached_property
+    def n_segments(self) -> Tensor:
+        """Segments of each hypothesis."""
+        return self.is_segment.sum(1)  # (h,)
+
+    @cached_property
     def has_successor(self) -> Tensor:
         """True for every segment but the last: those that ARP scores."""
+        return self.following > 0  # (h, s)
+
+    @cached_property
+    def following(self) -> Tensor:
+        """Units of the next segment, 0 where there is none."""
         import torch
 
-        index = torch.arange(self.masses.shape[1], device=self.edges.device)
-        return index < self.n_segments[:, None] - 1  # (h, s)
+        return torch.nn.functional.pad(self.masses[:, 1:], (0, 1))  # (h, s)
+
+    @cached_property
+    def previous(self) -> Tensor:
+        """Units of the segment before, 0 where there is none."""
+        import torch
+
+        return torch.nn.functional.pad(self.masses[:, :-1], (1, 0))  # (h, s)
 
     @cached_property
     def unit(self) -> Tensor:
@@ -95,20 +112,40 @@ class Layout:
         inner = self.edges[:, 1:].contiguous()
         return torch.searchsorted(inner, self.unit, right=True)  # (h, n)
 
-    def at_unit(self, per_segment: Tensor, shift: int = 0) -> Tensor:
-        """Carry a per-segment value to the units of the segment ``shift`` places further back."""
-        s = per_segment.shape[1]
-        return per_segment.gather(1, (self.segment - shift).clamp(0, s - 1))  # (h, n)
+    @cached_property
+    def is_unit(self) -> Tensor:
+        """False in the padding."""
+        return self.unit < self.length[:, None]  # (h, n)
 
-    def segment_sum(self, per_unit: Tensor, shift: int = 0) -> Tensor:
-        """Sum over the units of each segment, filed under the segment ``shift`` places back.
+    def at_unit(self, per_segment: Tensor) -> Tensor:
+        """Carry a per-segment value to the segment's units."""
+        return per_segment.gather(1, self.segment.clamp(max=per_segment.shape[1] - 1))  # (h, n)
 
-        Padded units, and units filed before the first segment, must carry 0.
+    def edge(self, place: int, units: slice) -> Tensor:
+        """Edges around some units: 0 and 1 are their segment's own, -1 and 2 those beyond.
+
+        Where there is no segment on that side, the own edge; the document's length in the padding.
         """
-        s = self.masses.shape[1]
-        total = per_unit.new_zeros(len(per_unit), s + 1)
-        index = (self.segment - shift).clamp(min=0)
-        return total.scatter_add_(1, index, per_unit)[:, :s]  # (h, s)
+        last = self.edges.shape[1] - 1
+        return self.edges.gather(1, (self.segment[:, units] + place).clamp(0, last))
+
+    def segment_sum(self, per_unit: Tensor, largest: Tensor | float) -> Tensor:
+        """Sum over the units of each segment, 0 in the padding.
+
+        Numbers of at most ``largest`` (h,) are added as whole ones, so in any order: of 62 bits,
+        less those of the document's length and of the largest.
+        """
+        import torch
+
+        bits = 62 - torch.frexp(self.length * largest + 1.0).exponent
+        scale = power_of_two(bits)[:, None]  # (h, 1)
+        whole = torch.where(self.is_unit, per_unit * scale, 0.0).round().long()
+        sums = torch.nn.functional.pad(whole.cumsum(1), (1, 0))  # (h, n + 1)
+        return sums.gather(1, self.edges).diff(dim=1) / scale  # (h, s)
+
+    def places(self, name: SetName) -> Places:
+        """Units of a set for every segment."""
+        return self._places[name]
 
     @cached_property
     def arp_windows(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -119,46 +156,57 @@ class Layout:
         """
         import torch
 
-        following = torch.nn.functional.pad(self.masses[:, 1:], (0, 1))  # (h, s)
-        cut = torch.minimum(2 * following, self.masses)
-        left = (cut + 1) // 2
-        right = torch.where(self.masses == 1, 1, cut // 2)
-        return tuple(torch.where(self.has_successor, x, 0) for x in (cut, left, right))  # type: ignore[return-value]
-
-    def span(self, name: SpanName) -> ColumnRange:
-        """Columns each unit's pair values are summed over; empty for units without that role."""
-        return self._spans[name]
+        cut = torch.minimum(2 * self.following, self.masses)
+        return cut, (cut + 1) // 2, torch.where(self.masses == 1, 1, cut // 2)
 
     @cached_property
-    def _spans(self) -> dict[SpanName, ColumnRange]:
-        import torch
-
-        start = self.at_unit(self.edges[:, :-1])
-        stop = self.at_unit(self.edges[:, 1:])
-        before = torch.where(self.segment > 0, self.at_unit(self.edges[:, :-1], shift=1), start)
-        after = self.at_unit(self.edges[:, 1:], shift=-1)  # the last segment's own stop at the end
+    def _places(self) -> dict[SetName, Places]:
+        start, stop = self.edges[:, :-1], self.edges[:, 1:]
         cut, left, right = self.arp_windows
-        own_cut, own_left, own_right = map(self.at_unit, (cut, left, right))
-        back_left = torch.where(self.segment > 0, self.at_unit(left, shift=1), 0)
-        back_right = torch.where(self.segment > 0, self.at_unit(right, shift=1), 0)
-        u = self.unit
-        is_unit = u < self.length[:, None]
         return {
-            "own": self._where(is_unit, start, stop),
-            "previous": self._where(is_unit, before, start),
-            "next": self._where(is_unit, stop, after),
-            "intra": self._where(is_unit & (u >= stop - own_cut), stop - own_cut, stop),
-            "inter_left": self._where(
-                is_unit & (u >= stop - own_left), stop - own_left, stop + own_right
-            ),
-            "inter_right": self._where(
-                is_unit & (u < start + back_right), start - back_left, start + back_right
-            ),
+            "segment": self._where(self.is_segment, start, stop),
+            "both": self._where(self.has_successor, start, stop + self.following),
+            "intra": self._where(self.has_successor, stop - cut, stop),
+            "inter": self._where(self.has_successor, stop - left, stop + right),
         }
 
-    def _where(self, has_role: Tensor, low: Tensor, high: Tensor) -> ColumnRange:
+    def _where(self, is_there: Tensor, start: Tensor, stop: Tensor) -> Places:
         import torch
 
-        return ColumnRange(
-            torch.where(has_role, low, self.unit), torch.where(has_role, high, self.unit)
+        return Places(torch.where(is_there, start, 0), torch.where(is_there, stop, 0))
+
+    @cached_property
+    def reach(self) -> tuple[Integers, Integers]:
+        """For every unit, before and after which units no hypothesis holds anything against it.
+
+        Both move right with the unit. Hypotheses without a boundary are left out.
+        """
+        edges = self.on_host[self.on_host[:, 1] < self.on_host[:, -1]]
+        low, high = np.arange(self.n_units), np.arange(1, self.n_units + 1)
+        if edges.size:
+            around = np.pad(edges, ((0, 0), (1, 1)), mode="edge")
+            before, start, stop, after = (around[:, k : k + edges.shape[1] - 1] for k in range(4))
+            is_segment = stop > start
+            np.minimum.at(low, stop[is_segment] - 1, before[is_segment])
+            np.maximum.at(high, start[is_segment], after[is_segment])
+        return np.minimum.accumulate(low[::-1])[::-1], np.maximum.accumulate(high)
+
+    @cached_property
+    def last_units(self) -> tuple[Integers, Integers]:
+        """The first and the last unit that may end any set of each segment: (s,) both rising."""
+        edges = self.on_host
+        stop = edges[:, 1:]
+        after = np.concatenate([edges[:, 2:], edges[:, -1:]], axis=1)
+        return np.minimum.accumulate(stop.min(0)[::-1] - 1)[::-1], np.maximum.accumulate(
+            after.max(0) - 1
         )
+
+
+def sent(array: NDArray[np.generic], device: torch.device) -> Tensor:
+    """Copy an array to a device; the host does not wait for it."""
+    import torch
+
+    tensor = torch.from_numpy(np.ascontiguousarray(array))
+    if device.type == "cuda":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)

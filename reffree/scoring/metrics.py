@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import Field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from reffree.naming import parse_named, spelling_of
 from reffree.scoring.arp import ArpCos, ArpPair, ArpStd
 from reffree.scoring.expected import EXPECTED, Expected
 from reffree.scoring.layout import Layout
-from reffree.scoring.pairs import Request, Units
+from reffree.scoring.lookups import Request, Sums
+from reffree.scoring.pairs import Units
 from reffree.scoring.result import Orientation, RawScores
 from reffree.scoring.sag import Sag
 from reffree.scoring.segrefree import SegReFree
 from reffree.scoring.silhouette import Silhouette
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class Metric(Protocol):
@@ -44,7 +42,7 @@ class PairMetric(Metric, Protocol):
         """Pair sums needed."""
         ...
 
-    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> RawScores:
+    def __call__(self, units: Units, layout: Layout, sums: Sums) -> RawScores:
         """Raw scores of every hypothesis in the layout."""
         ...
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from reffree.scoring.arithmetic import row_sums
 from reffree.scoring.result import UNUSUAL
 
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ def document_pool(metric: object) -> str:
     return getattr(metric, "pool_d", "mean")
 
 
+def needs_segments(metric: object) -> bool:
+    """Whether a document's score is made of its segments', rather than their mean at once."""
+    return isinstance(metric, Pooled) and metric.pool_n != "mean"
+
+
 def by_means(metric: object) -> object:
     """Return a metric with both poolings as in the paper."""
     return replace(metric, pool_n="mean", pool_d="mean") if isinstance(metric, Pooled) else metric
@@ -72,5 +78,5 @@ def pool_segments(segments: Tensor, masses: Tensor, pool: Pool) -> Tensor:
         middle = (ordered.gather(1, low) + ordered.gather(1, high))[:, 0] / 2
         return torch.where(count > 0, middle, torch.nan)
     weights = torch.where(is_defined, masses if pool == "length" else 1.0, 0.0)
-    total = (weights * segments.nan_to_num(0.0)).sum(1)
+    total = row_sums(weights * segments.nan_to_num(0.0))  # whatever the padding
     return torch.where(count > 0, total / weights.sum(1), torch.nan)

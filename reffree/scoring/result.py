@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 from reffree.errors import OptionError
+from reffree.scoring.arithmetic import row_sums
 from reffree.statistics.losses import Direction
 
 if TYPE_CHECKING:
@@ -47,6 +49,11 @@ class Orientation:
     def loss(self, raw: float) -> float:
         """Lower is better: ``offset + slope · raw``."""
         return self.offset + self.slope * raw
+
+    def unsegmented(self, policy: Unsegmented) -> float:
+        """Return the raw score of a document without a boundary: NaN, undefined, under ``skip``."""
+        value = {"neutral": self.neutral, "skip": None, "worst": self.worst}[policy]
+        return math.nan if value is None else value
 
     def shown(self, raw: float) -> float:
         """Return what tables show: the loss, or the score in its own unit."""
@@ -102,5 +109,4 @@ def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
     """Mean over the second dimension where ``mask`` holds; 0 where it never does."""
     import torch
 
-    total = torch.where(mask, values, 0.0).sum(1)
-    return total / mask.sum(1).clamp(min=1)
+    return row_sums(torch.where(mask, values, 0.0)) / mask.sum(1).clamp(min=1)

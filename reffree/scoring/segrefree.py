@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from reffree.scoring.layout import Layout
-from reffree.scoring.pairs import Request, Units
+from reffree.scoring.lookups import Request, Sums
+from reffree.scoring.pairs import Units
 from reffree.scoring.pooling import Pooled
 from reffree.scoring.result import (
     UNUSUAL,
@@ -46,38 +47,47 @@ class SegReFree(Pooled):
         offset=0.0, slope=1.0, neutral=None, worst=ALL_SINGLE
     )
     undefined: ClassVar[str] = "the centroids of all neighbouring segments are equal"
-    requests: ClassVar[tuple[Request, ...]] = (("squared", "own"), ("squared", "next"))
+    requests: ClassVar[tuple[Request, ...]] = (
+        ("squared", "own"),
+        ("squared", "segment"),
+        ("squared", "both"),
+    )
     rule: Rule = field(default="released", metadata=UNUSUAL)
 
-    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> RawScores:
+    def __call__(self, units: Units, layout: Layout, sums: Sums) -> RawScores:
         """Score every hypothesis.
 
         With squared distances ``q``: ``|x_i - c|² = Σ_j q_ij / m - V`` and
-        ``|c - c'|² = Σ_ij q_ij / (m m') - V - V'``, where ``V = Σ_ij q_ij / 2m²``.
+        ``|c - c'|² = Σ_ij q_ij / (m m') - V - V'``, where ``V = Σ_{i<j} q_ij / m²``.
         """
         import torch
 
-        masses = layout.masses.clamp(min=1)
-        own = sums["squared", "own"]
-        variance = layout.segment_sum(own) / (2 * masses.square())  # (h, s)
-        low, high = layout.span("own")
-        to_centroid = (own / (high - low).clamp(min=1) - layout.at_unit(variance)).clamp(min=0)
-        to_centroid = torch.where(high > low, to_centroid.sqrt(), 0.0)  # (h, n)
-        correction = 1 - masses.double().rsqrt()
+        masses = layout.masses.clamp(min=1).double()
+        within = torch.where(layout.is_segment, sums["squared", "segment"], 0.0)
+        variance = within / masses.square()  # (h, s)
+        # Distances to the centroid relative to their root mean square: whatever the vectors'
+        # lengths, at most the root of the segment's.
+        mean = layout.at_unit(variance * masses)
+        ratio = sums["squared", "own"] / torch.where(mean > 0, mean, 1.0) - 1
+        to_centroid = torch.where(mean > 0, ratio.clamp(min=0).sqrt(), 0.0)  # (h, n)
+        total = layout.segment_sum(to_centroid, largest=2 * layout.length.double().sqrt())
+        dispersion = variance.sqrt() * total / masses
+        correction = 1 - 1 / masses.sqrt()
         is_multiple = layout.masses > 1
-        dispersion = layout.segment_sum(to_centroid) / masses
         dispersion = dispersion / torch.where(is_multiple, correction, 1.0)
         is_paper = self.rule == "paper"
         others = 0.0 if is_paper else masked_mean(dispersion, is_multiple)[:, None]
         dispersion = torch.where(is_multiple, dispersion, others)
 
-        following = torch.nn.functional.pad(masses[:, 1:], (0, 1), value=1)
-        cross = layout.segment_sum(sums["squared", "next"]) / (masses * following)
-        gap = cross - variance - torch.nn.functional.pad(variance[:, 1:], (0, 1))
+        def of_next(x: Tensor, otherwise: float = 0.0) -> Tensor:
+            return torch.nn.functional.pad(x[:, 1:], (0, 1), value=otherwise)
+
+        both = sums["squared", "both"] - within - of_next(within)
+        cross = both / (masses * of_next(masses, 1.0))
+        gap = cross - variance - of_next(variance)
         is_apart = gap > EQUAL_CENTROIDS * cross
         is_finite = layout.has_successor & is_apart
-        both = dispersion + torch.nn.functional.pad(dispersion[:, 1:], (0, 1))
-        ratio = both / torch.where(is_finite, gap, 1.0).sqrt()
+        ratio = (dispersion + of_next(dispersion)) / torch.where(is_finite, gap, 1.0).sqrt()
         ratio = torch.where(is_finite, ratio, -torch.inf)  # with the next segment
 
         previous = torch.nn.functional.pad(ratio[:, :-1], (1, 0), value=-torch.inf)

@@ -15,8 +15,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from reffree.errors import InputError
+from reffree.scoring.arithmetic import row_sums
 from reffree.scoring.layout import Layout
-from reffree.scoring.pairs import Request, Units
+from reffree.scoring.lookups import Request, Sums
+from reffree.scoring.pairs import Units
 from reffree.scoring.pooling import Pooled
 from reffree.scoring.result import SIMILARITY, Orientation, RawScores
 
@@ -47,12 +49,11 @@ class Silhouette(Pooled):
                 remedy="leave average out; pool_n=length is the same mean over units",
             )
 
-    def __call__(self, units: Units, layout: Layout, sums: dict[Request, Tensor]) -> RawScores:
+    def __call__(self, units: Units, layout: Layout, sums: Sums) -> RawScores:
         """Score every hypothesis."""
         import torch
 
-        low, high = layout.span("own")
-        own = high - low  # (h, n) 0 in the padding
+        own = layout.at_unit(layout.masses)  # (h, n)
         a = sums["distance", "own"] / (own - 1).clamp(min=1)
         b = torch.minimum(
             _mean_distance(layout, sums, "previous"), _mean_distance(layout, sums, "next")
@@ -61,20 +62,18 @@ class Silhouette(Pooled):
         largest = torch.maximum(a, torch.where(is_segmented, b, 0.0))
         is_scored = is_segmented & (own > 1) & (largest > 0)
         s = torch.where(is_scored, (b - a) / torch.where(is_scored, largest, 1.0), 0.0)
-        segments = layout.segment_sum(s) / layout.masses.clamp(min=1)
+        totals = layout.segment_sum(s, largest=1.0)
+        segments = totals / layout.masses.clamp(min=1)
         scores = RawScores.from_segments(segments, layout.is_segment & is_segmented)
         if self.average == "segments":
             return scores
-        mean = s.sum(1) / layout.length
+        mean = row_sums(totals) / layout.length
         return replace(scores, documents=torch.where(is_segmented[:, 0], mean, torch.nan))
 
 
-def _mean_distance(
-    layout: Layout, sums: dict[Request, Tensor], side: Literal["previous", "next"]
-) -> Tensor:
+def _mean_distance(layout: Layout, sums: Sums, side: Literal["previous", "next"]) -> Tensor:
     """Mean distance of each unit to the segment on that side; infinite where there is none."""
     import torch
 
-    low, high = layout.span(side)
-    mean = sums["distance", side] / (high - low).clamp(min=1)
-    return torch.where(high > low, mean, torch.inf)  # (h, n)
+    count = layout.at_unit(layout.previous if side == "previous" else layout.following)  # (h, n)
+    return torch.where(count > 0, sums["distance", side] / count.clamp(min=1), torch.inf)

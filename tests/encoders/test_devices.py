@@ -60,7 +60,7 @@ def prepared(n_hypotheses, device):
 
 def score_all(documents, layout, device):
     units = Units(documents, torch.device(device))
-    sums = units.row_sums(layout, [request for metric in METRICS for request in metric.requests])
+    sums = units.sums(layout, [request for metric in METRICS for request in metric.requests])
     return [metric(units, layout, sums) for metric in METRICS]
 
 

@@ -7,7 +7,8 @@ import os
 import numpy as np
 import pytest
 
-from reffree.scoring import engine
+from reffree.scoring import engine, pairs
+from reffree.scoring.arithmetic import FLOAT32, FLOAT64
 from tests.fuzz.bits import (
     different,
     engine_differences,
@@ -45,12 +46,14 @@ def test_the_comparison_can_see():
     assert different(values, {}) == ["nothing to compare"]
 
 
-def test_the_other_path_agrees_within_the_tolerance():
+@pytest.mark.parametrize("arithmetic", [FLOAT64, FLOAT32])
+def test_the_other_path_agrees_within_the_tolerance(arithmetic):
     for seed in range(0, CORPORA, 4):
         case = random_case(seed)
         expected = engine_values(case)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(engine, "COMPILED_DEVICES", frozenset())
+            patch.setattr(pairs, "arithmetic_of", lambda device: arithmetic)
             found = engine_values(case)
         for key, value in expected.items():
             ours, theirs = (np.frombuffer(x, dtype="<f8")[0] for x in (value, found[key]))

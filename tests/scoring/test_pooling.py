@@ -158,3 +158,18 @@ def test_an_unsegmented_document_counts_by_its_length():
         Corpus(tuple(documents)), metrics=["silhouette:pool_d=length"], embeddings=vectors
     )
     assert table.systems[0].metrics["silhouette:pool_d=length"].raw == pytest.approx(6 / 8)
+
+
+@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize("path", [nullcontext, by_torch])
+def test_pooled_scores_do_not_depend_on_the_segments_of_other_hypotheses(pool, path):
+    rng = np.random.default_rng(0)
+    names = [f"silhouette:pool_n={pool}", f"arp_pair:pool_n={pool}"]
+    for n in (41, 90, 117):
+        x = rng.normal(size=(n, 5))
+        masses = [[3] * (n // 3 - 1) + [n - 3 * (n // 3 - 1)], [2, 5, 4, 7, 3, n - 21]]
+        with path():
+            alone = [score_document(x, [m], names) for m in masses]
+            beside = score_document(x, [*masses, [1] * n], names)
+        for name, scores in beside.items():
+            assert [float(found[name]) for found in alone] == scores[:2].tolist()

@@ -10,9 +10,11 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
+from reffree.scoring.arithmetic import FLOAT32
 from reffree.scoring.engine import score_document, score_documents
 from reffree.scoring.metrics import COMPILED, WITHOUT_SEARCH, parse_metrics
 from tests.scoring.fast.test_document import run_compiled
+from tests.scoring.test_on_devices import forced
 from tests.scoring.test_scoring import by_torch
 
 mpmath.mp.dps = 60
@@ -96,8 +98,17 @@ def of_all_lengths(rng, n=600, d=6):
     return rng.normal(size=(n, d)) * 10 ** np.linspace(-6, 6, n)[:, None]
 
 
-@pytest.mark.parametrize("path", [nullcontext, by_torch])
-@pytest.mark.parametrize("make", [nearly_identical, of_all_lengths])
+def far_from_the_origin(rng, n=400, d=6):
+    return rng.normal(size=(n, d)) + 1e7
+
+
+def by_float32():
+    """Score as on devices that are slow at float64."""
+    return forced(FLOAT32)
+
+
+@pytest.mark.parametrize("path", [nullcontext, by_torch, by_float32])
+@pytest.mark.parametrize("make", [nearly_identical, of_all_lengths, far_from_the_origin])
 def test_hard_documents_against_sixty_digits(make, path):
     rng = np.random.default_rng(0)
     x = make(rng)
