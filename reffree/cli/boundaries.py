@@ -51,7 +51,7 @@ FORMATS = ("table", "json", "csv", "html")
     default="all",
     show_default=True,
     metavar="SOURCE",
-    help="What the probabilities rest on: embedding, words, scorer:FOLDER, or all at hand.",
+    help="What the probabilities rest on: embedding, words, cues, scorer:FOLDER, or all at hand.",
 )
 @own_vectors_option
 @short_option

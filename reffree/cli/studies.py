@@ -336,7 +336,7 @@ granularity = study_command(
         default="all",
         show_default=True,
         metavar="SOURCE",
-        help="What the posterior rests on: embedding, words, scorer:FOLDER or all that is at hand.",
+        help="What the posterior rests on: embedding, words, cues, scorer:FOLDER or all at hand.",
     ),
     system_of_one_corpus,
     scored_corpus_options,

@@ -247,7 +247,7 @@ def gain_sources(
     if embeddings is not None:
         sources.append((0.6 if has_text else 1.0, embedding_steps(embeddings, b)))
     if terms is not None:
-        sources.append((2.0, word_steps(terms, b)))
+        sources.append((1.5, word_steps(terms, b)))
     return [(weight, y) for weight, y in sources if source_parameters(y) is not None]
 
 
@@ -259,7 +259,7 @@ def edge_sources(
     if probabilities is not None:
         sources.append((1.0, scorer_table(probabilities, b)))
     if units is not None:
-        sources.append((2.0, cue_table(units, b)))
+        sources.append((1.0, cue_table(units, b)))
     return sources
 
 

@@ -565,13 +565,13 @@ def test_sources_add_up_by_their_weights() -> None:
     words = evidence_table(word_steps(TERMS), K)
     cues, scorer = cue_table(BOATS), scorer_table(ODDS)
     cases = [
-        ((x, TERMS, ODDS, BOATS), (0.6, 2, 1, 2)),
-        ((x, None, ODDS, BOATS), (0.6, 0, 1, 2)),
-        ((x, TERMS, None, None), (0.6, 2, 0, 0)),
+        ((x, TERMS, ODDS, BOATS), (0.6, 1.5, 1, 1)),
+        ((x, None, ODDS, BOATS), (0.6, 0, 1, 1)),
+        ((x, TERMS, None, None), (0.6, 1.5, 0, 0)),
         ((x, None, ODDS, None), (1, 0, 1, 0)),
         ((x, None, None, None), (1, 0, 0, 0)),
-        ((None, TERMS, None, None), (0, 2, 0, 0)),
-        ((None, None, None, BOATS), (0, 0, 0, 2)),
+        ((None, TERMS, None, None), (0, 1.5, 0, 0)),
+        ((None, None, None, BOATS), (0, 0, 0, 1)),
     ]
     for (*sources, units), (a, b, c, d) in cases:
         evidence, _ = evidence_and_nodes(*sources, units=units, orders=[shuffled(n)], n=n)
@@ -587,8 +587,8 @@ def test_sources_are_read_in_steps() -> None:
     x = random_embeddings(n)
     parts = [
         (0.6, evidence_table(embedding_steps(x, b), K)),
-        (2, evidence_table(word_steps(TERMS, b), K)),
-        (2, cue_table(BOATS, b)),
+        (1.5, evidence_table(word_steps(TERMS, b), K)),
+        (1, cue_table(BOATS, b)),
         (1.0, scorer_table(ODDS, b)),
     ]
     evidence, _ = evidence_and_nodes(x, TERMS, ODDS, units=BOATS, orders=[[1, 2, 0]], n=n, b=b)
@@ -725,9 +725,9 @@ def information_of_blocks(weight: float) -> float:
 def test_information_of_four_steps() -> None:
     text = ["It sails.", "Ships sail.", "You bake?", "Cakes burn."]
     assert information(**BLOCKS, **SMALL) == pytest.approx(information_of_blocks(1))
-    assert information(**BLOCK_TERMS, **SMALL) == pytest.approx(information_of_blocks(2))
+    assert information(**BLOCK_TERMS, **SMALL) == pytest.approx(information_of_blocks(1.5))
     both = information(**BLOCKS, **BLOCK_TERMS, **SMALL)
-    assert both == pytest.approx(information_of_blocks(2.6))
+    assert both == pytest.approx(information_of_blocks(2.1))
     assert information_of_blocks(0.6) < information_of_blocks(1) - 0.01
     # Cues and scorers do not count beside them, but text takes weight from vectors.
     odds = [0.9, 0.2, 0.8]
@@ -743,7 +743,7 @@ def test_chance_information_of_four_steps() -> None:
     found = chance_information(**BLOCKS, orders=[MIXED], **SMALL)
     assert found == pytest.approx(information_of_blocks(-1))
     found = chance_information(**BLOCKS, **BLOCK_TERMS, orders=[MIXED], **SMALL)
-    assert found == pytest.approx(information_of_blocks(-2.6))
+    assert found == pytest.approx(information_of_blocks(-2.1))
     # The mean over the orders.
     found = chance_information(**BLOCKS, orders=[MIXED, range(4), MIXED], **SMALL)
     assert found == pytest.approx((2 * information_of_blocks(-1) + information_of_blocks(1)) / 3)
@@ -762,7 +762,7 @@ def test_information_of_cues_or_scorers_alone() -> None:
     # Three gaps of which the middle one opens with a connective: -1.1 + 1.1/3, and 1.1/3.
     text = ["Ships sail.", "Boats sail.", "But cakes burn.", "Bread burns."]
     cut = {(4,): 0, (1, 3): 1, (3, 1): 1, (2, 2): -2, (1, 1, 2): -1, (2, 1, 1): -1, (1, 2, 1): 2}
-    cues = {s: exp(2 * 1.1 / 3 * value) for s, value in cut.items()}
+    cues = {s: exp(1.1 / 3 * value) for s, value in cut.items()}
     assert information(units=text, **SMALL) == pytest.approx(information_of_four(cues))
     assert information(units=text, **nothing, **SMALL) == pytest.approx(information_of_four(cues))
     # The orders of what says nothing are all the same.
