@@ -29,6 +29,7 @@ import reffree
 from reffree.encoders.base import Encoder, encode_texts
 from reffree.encoders.models import find_model
 from reffree.encoders.options import CHOICES, EncoderOptions
+from reffree.encoders.precision import abilities_of
 from reffree.encoders.sentence_transformer import open_encoder
 from reffree.segmenters.labeller.description import LabellerTraining
 from reffree.segmenters.labeller.train import train_segmenter
@@ -161,6 +162,8 @@ def measure_encoding(name: str, bench: Bench, card: Card) -> Iterator[dict[str, 
         reference: Vectors | None = None
         for dtype in DTYPES:
             if dtype != "auto" and not model.fits(card, cast(Dtype, dtype)):
+                continue
+            if dtype == "tf32" and not abilities_of([bench.device]).tf32:
                 continue
             options = EncoderOptions(
                 encoder=name, device=str(bench.device), dtype=cast(Any, dtype), cache=False

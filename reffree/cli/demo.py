@@ -33,18 +33,14 @@ SCALE = (
     "three columns compare with gold."
 )
 GOLD_FIRST = (
-    "No column with a p saw gold's boundaries, yet gold is best in each, then (by expected_pk) its "
-    "copies under and near_miss."
+    "No column with a p saw gold, yet gold is best in each, then (by expected_pk) its copies."
 )
 GOLD_UNSEEN = (
     "No column with a p saw the gold boundaries; where gold is not best, or expected_pk does not "
     "put near_miss before even and random, this encoder does not see these topics, and its scores "
     "say little."
 )
-ADVICE = (
-    "On your own text keep a random or an even segmentation in the table: a metric on which they "
-    "do as well as yours says nothing."
-)
+ADVICE = "Keep a random segmentation in your tables: where it does as well, a metric says nothing."
 
 
 @click.command(cls=PagedCommand, name="demo")

@@ -20,7 +20,7 @@ are averaged over `NODES`. Without a ``length`` these spread around
 corpora, with their standard deviation of 0.40 in the logarithm, and are weighed by what vectors and
 words gain at each :math:`K` over what the same steps in random orders gain there (at three nodes,
 `LEVELS`; a parabola gives the others). Gains grow with the document, and so does what segments on
-one level do not explain: of more than sixty steps, they count as of sixty (`LEVEL_STEPS`). With a
+one level do not explain: of more than thirty steps, they count as of thirty (`LEVEL_STEPS`). With a
 ``length`` nodes lie around :math:`1 + (n - 1)/length`, with a standard deviation of 0.2.
 
 The weights were chosen on twelve corpora (Wiki-50, Choi, QMSum, TIAGE, stories with language
@@ -84,7 +84,7 @@ STEPS_BY_CHANCE = 900
 """Steps in all the random orders that a document is compared with: three orders at most, one at
 least."""
 
-LEVEL_STEPS = 60
+LEVEL_STEPS = 30
 """Gains of longer documents count as of so many steps among numbers of segments."""
 
 FEWEST = 1.02

@@ -864,11 +864,11 @@ class CountingEncoder:
 
 def test_semantic_chunks_take_the_encoder_that_scores(files, monkeypatch):
     opened = []
+    home = "reffree.encoders.sentence_transformer"
+    monkeypatch.setattr(f"{home}.find_model", lambda name, **how: name)
+    monkeypatch.setattr(f"{home}.suited", lambda folder, *_: folder)
     monkeypatch.setattr(
-        "reffree.encoders.sentence_transformer.find_model", lambda name, **how: name
-    )
-    monkeypatch.setattr(
-        "reffree.encoders.sentence_transformer.SentenceTransformerEncoder",
+        f"{home}.SentenceTransformerEncoder",
         lambda *arguments: opened.append(arguments) or CountingEncoder(),
     )
     (files / "long.txt").write_text(PROSE * 5)

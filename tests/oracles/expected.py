@@ -362,8 +362,8 @@ def count_constant(table: Table, m: int, K: float) -> float:
 
 
 def count_factor(m: int) -> float:
-    """How much of the evidence for K counts: documents of more than 60 steps have 60 of them."""
-    return min(1.0, 60 / m)
+    """How much of the evidence for K counts: documents of more than 30 steps have 30 of them."""
+    return min(1.0, 30 / m)
 
 
 def count_evidence(gains: Sequence[tuple[Table, Sequence[Table]]], m: int, K: float) -> float:

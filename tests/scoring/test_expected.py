@@ -16,6 +16,7 @@ from reffree.masses import mass_matrix
 from reffree.reference import pk, windowdiff
 from reffree.scoring import evidence as evidence_module
 from reffree.scoring import expected as expected_module
+from reffree.scoring import posterior as posterior_module
 from reffree.scoring.engine import score_document, score_documents
 from reffree.scoring.evidence import (
     Reading,
@@ -338,3 +339,16 @@ def test_many_hypotheses_and_long_documents():
     scores = score_document(x[:60], many, ["expected_pk"])["expected_pk"]
     assert len(scores) == 10_000
     assert bool(((scores > 0) & (scores < 1)).all())
+
+
+def test_levels_of_long_documents_count_as_of_thirty_steps(monkeypatch):
+    """Weights among numbers of segments, by hand from gains: no oracle has so many steps."""
+    rng = np.random.default_rng(11)
+    x = np.repeat(rng.standard_normal((6, 16)), 10, axis=0) + rng.standard_normal((60, 16))
+    posterior = Posterior(x, Reading())
+    plain = np.exp(-np.square([node.deviation for node in posterior.nodes]) / 2)
+    level = np.log(posterior.weights / plain)
+    monkeypatch.setattr(posterior_module, "LEVEL_STEPS", 60)
+    full = np.log(Posterior(x, Reading()).weights / plain)
+    assert_allclose(2 * (level - level[3]), full - full[3], atol=1e-9)
+    assert np.ptp(full) > 1

@@ -400,8 +400,8 @@ def test_count_evidence_of_a_gain_per_segment_and_per_step(K: float) -> None:
 
 
 def test_a_hundred_steps_count_fully() -> None:
-    assert [count_factor(m) for m in (2, 12, 60)] == [1, 1, 1]
-    assert [count_factor(m) for m in (75, 240, 1024)] == pytest.approx([0.8, 0.25, 60 / 1024])
+    assert [count_factor(m) for m in (2, 12, 30)] == [1, 1, 1]
+    assert [count_factor(m) for m in (60, 120, 1024)] == pytest.approx([0.5, 0.25, 30 / 1024])
 
 
 def test_variance_of_the_count_has_a_floor() -> None:
