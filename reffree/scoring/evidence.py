@@ -91,7 +91,7 @@ class Coherence:
         m = len(products)
         coherence = squared_sums(products)
         coherence *= scale / np.arange(1, m + 1)
-        mean = np.array([coherence[column:, column].mean() for column in range(m)])
+        mean = coherence.sum(0) / np.arange(m, 0, -1)  # cells of no stretch are 0
         return cls(products, scale, correlations, coherence, coherence - mean)
 
     def reordered(self, order: Integers) -> Coherence:
