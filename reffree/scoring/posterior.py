@@ -11,8 +11,8 @@ distribution with parameter 2; maximum likelihood on gold gives 0.7 for meetings
 for chats and stories, 12 for Choi's artificial texts).
 
 A system may have been made by looking for coherence in the very vectors it is judged with, and what
-is noise in them then speaks for it. So beside the text vectors count for less, words for
-more (`VECTORS_BESIDE_TEXT`, `WORDS`).
+is noise in them then speaks for it. So beside the text vectors count for less, words for more
+(`VECTORS_BESIDE_TEXT`, `WORDS`).
 
 Topics nest, and how finely annotators cut is hardly in the text. So :math:`K` is an axis: scores
 are averaged over `NODES`. Without a ``length`` these spread around
@@ -220,7 +220,8 @@ class Posterior:
         if not self.is_defined:
             return None
         if not self._sources:
-            return PosteriorFacts(self._information(self._log_odds[:, None]), 0.0, self.segments)
+            alone = self._information(self._evidence(self.segments))
+            return PosteriorFacts(alone, 0.0, self.segments)
         own = self._information(self._coherence_evidence([each.own for each in self._sources]))
         orders = zip(*(each.by_chance for each in self._sources), strict=True)
         by_chance = [self._information(self._coherence_evidence(order)) for order in orders]
@@ -240,7 +241,6 @@ class Posterior:
         before, after = np.empty(m + 1), np.empty(m + 1)
         prior_weight = weight_for(np.empty((m, 0)), segments, 0.0, before)
         prior = forward_without_evidence(m, prior_weight)[0]
-        evidence = np.broadcast_to(evidence, (m, m))
         table = evidence + self._log_length
         weight = weight_for(table, segments, prior_weight, before)
         total, mean, _ = forward(table, weight, before)
