@@ -136,7 +136,7 @@ RULES = {
     # Below, the text says no more about where boundaries are than its units in random order would.
     "information": Rule(
         "information",
-        1.5,
+        1.4,
         INFORMED,
         "expected errors rest on the prior, not on this text: try another encoder, or compare "
         "systems with gold",
