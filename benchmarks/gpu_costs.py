@@ -28,7 +28,7 @@ KERNEL_SECONDS = 10e-6
 
 KERNELS_PER_LAYER = 20
 BATCH_TOKENS = MOST_TOKENS
-"""Tokens in a batch, which the memory of all three cards has a place for (`budget.py`)."""
+"""Tokens in a batch: the most that `budget.py` takes, where memory has a place for them."""
 
 PCIE_SHARE = 0.80
 """Of the bus that pinned copies reach."""
