@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from gpu_costs import CARDS, MATMUL_SHARE, MEMORY_SHARE, MINILM, Dtype, Transformer
+from gpu_costs import BATCH_TOKENS, CARDS, MATMUL_SHARE, MEMORY_SHARE, MINILM, Dtype, Transformer
 
 import reffree
 from reffree.encoders.base import encode_texts
+from reffree.encoders.batching import planned
 from reffree.encoders.cache import EmbeddingCache
 from reffree.encoders.cache.rows import make_rows
 from reffree.encoders.embed import distinct_texts
@@ -28,6 +29,9 @@ SIZES = ((384, 102_400), (4544, 20_480))
 """Numbers of a vector, and vectors that are written."""
 
 AT_ONCE = 4096
+
+TOKENISED = 8192
+"""Units whose batches are made."""
 
 
 A100_40GB = replace(CARDS[0], name="A100 40GB", bandwidth=1555e9, memory=40e9)
@@ -76,7 +80,7 @@ def calibrate() -> dict[str, float]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return {**_encoding(), **_cache()}
+        return {**_encoding(), **_python(), **_cache()}
     finally:
         torch.set_num_threads(threads)
 
@@ -109,6 +113,38 @@ def _encoding() -> dict[str, float]:
         "measured": measured,
         "tokens_per_second": tokens * len(many) / spent,
     }
+
+
+def _python() -> dict[str, float]:
+    """Time batches being made less what the tokenizer itself takes: a line through two lengths."""
+    encoder = SentenceTransformerEncoder(find_model("minilm"), torch.device("cpu"))
+    tokeniser = encoder._tokeniser
+    fast = tokeniser.tokenizer.backend_tokenizer
+    found = []
+    for words in (15, 45):
+        texts = texts_of(TOKENISED, words)
+        tokens = sum(encoder.count_tokens(texts)) / len(texts)
+        made = best(lambda t=texts: list(planned(t, tokeniser, lambda: (BATCH_TOKENS, None))))  # type: ignore[misc]
+        inside = best(lambda t=texts: fast.encode_batch_fast(t))  # type: ignore[misc]
+        found.append((tokens, 1e6 * (made - inside) / len(texts)))
+    (short, least), (long, most) = found
+    token = (most - least) / (long - short)
+    return {
+        "python_unit_microseconds": least - token * short,
+        "python_token_microseconds": token,
+    }
+
+
+def texts_of(n: int, words: int) -> list[str]:
+    """Draw distinct units of the demo's words, half as long to one and a half times as long."""
+    demo = reffree.load(Path(reffree.__file__).parent / "data" / "demo.jsonl")
+    vocabulary = " ".join(unit for document in demo for unit in document.units).split()
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(max(1, words // 2), words + words // 2 + 1, size=n)
+    return [
+        f"{i} " + " ".join(vocabulary[j] for j in rng.integers(len(vocabulary), size=length))
+        for i, length in enumerate(lengths)
+    ]
 
 
 def _repeat(a: torch.Tensor, b: torch.Tensor) -> None:

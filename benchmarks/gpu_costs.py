@@ -1,13 +1,16 @@
-"""Operations and bytes of encoding and scoring, and the seconds they take on a card.
+"""Operations and bytes of encoding, and the seconds they take on a card.
 
-Formulas, data sheets, and every assumption as a constant with its reason; `gpu_model.py` makes
-tables of them, `gpu_checks.py` holds them against measurements.
+Formulas, data sheets, and every assumption as a constant with its reason; `gpu_scoring_costs.py`
+has those of scoring, `gpu_model.py` makes tables of them, `gpu_checks.py` holds them against
+measurements.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
+
+from reffree.encoders.budget import MOST_TOKENS
 
 Dtype = Literal["float64", "float32", "tf32", "bfloat16"]
 Attention = Literal["eager", "fused"]
@@ -24,14 +27,19 @@ KERNEL_SECONDS = 10e-6
 """Between two kernels that Python starts: some 100,000 a second from one thread."""
 
 KERNELS_PER_LAYER = 20
-BATCH_TOKENS = 16_384
-"""Tokens in a batch: enough to fill a card, some hundred MB of activations."""
+BATCH_TOKENS = MOST_TOKENS
+"""Tokens in a batch: the most that `budget.py` takes, where memory has a place for them."""
 
 PCIE_SHARE = 0.80
 """Of the bus that pinned copies reach."""
 
 TOKENS_PER_CORE = 500_000.0
 """Tokens a second that one core makes of text; ``--calibrate`` measures some more here."""
+
+UNIT_PYTHON_SECONDS = 4e-6
+TOKEN_PYTHON_SECONDS = 0.3e-6
+"""Of that, for a unit and for each of its tokens, what is Python: lists of ids, batches. Threads of
+one process take turns at it and at starting kernels (``--calibrate``)."""
 
 CORES_PER_CARD = 8
 """Cores of the host for every card: what cloud machines with these cards have, or more."""
@@ -49,20 +57,9 @@ DRIVER_BYTES_PER_SECOND = 3e9
 """What a driver takes in from actors: a 25 Gbit/s network, or pickles from one thread."""
 
 UNIT_CHARACTERS_PER_TOKEN = 4.5
-LOOKUPS = 6
-"""Table entries read per unit and hypothesis: four of distances, two of squared distances."""
 
-SECTOR_BYTES = 32
-"""A card reads at least so much for an entry that stands alone."""
-
-ARRAYS = 32
-"""Arrays of float64 per unit and hypothesis that scoring by torch writes once and reads once."""
-
-TABLE_PASSES = 8
-"""Times that a table of pairs is read or written while it is made."""
-
-READ_HYPOTHESIS_SECONDS = 0.9e-6
-"""The host's time to read one hypothesis (`scoring_limits.py`)."""
+FREE_SHARE = 0.9
+"""Of a card's memory that models and scores may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +72,7 @@ class Card:
     bandwidth: float
     memory: float  # bytes
     bus: float  # bytes a second, one way
+    capability: tuple[int, int] | None  # CUDA's; None for what is no such card
 
 
 CARDS = (
@@ -85,6 +83,7 @@ CARDS = (
         bandwidth=2039e9,
         memory=80e9,
         bus=32e9,
+        capability=(8, 0),
     ),
     Card(
         "H100 80GB SXM",
@@ -93,6 +92,7 @@ CARDS = (
         bandwidth=3350e9,
         memory=80e9,
         bus=64e9,
+        capability=(9, 0),
     ),
     Card(
         "L4 24GB",
@@ -102,6 +102,7 @@ CARDS = (
         bandwidth=300e9,
         memory=24e9,
         bus=32e9,
+        capability=(8, 9),
     ),
 )
 
@@ -156,7 +157,7 @@ class Transformer:
 
     def fits(self, card: Card, dtype: Dtype) -> bool:
         """Whether the weights leave a tenth of the card free."""
-        return self.parameters * ELEMENT_BYTES[dtype] <= 0.9 * card.memory
+        return self.parameters * ELEMENT_BYTES[dtype] <= FREE_SHARE * card.memory
 
 
 MODELS = (
@@ -175,12 +176,16 @@ LENGTHS = (20, 60)
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Seconds for one unit in every stage of encoding; they work at the same time."""
+    """Seconds for one unit in every stage of encoding; they work at the same time.
+
+    So `reffree.encoders.pipeline` has it: batches in, the model and vectors out are queues of their
+    own, the host tokenises the next batches and a thread writes the cache.
+    """
 
     products: float
     activations: float
-    launches: float
-    copies: float
+    python: float  # that threads of a process take turns at
+    copies: float  # in the direction that takes longer
     tokenising: float
     cache: float
     driver: float = 0.0
@@ -192,7 +197,7 @@ class Stages:
         on_card = "compute" if self.products >= self.activations else "memory"
         return {
             on_card: self.products + self.activations,
-            "launches": self.launches,
+            "Python": self.python,
             "copies": self.copies,
             "tokenising": self.tokenising,
             "cache writer": self.cache,
@@ -214,13 +219,18 @@ class Stages:
         """Units per second of a run that encodes all of them, with what is done before."""
         return 1 / (self.lookup + max(self.seconds.values()))
 
-    def on(self, cards: int, hosts: int = 1, *, writers: int = 1) -> Stages:
-        """Spread over cards of a host and hosts; ``writers`` caches are filled at a time."""
+    def on(
+        self, cards: int, hosts: int = 1, *, writers: int = 1, one_process: bool = False
+    ) -> Stages:
+        """Spread over cards of a host and hosts; ``writers`` caches are filled at a time.
+
+        ``embed`` has a process for every card, all other commands a thread in ``one_process``.
+        """
         n = cards * hosts
         return Stages(
             self.products / n,
             self.activations / n,
-            self.launches / n,
+            self.python / (hosts if one_process else n),
             self.copies / n,
             self.tokenising / n,
             self.cache / writers,
@@ -236,48 +246,13 @@ def encoding(model: Transformer, tokens: int, card: Card, dtype: Dtype) -> Stage
     moved = model.activation_bytes(tokens, dtype)
     moved += model.read_bytes(dtype) * tokens / BATCH_TOKENS
     vector = 4 * model.hidden
+    launches = KERNELS_PER_LAYER * model.layers * KERNEL_SECONDS / BATCH_TOKENS
     return Stages(
         products=model.flops(tokens) / (card.peak[dtype] * MATMUL_SHARE),
         activations=moved / (card.bandwidth * MEMORY_SHARE),
-        launches=KERNELS_PER_LAYER * model.layers * KERNEL_SECONDS * tokens / BATCH_TOKENS,
-        copies=(16 * tokens + vector) / (card.bus * PCIE_SHARE),
+        python=UNIT_PYTHON_SECONDS + (TOKEN_PYTHON_SECONDS + launches) * tokens,
+        copies=max(16 * tokens, vector) / (card.bus * PCIE_SHARE),
         tokenising=tokens / (TOKENS_PER_CORE * CORES_PER_CARD),
         cache=ROW_SECONDS + ROW_BYTE_SECONDS * vector,
         driver=(vector + UNIT_CHARACTERS_PER_TOKEN * tokens) / DRIVER_BYTES_PER_SECOND,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Scoring:
-    """Seconds of scoring hypotheses of one document: its tables, then each hypothesis."""
-
-    tables: float
-    hypothesis: float
-    reading: float  # of a hypothesis by the host
-
-    def per_second(self, hypotheses: int) -> float:
-        """Hypotheses a second where a document has so many; reading goes on beside the card."""
-        on_card = self.tables / hypotheses + self.hypothesis
-        return 1 / max(on_card, self.reading)
-
-    def bound(self, hypotheses: int) -> str:
-        """What takes longest."""
-        parts = {
-            "tables": self.tables / hypotheses,
-            "memory": self.hypothesis,
-            "reading": self.reading,
-        }
-        return max(parts, key=lambda name: parts[name])
-
-
-def scoring(units: int, dimension: int, card: Card, dtype: Dtype = "float64") -> Scoring:
-    """Predict the five metrics without a search; ``dtype`` is that of the product of all pairs."""
-    flops = 2.0 * units * units * dimension
-    table = TABLE_PASSES * 8.0 * units * units + ELEMENT_BYTES[dtype] * units * dimension
-    per_unit = LOOKUPS * SECTOR_BYTES + ARRAYS * 2 * 8
-    speed = card.bandwidth * MEMORY_SHARE
-    return Scoring(
-        tables=flops / (card.peak[dtype] * MATMUL_SHARE) + table / speed,
-        hypothesis=units * per_unit / speed,
-        reading=READ_HYPOTHESIS_SECONDS,
     )

@@ -8,11 +8,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import torch
+from gpu_checks import texts_of
 from gpu_costs import (
     CARDS,
     MATMUL_SHARE,
@@ -21,8 +21,8 @@ from gpu_costs import (
     Dtype,
     Transformer,
     encoding,
-    scoring,
 )
+from gpu_scoring_costs import by_torch, scoring
 from numpy.typing import NDArray
 
 import reffree
@@ -92,6 +92,10 @@ class Bench:
         finally:
             torch.backends.cuda.matmul.allow_tf32 = before
 
+    def _capability(self) -> tuple[int, int] | None:
+        is_cuda = self.device.type == "cuda"
+        return torch.cuda.get_device_capability(self.device) if is_cuda else None
+
     def card(self) -> tuple[Card, dict[str, float]]:
         """Name the card by its data sheet, or by what is measured here; and what is measured."""
         n = self.sizes.matrix**2
@@ -113,6 +117,7 @@ class Bench:
             bandwidth / MEMORY_SHARE,
             math.inf,
             bus=32e9,
+            capability=self._capability(),
         )
         words = name.replace("-", " ").split()
         known = [card for card in CARDS if card.name.split()[0] in words]
@@ -140,18 +145,6 @@ def transformer_of(name: str) -> Transformer:
     )
     n = made.layers * made.layer_weights + config.vocab_size * made.hidden
     return replace(made, parameters=float(n))
-
-
-def texts_of(n: int, words: int) -> list[str]:
-    """Draw distinct units of the demo's words, half as long to one and a half times as long."""
-    demo = reffree.load(Path(reffree.__file__).parent / "data" / "demo.jsonl")
-    vocabulary = " ".join(unit for document in demo for unit in document.units).split()
-    rng = np.random.default_rng(0)
-    lengths = rng.integers(max(1, words // 2), words + words // 2 + 1, size=n)
-    return [
-        f"{i} " + " ".join(vocabulary[j] for j in rng.integers(len(vocabulary), size=length))
-        for i, length in enumerate(lengths)
-    ]
 
 
 def measure_encoding(name: str, bench: Bench, card: Card) -> Iterator[dict[str, Any]]:
@@ -240,32 +233,35 @@ def _cosines(a: Vectors, b: Vectors) -> Vectors:
 
 
 def measure_scoring(bench: Bench, card: Card) -> Iterator[dict[str, Any]]:
-    """Time the device against the compiled loop on the CPU, and compare their scores."""
+    """Time torch on the device against the compiled loop on the CPU, and compare their scores."""
     n, dimension = bench.sizes.shape
     rng = np.random.default_rng(0)
     here = torch.from_numpy(rng.normal(size=(n, dimension)))
     there = here.to(bench.device)
-    cost = scoring(n, dimension, card)
     for count in bench.sizes.hypotheses:
         hypotheses = [masses_of(n, rng) for _ in range(count)]
-        expected = reffree.score_document(here, hypotheses)  # compiles, the first time
-        found = reffree.score_document(there, hypotheses)
+
+        def score(x: torch.Tensor, given: list[list[int]] = hypotheses) -> dict[str, torch.Tensor]:
+            return reffree.score_document(x, given)
+
+        expected = score(here)  # compiles, the first time
+        on_cpu = _rate(bench, count, lambda run=score: run(here))  # type: ignore[misc]
+        with by_torch():
+            found = score(there)
+            on_device = _rate(bench, count, lambda run=score: run(there))  # type: ignore[misc]
         deviation = max(
             float((expected[name] - scores.cpu()).abs().nan_to_num().max())
             for name, scores in found.items()
         )
-        on_cpu, on_device = (
-            _rate(bench, count, lambda x=x, h=hypotheses: reffree.score_document(x, h))  # type: ignore[misc]
-            for x in (here, there)
-        )
+        cost = scoring(n, dimension, count, card)
         yield {
             "units": n,
             "dimension": dimension,
             "hypotheses": count,
             "cpu": on_cpu,
             "device": on_device,
-            "predicted": round(cost.per_second(count), 1),
-            "bound": cost.bound(count),
+            "predicted": round(cost.alone, 1),
+            "bound": cost.bound_alone,
             "deviation": deviation,
         }
 

@@ -2,9 +2,10 @@
 
 Operations and bytes of one unit and of one hypothesis, divided by what a card can do, beside what
 the host must do for them; the slowest stage bounds. The formulas and assumptions are in
-`gpu_costs.py`; `gpu.py` holds the prediction against a real card. The formulas are also held
-against figures others published for such cards, and, with ``--calibrate``, against this CPU. Writes
-``benchmarks/results/gpu_model.json``; ``--table`` prints that file as markdown.
+`gpu_costs.py` and `gpu_scoring_costs.py`; `gpu.py` holds the prediction against a real card. The
+formulas are also held against figures others published for such cards, and, with ``--calibrate``,
+against this CPU. Writes ``benchmarks/results/gpu_model.json``; ``--table`` prints that file as
+markdown.
 
     python benchmarks/gpu_model.py --calibrate
     python benchmarks/gpu_model.py --table
@@ -15,13 +16,14 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from gpu_checks import calibrate, published
-from gpu_costs import CARDS, LENGTHS, MODELS, Dtype, encoding, scoring
+from gpu_costs import CARDS, LENGTHS, MODELS, Dtype, encoding
+from gpu_scoring_costs import arithmetic_on, scoring
 
 RESULTS = Path(__file__).parent / "results" / "gpu_model.json"
 
@@ -46,13 +48,24 @@ def predict_encoding() -> Iterator[dict[str, Any]]:
 
 def predict_scoring(units: int = 500) -> Iterator[dict[str, Any]]:
     """Every card, with vectors of MPNet and of Falcon, few hypotheses and many."""
-    dtypes: tuple[Dtype, ...] = ("float64", "float32")
     for card, dimension, count in product(CARDS, (768, 4544), (100, 10_000)):
-        row: dict[str, Any] = {"card": card.name, "dimension": dimension, "hypotheses": count}
-        for dtype in dtypes:
-            cost = scoring(units, dimension, card, dtype)
-            row[dtype] = {"per_second": round(cost.per_second(count)), "bound": cost.bound(count)}
-        yield row
+        one, many = (scoring(units, dimension, count, card, corpus=x) for x in (False, True))
+        yield {
+            "card": card.name,
+            "arithmetic": arithmetic_on(card).dtype_name,
+            "dimension": dimension,
+            "hypotheses": count,
+            "document": {"per_second": round(one.alone), "bound": one.bound_alone},
+            "corpus": {
+                "per_second": round(many.in_stream),
+                "bound": many.bound_in_stream,
+                "documents": many.hypotheses // count,
+            },
+            "microseconds": {
+                name: float(f"{1e6 * seconds / many.hypotheses:.3g}")
+                for name, seconds in (many.on_card | many.on_host).items()
+            },
+        }
 
 
 def predict_scaling() -> Iterator[dict[str, Any]]:
@@ -62,14 +75,32 @@ def predict_scaling() -> Iterator[dict[str, Any]]:
         assert one is not None  # an A100 holds all of them
         for cards, hosts in ((1, 1), (2, 1), (4, 1), (8, 1), (1, 8), (1, 64), (8, 64)):
             row: dict[str, Any] = {"model": model.name, "cards": cards, "hosts": hosts}
-            for name, writers in (("one_cache", 1), ("own_caches", hosts)):
-                stages = one.on(cards, hosts, writers=writers)
+            ways = {
+                "one_cache": one.on(cards, hosts),
+                "own_caches": one.on(cards, hosts, writers=hosts),
+            }
+            for name, stages in ways.items():
                 row[name] = {
                     "units_per_second": round(stages.units_per_second),
                     "bound": stages.bound,
                     "whole_run": round(stages.whole_run),
                 }
             yield row
+
+
+def predict_threads(cards: int = 8) -> Iterator[dict[str, Any]]:
+    """Cards of a host that threads of one process work with, as in all commands but embed."""
+    for tokens in LENGTHS:
+        one = encoding(MODELS[0], tokens, CARDS[0], "bfloat16")
+        assert one is not None
+        for way, alone in (("processes", False), ("threads", True)):
+            for name, stages in (("cached", one), ("not cached", replace(one, cache=0.0))):
+                spread = stages.on(cards, one_process=alone)
+                yield {
+                    **{"tokens": tokens, "cards": cards, "by": way, "vectors": name},
+                    "units_per_second": round(spread.units_per_second),
+                    "bound": spread.bound,
+                }
 
 
 def markdown(header: str, rows: Iterable[Iterable[object]], left: int) -> list[str]:
@@ -99,8 +130,9 @@ def table(results: dict[str, Any]) -> str:
     ]
     scored = [
         [
-            *(row["card"], f"{row['dimension']:,}", f"{row['hypotheses']:,}"),
-            *(_rate(row[dtype], "per_second") for dtype in ("float64", "float32")),
+            *(row["card"], row["arithmetic"], f"{row['dimension']:,}", f"{row['hypotheses']:,}"),
+            *(_rate(row[way], "per_second") for way in ("document", "corpus")),
+            row["corpus"]["documents"],
         ]
         for row in results["scoring"]
     ]
@@ -115,6 +147,11 @@ def table(results: dict[str, Any]) -> str:
         ]
         for row in results["scaling"]
     ]
+    by_way: dict[tuple[int, str], list[str]] = {}
+    for row in results["threads"]:
+        cells = by_way.setdefault((row["tokens"], row["vectors"]), [])
+        cells.append(_rate(row, "units_per_second"))
+    threaded = [[*setting, *cells] for setting, cells in by_way.items()]
     checked = [
         [row["source"], row["model"], f"{row['measured']:,}", f"{row['predicted']:,}", row["ratio"]]
         for row in results["published"]
@@ -125,19 +162,28 @@ def table(results: dict[str, Any]) -> str:
         "",
         *markdown(names, encoded, 2),
         "",
-        "Scoring, hypotheses per second of a document of 500 units, the five metrics without a "
-        "search; the product of all pairs in float64 or in float32 (TF32 off):",
+        "Scoring, hypotheses per second of documents of 500 units, the five metrics without a "
+        "search; digits are multiplied in the numbers that suit the card. One document whose "
+        "vectors are on the card, in a call that is waited for; and a corpus of them from the "
+        "host, so many documents together:",
         "",
-        *markdown("card | dimensions | hypotheses | float64 | float32", scored, 1),
+        *markdown(
+            "card | numbers | dimensions | hypotheses | one document | corpus | together", scored, 2
+        ),
         "",
         "Cards and hosts, A100 80GB SXM, bfloat16, 20 tokens: units per second while encoding, and "
         "of a whole run, which first looks every unit up. Several cards of a host write one cache, "
-        "and so does Ray's driver for all hosts; the last two columns are for a part of the corpus "
+        "and so does Ray's driver for all hosts; the next two columns are for a part of the corpus "
         "and a cache of its own for every host, merged afterwards (`reffree cache merge`):",
         "",
         *markdown(
             "model | cards × hosts | one cache | whole run | a cache a host | whole run", scaled, 1
         ),
+        "",
+        "`embed` has a process for every card, other commands a thread, and threads take turns at "
+        "Python; MPNet-base on eight of these cards, with the cache and without:",
+        "",
+        *markdown("tokens | vectors | a process a card | a thread a card", threaded, 2),
         "",
         "The formulas against what NVIDIA published for an A100 40GB, sequences per second:",
         "",
@@ -162,7 +208,9 @@ def _calibrated(found: dict[str, Any]) -> str:
         f"MiniLM's shapes and {found['bandwidth'] / 1e9:.0f} GB/s, both measured): "
         f"{found['predicted']:,.0f} units of {found['tokens']:.0f} tokens a second predicted, "
         f"{found['measured']:,.0f} measured, ratio {found['predicted'] / found['measured']:.2f}. "
-        f"Tokenising makes {found['tokens_per_second']:,.0f} tokens a second on a core; the cache "
+        f"Tokenising makes {found['tokens_per_second']:,.0f} tokens a second on a core, of which "
+        f"Python takes {found['python_unit_microseconds']:.1f} µs a unit and "
+        f"{found['python_token_microseconds']:.2f} µs a token, batches included; the cache "
         f"takes {found['row_microseconds']:.0f} µs for a row and "
         f"{found['byte_nanoseconds']:.1f} ns for each of its bytes."
     )
@@ -181,6 +229,7 @@ def main() -> None:
             "encoding": list(predict_encoding()),
             "scoring": list(predict_scoring()),
             "scaling": list(predict_scaling()),
+            "threads": list(predict_threads()),
             "published": list(published()),
         }
         if arguments.calibrate:

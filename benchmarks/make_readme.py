@@ -53,15 +53,21 @@ ratio is what batches side by side save.""",
 A card measured: encoding against plain sentence-transformers, scoring against the compiled loop of
 the CPU, training, and each against the prediction below.""",
     "gpu_model": """\
-No figure in the first three tables was measured on a card: they are what `gpu_costs.py` predicts
+No figure in the first four tables was measured on a card: they are what `gpu_costs.py` predicts
 from the cards' data sheets and the models' shapes, until `gpu.py` has run on one. Counted are the
 operations of all matrix products (a test holds them to what torch counts) and the bytes that
 kernels read and write. Assumed are, among others, 70 % of the peak in products, 80 % of the
-bandwidth elsewhere, batches of 16,384 tokens without padding, 8 host cores a card with 500,000
+bandwidth elsewhere, batches of 65,536 tokens without padding, 8 host cores a card with 500,000
 tokens a second each, and one thread that writes the cache in 10 µs a row and 2.5 ns a byte; every
-assumption is a constant there, with its reason. Stages work at the same time: the slowest bounds.
-Scoring assumes that each of some thirty arrays is written and read once; reading is that of lists
-of masses by the host.""",
+assumption is a constant there, with its reason. Stages work at the same time, copies in both
+directions among them: the slowest bounds. Python is what threads of one process take turns at.
+
+Scoring is not described by formulas but counted while it runs on torch's meta device
+(`gpu_scoring_costs.py`): operations of the exact products, 9 of float64 or 36 of float32 for each
+of two Gram matrices, bytes of all arrays as if none stayed in a card's cache, and kernels, which
+Python starts in 10 µs each. Reading is that of lists of masses by the host. One card scores,
+however many encode. Few hypotheses of one document are bound by starting kernels, and there the
+compiled loop of a CPU may be faster (`scoring.py`): cards are for many hypotheses or documents.""",
     "load": """\
 A million units through a static encoder, the cache and `reffree score`, with an interrupt in the
 middle. Peak memory is of the process.""",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,6 +14,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModel
 
 from reffree.encoders.precision import abilities_of
+from reffree.scoring import batches, engine
+from reffree.scoring.arithmetic import FLOAT32, FLOAT64, arithmetic_of
 from tests.checkpoints import config, save_checkpoint
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
@@ -63,6 +64,11 @@ def test_the_slowest_stage_bounds(module):
     assert stages.on(8, 64).units_per_second == pytest.approx(2e5)
     assert stages.on(1, 64, writers=64).units_per_second == pytest.approx(64 * 2e5)
     assert replace(stages, cache=1e-9).on(8, 64).bound == "driver"
+    # Threads of one process take turns at Python, processes do not.
+    slow = replace(without, python=2e-6)
+    assert slow.on(8).units_per_second == pytest.approx(1 / (3e-6 / 8))
+    together = slow.on(8, one_process=True)
+    assert (together.bound, together.units_per_second) == ("Python", pytest.approx(1 / 2e-6))
 
 
 def test_predictions_grow_with_the_card_and_shrink_with_the_text(module):
@@ -77,10 +83,107 @@ def test_predictions_grow_with_the_card_and_shrink_with_the_text(module):
         for tokens in (20, 60):
             assert rates[h100.name, tokens] > rates[a100.name, tokens] > rates[l4.name, tokens]
     assert costs.encoding(costs.MODELS[-1], 20, l4, "float32") is None
-    double, single = (costs.scoring(500, 4544, l4, kind) for kind in ("float64", "float32"))
-    assert double.tables > 10 * single.tables
-    assert double.hypothesis == single.hypothesis
-    assert math.isclose(single.per_second(10**9), 1 / single.hypothesis, rel_tol=1e-3)
+
+
+# Scoring ---------------------------------------------------------------------------------------
+
+BOTH = pytest.mark.parametrize("arithmetic", [FLOAT64, FLOAT32], ids=lambda a: a.dtype_name)
+MEMORY = 1 << 30
+
+
+def test_bytes_are_those_that_operations_read_and_write(module):
+    x, y = torch.ones(10, 6, dtype=torch.float64), torch.ones(10, 6, dtype=torch.float64)
+    index, sector = torch.zeros(7, dtype=torch.int64), module("gpu_scoring_costs").SECTOR_BYTES
+    for work, moved in (
+        (lambda: x + y, 3 * 480),
+        (lambda: torch.add(x, y, out=y), 3 * 480),
+        (lambda: x.add_(y), 3 * 480),
+        (lambda: x.copy_(y), 2 * 480),
+        (lambda: x[:5].view(30), 0),
+        (lambda: x[:, :1].expand(10, 6) + y, 80 + 2 * 480),
+        (lambda: torch.zeros_like(x), 480),
+        (lambda: torch.empty_like(x), 0),
+        (lambda: torch.take(x, index), 7 * (8 + sector + 8)),
+        (lambda: x @ y.T, 2 * 480 + 800),
+    ):
+        with module("gpu_scoring_costs").Traffic() as traffic:
+            work()
+        assert (traffic.moved, traffic.kernels) == (moved, int(moved > 0))
+
+
+@BOTH
+@pytest.mark.parametrize("shape", [(40, 24), (33, 700)])
+def test_products_are_those_of_digits_of_two_gram_matrices(arithmetic, shape, module):
+    """Nine of float64 or 36 of float32 each, of vectors and of directions."""
+    n, d = shape
+    products = {"float64": 9, "float32": 36}[arithmetic.dtype_name]
+    parts = -(-d // arithmetic.terms)
+    found = module("gpu_scoring_costs").count(1, shape, 3, arithmetic, MEMORY)
+    assert found.flops == 2 * products * 2 * n * n * parts * -(-d // parts)
+
+
+@BOTH
+def test_counts_without_values_are_those_of_cpu_tensors(arithmetic, module):
+    count = module("gpu_scoring_costs").count
+    for documents, hypotheses in ((1, 5), (3, 40)):
+        given = (documents, (64, 48), hypotheses, arithmetic, MEMORY)
+        meta, cpu = count(*given), count(*given, device="cpu")
+        assert meta.flops == cpu.flops
+        assert meta.moved == pytest.approx(cpu.moved, rel=0.01)
+        assert meta.kernels == pytest.approx(cpu.kernels, rel=0.01)
+
+
+@BOTH
+def test_hypotheses_and_documents_add_bytes_but_no_kernels(arithmetic, module):
+    count = module("gpu_scoring_costs").count
+    one, two, three = (count(1, (64, 48), h, arithmetic, MEMORY) for h in (100, 200, 300))
+    assert one.flops == two.flops
+    assert one.kernels == two.kernels
+    assert three.moved - two.moved == two.moved - one.moved > 0
+    together = count(4, (64, 48), 25, arithmetic, MEMORY)
+    assert together.flops == 4 * one.flops
+    assert together.kernels < 1.1 * one.kernels
+
+
+def test_a_card_multiplies_in_the_numbers_that_it_is_good_at(module, monkeypatch):
+    costs, scoring = module("gpu_costs"), module("gpu_scoring_costs")
+    for card, expected in zip(costs.CARDS, (FLOAT64, FLOAT64, FLOAT32), strict=True):
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _, c=card: c.capability)
+        assert scoring.arithmetic_on(card) == arithmetic_of(torch.device("cuda")) == expected
+        times = {
+            one: sum(scoring.scoring(500, 768, 10, card, one).on_card.values())
+            for one in (FLOAT64, FLOAT32)
+        }
+        assert times[expected] == min(times.values())
+
+
+def test_the_host_works_beside_the_card_unless_it_is_waited_for(module):
+    made = module("gpu_scoring_costs").Scoring
+    busy = made(100, products=3.0, memory=4.0, copies=1.0, launches=5.0, reading=2.0, vectors=0.5)
+    assert (busy.in_stream, busy.bound_in_stream) == (pytest.approx(100 / 8), "memory")
+    assert (busy.alone, busy.bound_alone) == (pytest.approx(100 / 10.5), "memory")
+    starved = replace(busy, launches=9.0)
+    assert (starved.in_stream, starved.bound_in_stream) == (pytest.approx(100 / 11.5), "launches")
+    assert (starved.alone, starved.bound_alone) == (pytest.approx(100 / 11.5), "launches")
+
+
+def test_the_benchmark_scores_by_torch_even_on_a_cpu(module, monkeypatch):
+    measures, scored = module("gpu_measures"), []
+    module("gpu_scoring_costs").count.cache_clear()
+
+    def score_batch(*args, **kwargs):
+        scored.append(1)
+        return batches.score_batch(*args, **kwargs)
+
+    monkeypatch.setattr(engine, "score_batch", score_batch)
+    bench = measures.Bench(torch.device("cpu"), measures.SMOKE)
+    (row,) = measures.measure_scoring(bench, module("gpu_costs").CARDS[0])
+    # Once for the scores, once for the time, once to count; never for the compiled loop's.
+    assert len(scored) == 2 + measures.SMOKE.rounds
+    assert row["deviation"] < 1e-6
+
+
+# From end to end -------------------------------------------------------------------------------
 
 
 def test_without_a_card_the_benchmark_says_so():
