@@ -42,7 +42,7 @@ class Slot:
         if size > len(self._buffer):
             self._buffer = self._accelerator.pinned(torch.empty(size))
         self._rows = self._buffer[:size].view(vectors.shape)
-        self._rows.copy_(vectors, non_blocking=True)
+        self._accelerator.fetch(vectors, self._rows)
 
     def read(self) -> Matrix:
         """Return what has arrived, in memory of its own."""

@@ -12,6 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface
 
@@ -221,6 +222,28 @@ def test_an_interrupt_while_waiting_waits_all_the_same(monkeypatch):
     assert device.n_hazards == 0
     done = [(one, result()) for one, result in line.stream(batches(50, 2), lambda one: one)]
     assert all(np.array_equal(rows, expected_of(one)) for one, rows in done)
+
+
+class Copies(TorchDispatchMode):
+    """Notes of every copy between tensors whether the host would wait for it."""
+
+    def __init__(self):
+        super().__init__()
+        self.waits = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.copy_.default:
+            self.waits.append(not (args[2] if len(args) > 2 else False))
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_device_without_events_has_its_copies_waited_for():
+    """Metal's copies to the host are late if they may be, and nothing would wait for them."""
+    line = Pipeline(PlainAccelerator(CPU), made_of)
+    (one,) = batches(1, 0)
+    with Copies() as copies:
+        assert_array_equal(line.compute(one), expected_of(one))
+    assert copies.waits == [True]
 
 
 # The encoder with it.
