@@ -12,6 +12,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import reffree
+from reffree.encoders import sentence_transformer
 from reffree.encoders.accelerators import PlainAccelerator
 from reffree.encoders.backends.probe import PROBE, cosine_deviation, one_digit_up
 from reffree.encoders.base import EncodedTexts, EncoderSpec
@@ -173,11 +174,11 @@ def test_what_loses_nothing_is_not_measured(checkpoint, caplog):
 def test_no_room_for_float32_leaves_the_deviation_unknown(checkpoint, monkeypatch, caplog):
     encoder = on_accelerator(checkpoint("roberta"), None, dtype="bfloat16")
 
-    def loaded(folder):
+    def load(*given):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 28.00 GiB.")
 
     assert encoder._forward
-    monkeypatch.setattr(encoder, "_loaded", loaded)
+    monkeypatch.setattr(sentence_transformer, "load", load)
     assert encoder.spec.deviation is None
     assert not caplog.records
 
