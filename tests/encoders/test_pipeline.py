@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -390,6 +391,38 @@ def test_a_model_that_takes_no_other_mask_gets_its_own(checkpoint, monkeypatch):
     assert forward._padded == "as made"
     batch = batch_of(encoder._tokeniser.read(range(len(TEXTS)), TEXTS), encoder._tokeniser)
     assert_allclose(forward(forward.features_of(batch)).numpy(), expected, atol=1e-5)
+
+
+def test_flash_attention_is_not_tried_with_numbers_to_add(checkpoint, monkeypatch):
+    """It would take their sums for lengths of texts, and read other memory of the card."""
+    encoder = opened(checkpoint("roberta"))
+    first, shapes = encoder._model[0], []
+    plain, tokeniser = first.forward, encoder._tokeniser
+
+    def watched(features, **more):
+        shapes.append(features["attention_mask"].ndim if "attention_mask" in features else None)
+        return plain(features, **more)
+
+    monkeypatch.setattr(first, "forward", watched)
+    spec = replace(encoder.spec, attention="flash_attention_2")
+    assert DeviceForward(encoder._model, tokeniser, spec)._padded == "as made"
+    assert shapes == [2, None]
+
+
+@pytest.mark.skipif(
+    not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="torch has one setting"
+)
+def test_tf32_is_turned_on_beside_any_way_to_set_it():
+    """Of torch's two, one refuses to be read once the other was used."""
+    matmul = torch.backends.cuda.matmul
+    before = matmul.fp32_precision
+    matmul.fp32_precision = "tf32"
+    try:
+        with tf32():
+            assert matmul.fp32_precision == "tf32"
+        assert matmul.fp32_precision == "tf32"
+    finally:
+        matmul.fp32_precision = before
 
 
 def test_tf32_ends_with_the_last_block_that_asked_for_it():
