@@ -12,7 +12,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import reffree
-from reffree.encoders import sentence_transformer
+from reffree.encoders import replicas, sentence_transformer
 from reffree.encoders.accelerators import PlainAccelerator
 from reffree.encoders.backends.probe import PROBE, cosine_deviation, one_digit_up
 from reffree.encoders.base import EncodedTexts, EncoderSpec
@@ -271,9 +271,9 @@ def test_what_fails_on_one_device_ends_all():
 
 @pytest.mark.parametrize("how", ["close", "interrupt"])
 def test_leaving_early_ends_all_devices(how):
-    replicas = [Slow(SPEC, open_gate()) for _ in range(3)]
+    devices = [Slow(SPEC, open_gate()) for _ in range(3)]
     n_threads = threading.active_count()
-    stream = ReplicatedEncoder(replicas).stream(["x"] * 10**5)
+    stream = ReplicatedEncoder(devices).stream(["x"] * 10**5)
     next(stream)
     if how == "close":
         stream.close()
@@ -281,7 +281,27 @@ def test_leaving_early_ends_all_devices(how):
         with pytest.raises(KeyboardInterrupt):
             stream.throw(KeyboardInterrupt)
     assert threading.active_count() == n_threads
-    assert sum(replica.n for replica in replicas) < 10**5
+    assert sum(device.n for device in devices) < 10**5
+
+
+def test_a_second_interrupt_leaves_no_device_waiting(monkeypatch):
+    """The program could not end before they do."""
+    plain, n_taken = replicas.Queue.get, [0]
+
+    def interrupted(queue):
+        n_taken[0] += 1
+        if n_taken[0] > 3:
+            raise KeyboardInterrupt
+        return plain(queue)
+
+    monkeypatch.setattr(replicas.Queue, "get", interrupted)
+    devices = [Slow(SPEC, open_gate()) for _ in range(3)]
+    with pytest.raises(KeyboardInterrupt):
+        list(ReplicatedEncoder(devices).stream(["x"] * 10**5))
+    left = [one for one in threading.enumerate() if one.name.startswith("reffree-device")]
+    for thread in left:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in left)
 
 
 def test_a_slow_device_leaves_the_rest_to_the_others():
