@@ -575,6 +575,10 @@ def test_the_budget_is_tried_once_and_remembered(checkpoint, tmp_path):
     shared = opened(folder, Sized(free=25_000, per_token=100), kept=tmp_path)
     encode(shared, TEXTS)
     assert shared.batch_tokens == 200  # another program has taken three quarters
+    roomy = Sized(free=300_000, per_token=100)
+    freed = opened(folder, roomy, kept=tmp_path)
+    encode(freed, TEXTS)
+    assert (roomy.probed, freed.batch_tokens) == ([32, 64], 2400)
     given = Sized(free=100_000, per_token=100)
     asked = opened(folder, given, 77, kept=tmp_path)
     encode(asked, TEXTS)
@@ -584,12 +588,14 @@ def test_the_budget_is_tried_once_and_remembered(checkpoint, tmp_path):
     assert tight.batch_tokens == 32
 
 
-def test_a_remembered_budget_is_never_more_than_it_was(tmp_path):
+def test_a_remembered_budget_is_never_more_than_it_was_and_tried_again_with_more_room(tmp_path):
     path = tmp_path / "x.json"
     remember(path, {"batch_tokens": 1000, "free_bytes": 100})
-    assert [recalled_budget(path, free) for free in (None, 10, 100, 1000, 0)] == [
-        *(1000, 100, 1000, 1000, 1)
+    assert [recalled_budget(path, free) for free in (None, 10, 100, 200, 201, 0)] == [
+        *(1000, 100, 1000, 1000, None, 1)
     ]
+    remember(path, {"batch_tokens": 2**16, "free_bytes": 100})
+    assert recalled_budget(path, 1000) == 2**16  # there are never more
 
 
 # Without padding.
