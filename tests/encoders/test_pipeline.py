@@ -31,38 +31,18 @@ from reffree.encoders.pipeline import IN_FLIGHT, Pipeline
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
 from reffree.encoders.tokenising import PackedOnce
 from reffree.errors import CacheError, EncoderError
-from tests.checkpoints import CONFIGS, WORDS, save_checkpoint
+from tests.checkpoints import CONFIGS, WORDS
 from tests.encoders.delayed_device import DelayedDevice, DelayedEvent, DelayedQueue, Features
+from tests.encoders.streams import encode
 from tests.encoders.test_devices import Watch
 
 CPU = torch.device("cpu")
 TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
 
 
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
-    root = tmp_path_factory.mktemp("checkpoints")
-
-    def made(architecture, **options):
-        name = "-".join([architecture, *(f"{k}={v}" for k, v in options.items())])
-        if not (root / name).exists():
-            save_checkpoint(architecture, root / name, **options)
-        return root / name
-
-    return made
-
-
 def opened(folder, accelerator=None, batch_tokens=None, kept=None, **settings):
     model = find_model(str(folder), settings=ModelSettings(**settings))
     return SentenceTransformerEncoder(model, CPU, batch_tokens, accelerator=accelerator, kept=kept)
-
-
-def encode(encoder, texts):
-    rows = {}
-    for encoded in encoder.stream(texts):
-        assert not rows.keys() & set(encoded.positions)
-        rows |= dict(zip(encoded.positions, encoded.vectors, strict=True))
-    return np.stack([rows[i] for i in range(len(texts))])
 
 
 # The pipeline alone.

@@ -24,33 +24,13 @@ from reffree.encoders.replicas import ReplicatedEncoder, shares
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder, open_encoder
 from reffree.errors import EncoderError, OptionError
 from reffree.segmenters.network_folder import check_encoder
-from tests.checkpoints import WORDS, save_checkpoint
+from tests.checkpoints import WORDS
+from tests.encoders.streams import encode
 
 CPU = torch.device("cpu")
 TEXTS = [f"{a} {b} bees" for a in WORDS for b in WORDS]
 AMPERE = Abilities(tf32=True, bfloat16=True)
 WITH_FLASH = Abilities(tf32=True, bfloat16=True, flash=True)
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
-    root = tmp_path_factory.mktemp("checkpoints")
-
-    def made(architecture, **options):
-        name = "-".join([architecture, *(f"{k}={v}" for k, v in options.items())])
-        if not (root / name).exists():
-            save_checkpoint(architecture, root / name, **options)
-        return root / name
-
-    return made
-
-
-def encode(encoder, texts):
-    rows = {}
-    for encoded in encoder.stream(texts):
-        assert not rows.keys() & set(encoded.positions)
-        rows |= dict(zip(encoded.positions, encoded.vectors, strict=True))
-    return np.stack([rows[i] for i in range(len(texts))])
 
 
 def chosen(folder, can, **settings):

@@ -50,6 +50,7 @@ from reffree.errors import CacheError, EncoderError, OptionError
 from reffree.evaluate.signature import Signature
 from tests import checkpoints
 from tests.checkpoints import CONFIGS, WORDS, save_checkpoint
+from tests.encoders.streams import encode
 
 CPU = torch.device("cpu")
 TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
@@ -62,28 +63,6 @@ needs_compiler = pytest.mark.skipif(
 needs_openvino = pytest.mark.skipif(
     not HAS_OPENVINO, reason="the extra reffree[openvino] is not installed"
 )
-
-
-def encode(encoder, texts):
-    rows = {}
-    for encoded in encoder.stream(texts):
-        assert not rows.keys() & set(encoded.positions)
-        rows |= dict(zip(encoded.positions, encoded.vectors, strict=True))
-    return np.stack([rows[i] for i in range(len(texts))])
-
-
-@pytest.fixture(scope="session")
-def checkpoint(tmp_path_factory):
-    """Folders of tiny models, each made once."""
-    root = tmp_path_factory.mktemp("checkpoints")
-
-    def made(architecture, **options):
-        name = "-".join([architecture, *(f"{k}={v}" for k, v in options.items())])
-        if not (root / name).exists():
-            save_checkpoint(architecture, root / name, **options)
-        return root / name
-
-    return made
 
 
 def opened(folder, *, kept=None, backend="torch", batch_tokens=None, **settings):
