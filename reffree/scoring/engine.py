@@ -157,7 +157,8 @@ def score_documents(
     """
     check_unsegmented(unsegmented)
     labels = names or [str(i) for i in range(len(embeddings))]
-    documents = [check_matrix(x, name) for x, name in zip(embeddings, labels, strict=True)]
+    given = [check_matrix(x, name) for x, name in zip(embeddings, labels, strict=True)]
+    documents = [x.cpu() if x.is_mps else x for x in given]  # where there is float64
     named = {spelling(metric): metric for metric in metrics}
     results: Results = {name: {} for name in named}
     task = _Task(documents, hypotheses, labels, unsegmented, keep_segments, device, memory, results)
