@@ -193,6 +193,25 @@ def test_devices_with_commas():
             choose_device("all")
 
 
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, "cuda"),
+        ({"WORLD_SIZE": "1", "LOCAL_RANK": "0"}, "cuda"),
+        ({"WORLD_SIZE": "4", "LOCAL_RANK": "3"}, "cuda:3"),
+        ({"WORLD_SIZE": "8", "LOCAL_RANK": "5"}, "cuda:1"),  # as accelerate shares them out
+    ],
+)
+def test_processes_of_a_launcher_have_a_card_each(monkeypatch, environment, expected):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert [str(choose_device(name)) for name in ("auto", "cuda")] == [expected] * 2
+    assert str(choose_device("cuda:2")) == "cuda:2"
+    assert str(choose_device("cpu")) == "cpu"
+
+
 @pytest.mark.parametrize("n", [0, 1, 7, 100, 10_000])
 def test_shares_hold_every_text_once_longest_first(n):
     texts = ["x" * (i % 17) for i in range(n)]
