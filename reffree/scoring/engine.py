@@ -201,7 +201,9 @@ class _Task:
 
     def budget(self, device: torch.device) -> Budget:
         """What may be taken on a device."""
-        return self.budgets.setdefault(device, Budget.of(device, self.limit))
+        if device not in self.budgets:
+            self.budgets[device] = Budget.of(device, self.limit)
+        return self.budgets[device]
 
     def device_of(self, i: int) -> torch.device:
         """Where a document is scored: not on Metal, which has no float64."""

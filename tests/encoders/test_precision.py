@@ -111,7 +111,7 @@ def test_what_a_network_was_trained_on_may_come_from_a_card():
     check_encoder("scorer", replace(spec, dtype="tf32", deviation=1e-3), spec)
     with pytest.raises(
         EncoderError,
-        match=r"\(dtype bfloat16 instead of tf32\).* use --encoder a/b with dtype float32, or train",
+        match=r"\(dtype bfloat16 instead of tf32\).* use --encoder a/b with dtype float32, or",
     ):
         check_encoder(
             "scorer", replace(spec, dtype="bfloat16", deviation=0.1), replace(spec, dtype="tf32")
