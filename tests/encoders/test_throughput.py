@@ -444,6 +444,26 @@ def test_without_a_compiler_there_is_a_sentence(checkpoint, monkeypatch):
         encode(opened(checkpoint("roberta"), backend="compile"), TEXTS)
 
 
+@pytest.mark.parametrize("name", ["torch", "compile"])
+@pytest.mark.parametrize("dtype", ["float32", "tf32"])
+def test_tf32_is_on_only_where_the_settings_say_so(checkpoint, monkeypatch, name, dtype):
+    encoder = opened(checkpoint("roberta"))
+    seen, first = [], encoder._model[0]
+    plain = first.forward
+
+    def watched(features, **more):
+        seen.append(torch.backends.cuda.matmul.allow_tf32)
+        return plain(features, **more)
+
+    monkeypatch.setattr(first, "forward", watched)
+    monkeypatch.setattr(torch, "compile", lambda module, dynamic: module)
+    spec, loaded = replace(encoder.spec, dtype=dtype), (encoder._model, encoder._tokeniser)
+    run = backend.ModelBackend(name, spec, None, lambda: loaded)
+    run.compute(encoder._tokeniser.collate(encoder._tokeniser.read([0], ["bees dance"])))
+    assert seen == [dtype == "tf32"] * len(seen) != []
+    assert not torch.backends.cuda.matmul.allow_tf32
+
+
 def never_loaded():
     raise AssertionError("the model was loaded")
 
