@@ -31,6 +31,7 @@ from reffree.masses import (
     mass_matrix,
     stack_masses,
 )
+from reffree.scoring.arithmetic import in_own_types
 from reffree.scoring.batches import Budget, Told, by_document, score_batch, similar_documents
 from reffree.scoring.custom import CustomMetric, registered
 from reffree.scoring.evidence import Reading
@@ -372,16 +373,17 @@ class _Task:
     ) -> dict[str, list[RawScores]] | None:
         """Scores of a batch in pieces; None if the device's memory does not hold it."""
         try:
-            return score_batch(
-                [self.documents[i] for i in batch],
-                lambda step: self._chunks(batch, step),
-                max(hypothesis_width(self.hypotheses[i]) for i in batch),
-                metrics,
-                budget,
-                unsegmented=self.unsegmented,
-                keep_segments=self.keep_segments,
-                progress=tell,
-            )
+            with in_own_types(budget.device):
+                return score_batch(
+                    [self.documents[i] for i in batch],
+                    lambda step: self._chunks(batch, step),
+                    max(hypothesis_width(self.hypotheses[i]) for i in batch),
+                    metrics,
+                    budget,
+                    unsegmented=self.unsegmented,
+                    keep_segments=self.keep_segments,
+                    progress=tell,
+                )
         except torch.OutOfMemoryError:
             return None  # outside of what holds the tensors that were made
 

@@ -411,6 +411,17 @@ def test_metal_has_no_float64_so_its_documents_are_scored_on_the_cpu():
     assert task.device_of(0) == torch.device("cpu")
 
 
+@BOTH
+def test_mixed_precision_around_a_training_loop_changes_no_bit(arithmetic):
+    x = torch.tensor(np.random.default_rng(0).normal(size=(30, 300)), dtype=torch.float32)
+    hypotheses = [[10, 20], [7, 3, 20]]
+    with forced(arithmetic):
+        expected = score_document(x, hypotheses, COMPILED)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found = score_document(x, hypotheses, COMPILED)
+    assert all(torch.equal(found[name], expected[name]) for name in COMPILED)
+
+
 # Memory ----------------------------------------------------------------------------------------
 
 
