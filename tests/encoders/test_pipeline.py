@@ -227,6 +227,21 @@ def test_a_device_without_events_has_its_copies_waited_for():
     assert copies.waits == [True]
 
 
+@pytest.mark.parametrize("default", [{"dtype": torch.float64}, {"device": "meta"}])
+def test_buffers_are_float32_on_the_host_whatever_a_program_s_defaults(default):
+    (one,) = batches(1, 0)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(default.get("dtype", before))
+    torch.set_default_device(default.get("device"))
+    try:
+        rows = Pipeline(PlainAccelerator(CPU), made_of).compute(one)
+    finally:
+        torch.set_default_dtype(before)
+        torch.set_default_device(None)
+    assert rows.dtype == np.float32
+    assert_array_equal(rows, expected_of(one))
+
+
 # The encoder with it.
 
 
