@@ -246,7 +246,7 @@ encoding_settings = option_group(
         default="auto",
         show_default=True,
         metavar="DEVICE",
-        help="auto, cpu, mps, cuda, all; several: cuda:0,cuda:1.",
+        help="auto, cpu, mps, cuda:0,cuda:1 or all.",
     ),
     click.option(
         "--batch-tokens",
