@@ -54,6 +54,10 @@ class Accelerator(Protocol):
         """Copy a batch to the device; for `DeviceQueue.run`."""
         ...
 
+    def fetch(self, vectors: torch.Tensor, into: torch.Tensor) -> None:
+        """Copy vectors to memory of the host; for `DeviceQueue.run`."""
+        ...
+
     def free_bytes(self) -> int | None:
         """Return what may still be allocated; None where that is not known."""
         ...
@@ -99,6 +103,10 @@ class PlainAccelerator:
     def send(self, features: Features) -> Features:
         """Copy a batch to the device."""
         return sent(features, self.device, non_blocking=False)
+
+    def fetch(self, vectors: torch.Tensor, into: torch.Tensor) -> None:
+        """Copy vectors and wait for them: Metal's copies to the host may be late as CUDA's are."""
+        into.copy_(vectors)
 
     def free_bytes(self) -> None:
         """Say nothing: what is free is also the other programs'."""
@@ -153,6 +161,10 @@ class CudaAccelerator:
     def send(self, features: Features) -> Features:
         """Queue the copies of a batch."""
         return sent(features, self.device, non_blocking=True)
+
+    def fetch(self, vectors: torch.Tensor, into: torch.Tensor) -> None:
+        """Queue the copy of vectors to memory that was `pinned`."""
+        into.copy_(vectors, non_blocking=True)
 
     def free_bytes(self) -> int:
         """Count what the card has left, and what torch has taken from it but not given out."""

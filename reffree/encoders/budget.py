@@ -21,6 +21,9 @@ SHARE_OF_FREE = 0.8
 MOST_TOKENS = 2**16
 """In a batch: cards are busy with fewer, and what is in flight would only take more memory."""
 
+MUCH_MORE = 2
+"""Times what was free, and memory is measured again: another program has ended."""
+
 PROBED_TOKENS = 512
 """Of the texts that memory is measured with; longer ones may need smaller batches."""
 
@@ -33,7 +36,8 @@ def budget_path(folder: Path, spec: EncoderSpec, device: torch.device) -> Path:
 def recalled_budget(path: Path, free: int | None = None) -> int | None:
     """Return the tokens per batch that fitted into memory before.
 
-    Where less of the device's memory is ``free`` than was then, they are fewer by as much.
+    Where less of the device's memory is ``free`` than was then, they are fewer by as much; None
+    where there is so much more that it is worth another try.
     """
     facts = recall(path)
     tokens, then = _count(facts.get("batch_tokens")), _count(facts.get("free_bytes"))
@@ -41,6 +45,8 @@ def recalled_budget(path: Path, free: int | None = None) -> int | None:
         return None
     if free is None or then <= 0:
         return tokens
+    if free > MUCH_MORE * then and tokens < MOST_TOKENS:
+        return None
     return max(1, min(tokens, tokens * free // then))
 
 

@@ -7,6 +7,7 @@ other's. Nothing there is needed: what cannot be read is found out again.
 from __future__ import annotations
 
 import json
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -60,9 +61,8 @@ def _chosen(name: str) -> torch.device:
     import torch
 
     if name == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+        is_metal = torch.backends.mps.is_available()
+        name = "cuda" if torch.cuda.is_available() else "mps" if is_metal else "cpu"
     device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise EncoderError(
@@ -73,6 +73,10 @@ def _chosen(name: str) -> torch.device:
         raise EncoderError(
             "device 'mps': found no Metal device; expected a Mac with one; use --device cpu"
         )
+    if name == "cuda" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        # One of a launcher's processes: the card that accelerate gives it.
+        rank = int(os.environ.get("LOCAL_RANK", "0"))
+        return torch.device("cuda", rank % torch.cuda.device_count())
     return device
 
 

@@ -40,7 +40,9 @@ class DeviceForward:
     has done all that is queued. So the mask is not shown where it changes nothing (no padding, or
     padding to the right of tokens that look to the left only), which attention has faster kernels
     for; or else in its final form, numbers that are added to the scores, which is not read. Both
-    are tried on two texts first, and not used for a model whose vectors they change.
+    are tried on two texts first, and not used for a model whose vectors they change. Flash
+    attention takes any mask for ones and zeros, which it counts: to try numbers on it would end in
+    memory that is not its own.
     """
 
     def __init__(self, model: SentenceTransformer, tokeniser: Tokeniser, spec: EncoderSpec) -> None:
@@ -49,7 +51,10 @@ class DeviceForward:
         self._is_tf32 = spec.dtype == "tf32"
         self._rounding = ROUNDING[spec.dtype]
         self._dtype = torch.float32 if self._is_tf32 else getattr(torch, spec.dtype)
-        self._padded: Shown = self._least_shown(tokeniser)
+        forms: tuple[Shown, ...] = ("nothing", "added")
+        self._padded: Shown = self._least_shown(
+            tokeniser, forms[:1] if "flash" in spec.attention else forms
+        )
 
     def __call__(self, features: Features) -> torch.Tensor:
         """Return the vectors; of what is on the device, only shapes are read."""
@@ -78,7 +83,7 @@ class DeviceForward:
             return batch.features
         return {**batch.features, SHOWN: self._padded if _is_padded(batch) else "nothing"}
 
-    def _least_shown(self, tokeniser: Tokeniser) -> Shown:
+    def _least_shown(self, tokeniser: Tokeniser, forms: tuple[Shown, ...]) -> Shown:
         """Try short texts beside a long one, in the forms of a mask that need not be read."""
         batch = batch_of(tokeniser.read(range(len(TRIED)), TRIED), tokeniser)
         if MASK not in batch.features or not _is_padded(batch):
@@ -88,7 +93,6 @@ class DeviceForward:
             for name, value in batch.features.items()
         }
         expected = self(there).cpu().numpy()
-        forms: tuple[Shown, ...] = ("nothing", "added")
         for form in forms:
             try:
                 found = self({**there, SHOWN: form}).cpu().numpy()
@@ -110,20 +114,31 @@ class _Tf32:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
-        self._before = False
+        self._before = ""  # as the newer of torch's two settings calls it
 
     def enter(self) -> None:
-        matmul = torch.backends.cuda.matmul
         with self._lock:
             if not self._users:
-                self._before, matmul.allow_tf32 = matmul.allow_tf32, True
+                self._before = _precision()
+                if self._before != "tf32":
+                    torch.backends.cuda.matmul.allow_tf32 = True
             self._users += 1
 
     def leave(self) -> None:
+        matmul = torch.backends.cuda.matmul
         with self._lock:
             self._users -= 1
-            if not self._users:
-                torch.backends.cuda.matmul.allow_tf32 = self._before
+            if not self._users and self._before != "tf32":
+                matmul.allow_tf32 = False
+                if hasattr(matmul, "fp32_precision"):
+                    matmul.fp32_precision = self._before
+
+
+def _precision() -> str:
+    """Of CUDA's products of float32; the older setting is unreadable if the newer was used."""
+    matmul = torch.backends.cuda.matmul
+    found = getattr(matmul, "fp32_precision", None)
+    return ("tf32" if matmul.allow_tf32 else "none") if found is None else str(found)
 
 
 _tf32 = _Tf32()

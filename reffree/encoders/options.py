@@ -104,7 +104,8 @@ class EncoderOptions(ModelSettings):
         context: units before and after each that are encoded with it, as one text.
         drop_backchannels: leave out units such as "yeah" or "mm-hmm", as if they had no text.
         drop_repeats: leave out every unit whose text stood before in its document.
-        device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``.
+        device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``; several, as ``cuda:0,cuda:1``, or
+            ``all`` cards encode side by side, and what is not encoding is done by the first.
         device_map: spread the model over devices, memory and disk: ``auto``, or module → device.
         backend: what runs the transformer: ``torch``; ``compile`` (torch.compile); ``onnx`` or
             ``openvino``, refused where they are more than 1e-5 from torch; ``auto``, the fastest of

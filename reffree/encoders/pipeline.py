@@ -33,21 +33,25 @@ class Slot:
     def __init__(self, accelerator: Accelerator) -> None:
         """Hold nothing yet."""
         self._accelerator = accelerator
-        self._buffer = torch.empty(0)
+        self._buffer = _host_buffer(0)
         self._rows = self._buffer
 
     def receive(self, vectors: torch.Tensor) -> None:
         """Copy vectors here; for `DeviceQueue.run`."""
         size = vectors.numel()
         if size > len(self._buffer):
-            self._buffer = self._accelerator.pinned(torch.empty(size))
+            self._buffer = self._accelerator.pinned(_host_buffer(size))
         self._rows = self._buffer[:size].view(vectors.shape)
-        self._rows.copy_(vectors, non_blocking=True)
+        self._accelerator.fetch(vectors, self._rows)
 
     def read(self) -> Matrix:
         """Return what has arrived, in memory of its own."""
         rows: Matrix = self._rows.numpy().copy()
         return rows
+
+
+def _host_buffer(size: int) -> torch.Tensor:
+    return torch.empty(size, dtype=torch.float32, device="cpu")  # whatever the program's defaults
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from queue import Queue
 from typing import Protocol
@@ -61,28 +62,24 @@ class ReplicatedEncoder:
         Closing this, or an interrupt, has every device end its batch and none begin another.
         """
         work = _SharedWork(texts, len(self._replicas))
-        threads = [
-            threading.Thread(target=work.take, args=[replica], name=f"reffree-device-{i}")
-            for i, replica in enumerate(self._replicas)
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            yield from work.results()
-        finally:
-            work.end()
-            for thread in threads:
-                thread.join()
+        with ThreadPoolExecutor(len(self._replicas), "reffree-device") as threads:
+            try:
+                for replica in self._replicas:
+                    threads.submit(work.take, replica)
+                yield from work.results()
+            finally:
+                work.end()
 
 
 class _SharedWork:
-    """Texts that threads take parts of, and a short queue of what they have encoded."""
+    """Texts that threads take parts of, and a queue of what they have encoded, with little room."""
 
     def __init__(self, texts: Sequence[str], n_threads: int) -> None:
         self._texts = texts
         self._todo = deque(shares(texts, n_threads))
-        self._done: Queue[EncodedTexts | BaseException | None] = Queue(2 * n_threads)
-        self._n_running = n_threads
+        self._done: Queue[EncodedTexts | BaseException | None] = Queue()
+        self._room = threading.Semaphore(2 * n_threads)
+        self._n_threads = n_threads
         self._must_end = threading.Event()
 
     def take(self, replica: Replica) -> None:
@@ -90,9 +87,10 @@ class _SharedWork:
         try:
             with closing(self._encoded_by(replica)) as stream:
                 for encoded in stream:
-                    self._done.put(encoded)
+                    self._room.acquire()
                     if self._must_end.is_set():
                         return
+                    self._done.put(encoded)
         except BaseException as error:  # raised where it is waited for
             self._done.put(error)
         finally:
@@ -110,21 +108,22 @@ class _SharedWork:
 
     def results(self) -> Iterator[EncodedTexts]:
         """Yield what comes until all threads have ended; raise what one has raised."""
-        while self._n_running:
+        n_running = self._n_threads
+        while n_running:
             found = self._done.get()
             if isinstance(found, BaseException):
                 raise found
             if found is None:
-                self._n_running -= 1
+                n_running -= 1
             else:
+                self._room.release()
                 yield found
 
     def end(self) -> None:
-        """Have threads that still run end, and take what they could not leave elsewhere."""
+        """Have threads that still run, or wait for room, end after the batch they are at."""
         self._must_end.set()
         self._todo.clear()
-        while self._n_running:
-            self._n_running -= self._done.get() is None
+        self._room.release(self._n_threads)
 
 
 def shares(texts: Sequence[str], n_devices: int) -> list[list[int]]:

@@ -130,10 +130,10 @@ class SentenceTransformerEncoder:
         exact = in_float32(self.folder)
         computed, tokeniser = self._forward, self._tokeniser
         try:
-            model = self._model if self.folder.spec.dtype == "tf32" else self._loaded(exact)
+            model = self._model if self.folder.spec.dtype == "tf32" else self._load(exact)
             plain = DeviceForward(model, tokeniser, exact.spec)
             return measured_deviation(computed, plain, tokeniser, self.accelerator)
-        except RuntimeError as error:
+        except LOADING_ERRORS as error:
             if not is_out_of_memory(error):
                 raise self._failure(error) from error
             return None
@@ -274,16 +274,16 @@ class SentenceTransformerEncoder:
 
     @cached_property
     def _model(self) -> SentenceTransformer:
-        return self._loaded(self.folder)
+        try:
+            return self._load(self.folder)
+        except LOADING_ERRORS as error:
+            raise self._failure(error) from error
 
-    def _loaded(self, folder: ModelFolder) -> SentenceTransformer:
+    def _load(self, folder: ModelFolder) -> SentenceTransformer:
         check_type(folder.spec.dtype, self.device)
         offload = Path(tempfile.mkdtemp(prefix="reffree-offload-"))
         weakref.finalize(self, shutil.rmtree, offload, ignore_errors=True)
-        try:
-            return load(folder, self.device, self.device_map, offload).eval()
-        except LOADING_ERRORS as error:
-            raise self._failure(error) from error
+        return load(folder, self.device, self.device_map, offload).eval()
 
     def _failure(self, error: Exception) -> EncoderError:
         spec = self.folder.spec

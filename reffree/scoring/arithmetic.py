@@ -15,12 +15,13 @@ products may be rounded like any.
 
 A device that is slow at float64 (`arithmetic_of`) multiplies halves of digits as float32, 256 at a
 time, likewise without rounding: the very same numbers. Nine bits are exact even where products are
-taken as TF32 or bfloat16, so no setting of torch matters.
+taken as TF32 or bfloat16, so no setting of torch matters but autocast (`in_own_types`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -180,6 +181,18 @@ class Digits:
                 first += (first + place // 2) % 2
                 last -= (last + place // 2) % 2
             yield slice(first, last + 1, step), slice(total - last, total - first + 1, step)
+
+
+def in_own_types(device: torch.device) -> AbstractContextManager[object]:
+    """Multiply in the types that factors have, though a training loop around asks for fewer bits.
+
+    Products of halves of digits have no place in these.
+    """
+    import torch
+
+    if not torch.amp.is_autocast_available(device.type):
+        return nullcontext()
+    return torch.autocast(device.type, enabled=False)
 
 
 def _weight(power: int) -> float:

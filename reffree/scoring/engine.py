@@ -31,6 +31,7 @@ from reffree.masses import (
     mass_matrix,
     stack_masses,
 )
+from reffree.scoring.arithmetic import in_own_types
 from reffree.scoring.batches import Budget, Told, by_document, score_batch, similar_documents
 from reffree.scoring.custom import CustomMetric, registered
 from reffree.scoring.evidence import Reading
@@ -157,7 +158,8 @@ def score_documents(
     """
     check_unsegmented(unsegmented)
     labels = names or [str(i) for i in range(len(embeddings))]
-    documents = [check_matrix(x, name) for x, name in zip(embeddings, labels, strict=True)]
+    given = [check_matrix(x, name) for x, name in zip(embeddings, labels, strict=True)]
+    documents = [x.cpu() if x.is_mps else x for x in given]  # where there is float64
     named = {spelling(metric): metric for metric in metrics}
     results: Results = {name: {} for name in named}
     task = _Task(documents, hypotheses, labels, unsegmented, keep_segments, device, memory, results)
@@ -200,7 +202,9 @@ class _Task:
 
     def budget(self, device: torch.device) -> Budget:
         """What may be taken on a device."""
-        return self.budgets.setdefault(device, Budget.of(device, self.limit))
+        if device not in self.budgets:
+            self.budgets[device] = Budget.of(device, self.limit)
+        return self.budgets[device]
 
     def device_of(self, i: int) -> torch.device:
         """Where a document is scored: not on Metal, which has no float64."""
@@ -369,16 +373,17 @@ class _Task:
     ) -> dict[str, list[RawScores]] | None:
         """Scores of a batch in pieces; None if the device's memory does not hold it."""
         try:
-            return score_batch(
-                [self.documents[i] for i in batch],
-                lambda step: self._chunks(batch, step),
-                max(hypothesis_width(self.hypotheses[i]) for i in batch),
-                metrics,
-                budget,
-                unsegmented=self.unsegmented,
-                keep_segments=self.keep_segments,
-                progress=tell,
-            )
+            with in_own_types(budget.device):
+                return score_batch(
+                    [self.documents[i] for i in batch],
+                    lambda step: self._chunks(batch, step),
+                    max(hypothesis_width(self.hypotheses[i]) for i in batch),
+                    metrics,
+                    budget,
+                    unsegmented=self.unsegmented,
+                    keep_segments=self.keep_segments,
+                    progress=tell,
+                )
         except torch.OutOfMemoryError:
             return None  # outside of what holds the tensors that were made
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
@@ -160,15 +160,20 @@ def check_encoder(kind: Kind, spec: EncoderSpec | None, trained: EncoderSpec) ->
     """
     if spec is not None and spec.name == trained.name == PRECOMPUTED:
         return
-    if spec is not None and _on_any_device(spec) != _on_any_device(trained):
-        changed = [
-            f"{field} {getattr(spec, field)} instead of {getattr(trained, field)}"
-            for field, kind in EncoderSpec.__dataclass_fields__.items()
-            if kind.compare and getattr(spec, field) != getattr(trained, field)
-        ]
+    if spec is None:
+        return
+    found, expected = _on_any_device(spec), _on_any_device(trained)
+    names = [field.name for field in fields(found) if field.compare]
+    changed = [name for name in names if getattr(found, name) != getattr(expected, name)]
+    if changed:
+        told = (
+            f"{name} {getattr(spec, name)} instead of {getattr(trained, name)}" for name in changed
+        )
+        settings = ", ".join(f"{name} {getattr(expected, name)}" for name in changed)
+        remedy = trained.name if "name" in changed else f"{trained.name} with {settings}"
         raise EncoderError(
-            f"{kind}: found vectors of another encoder ({', '.join(changed)}); expected those "
-            f"it was trained on, of {trained.name!r}; use --encoder {trained.name}, or train "
+            f"{kind}: found vectors of another encoder ({', '.join(told)}); expected those "
+            f"it was trained on, of {trained.name!r}; use --encoder {remedy}, or train "
             f"a {kind} for this one"
         )
 

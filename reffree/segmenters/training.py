@@ -197,8 +197,9 @@ def training_on(
     inside are those of the seed; outside they go on as if nothing had been trained.
     """
     numbered = device.type == "cuda" and device.index is not None
+    cards = range(torch.cuda.device_count()) or None  # torch warns if several are not named
     # Accelerate knows a GPU by being the current one.
-    with torch.random.fork_rng(), torch.cuda.device(device) if numbered else nullcontext():
+    with torch.random.fork_rng(cards), torch.cuda.device(device) if numbered else nullcontext():
         accelerator = _accelerator(device, precision, has_idle)
         torch.manual_seed(seed)
         yield accelerator

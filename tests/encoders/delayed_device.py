@@ -146,6 +146,9 @@ class DelayedDevice:
             (k, v.clone() if isinstance(v, torch.Tensor) else v) for k, v in features.items()
         )
 
+    def fetch(self, vectors, into):
+        into.copy_(vectors)
+
     def free_bytes(self):
         return None
 

@@ -17,6 +17,7 @@ from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.encoders.precision import abilities_of
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder, open_encoder
 from tests.checkpoints import CONFIGS, WORDS, save_checkpoint
+from tests.encoders.streams import encode
 
 pytestmark = [
     pytest.mark.gpu,
@@ -25,14 +26,6 @@ pytestmark = [
 CPU, CARD = torch.device("cpu"), torch.device("cuda:0")
 TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
 MANY = [f"{a} {b} {c}" for a in WORDS for b in WORDS for c in WORDS]
-
-
-def encode(encoder, texts):
-    rows = {}
-    for encoded in encoder.stream(texts):
-        assert not rows.keys() & set(encoded.positions)
-        rows |= dict(zip(encoded.positions, encoded.vectors, strict=True))
-    return np.stack([rows[i] for i in range(len(texts))])
 
 
 def on(device, folder, batch_tokens=None, kept=None, device_map=None, **settings):

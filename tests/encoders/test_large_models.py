@@ -19,36 +19,17 @@ from reffree.encoders.models import find_model
 from reffree.encoders.options import ModelSettings
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
 from reffree.errors import EncoderError
-from tests.checkpoints import SPECIAL, WORDS, save_checkpoint
+from tests.checkpoints import SPECIAL, WORDS
+from tests.encoders.streams import encode
 
 CPU = torch.device("cpu")
 TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
 DECODERS = ("falcon", "llama", "gpt2")
 
 
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
-    root = tmp_path_factory.mktemp("checkpoints")
-
-    def made(architecture, **options):
-        name = "-".join([architecture, *(f"{k}={v}" for k, v in options.items())])
-        if not (root / name).exists():
-            save_checkpoint(architecture, root / name, **options)
-        return root / name
-
-    return made
-
-
 def opened(folder, device_map=None, accelerator=None, batch_tokens=None, **settings):
     model = find_model(str(folder), settings=ModelSettings(**settings))
     return SentenceTransformerEncoder(model, CPU, batch_tokens, device_map, accelerator=accelerator)
-
-
-def encode(encoder, texts):
-    rows = {}
-    for encoded in encoder.stream(texts):
-        rows |= dict(zip(encoded.positions, encoded.vectors, strict=True))
-    return np.stack([rows[i] for i in range(len(texts))])
 
 
 # Spread.

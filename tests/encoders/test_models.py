@@ -23,36 +23,16 @@ from reffree.encoders.models import find_model
 from reffree.encoders.options import CHOICES, EncoderOptions, ModelSettings
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder, open_encoder
 from reffree.errors import EncoderError, OptionError
-from tests.checkpoints import CONFIGS, ENCODERS, WORDS, save_checkpoint
+from tests.checkpoints import CONFIGS, ENCODERS, WORDS
+from tests.encoders.streams import encode
 
 CPU = torch.device("cpu")
 TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
 
 
-def encode(encoder, texts):
-    rows = {}
-    for encoded in encoder.stream(texts):
-        rows |= dict(zip(encoded.positions, encoded.vectors, strict=True))
-    return np.stack([rows[i] for i in range(len(texts))])
-
-
 def opened(folder, device_map=None, **settings):
     model = find_model(str(folder), settings=ModelSettings(**settings))
     return SentenceTransformerEncoder(model, CPU, device_map=device_map)
-
-
-@pytest.fixture(scope="session")
-def checkpoint(tmp_path_factory):
-    """Folders of tiny models, each made once."""
-    root = tmp_path_factory.mktemp("checkpoints")
-
-    def made(architecture, **options):
-        name = "-".join([architecture, *(f"{k}={v}" for k, v in options.items())])
-        if not (root / name).exists():
-            save_checkpoint(architecture, root / name, **options)
-        return root / name
-
-    return made
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface
 
@@ -29,38 +31,18 @@ from reffree.encoders.pipeline import IN_FLIGHT, Pipeline
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
 from reffree.encoders.tokenising import PackedOnce
 from reffree.errors import CacheError, EncoderError
-from tests.checkpoints import CONFIGS, WORDS, save_checkpoint
+from tests.checkpoints import CONFIGS, WORDS
 from tests.encoders.delayed_device import DelayedDevice, DelayedEvent, DelayedQueue, Features
+from tests.encoders.streams import encode
 from tests.encoders.test_devices import Watch
 
 CPU = torch.device("cpu")
 TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
 
 
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
-    root = tmp_path_factory.mktemp("checkpoints")
-
-    def made(architecture, **options):
-        name = "-".join([architecture, *(f"{k}={v}" for k, v in options.items())])
-        if not (root / name).exists():
-            save_checkpoint(architecture, root / name, **options)
-        return root / name
-
-    return made
-
-
 def opened(folder, accelerator=None, batch_tokens=None, kept=None, **settings):
     model = find_model(str(folder), settings=ModelSettings(**settings))
     return SentenceTransformerEncoder(model, CPU, batch_tokens, accelerator=accelerator, kept=kept)
-
-
-def encode(encoder, texts):
-    rows = {}
-    for encoded in encoder.stream(texts):
-        assert not rows.keys() & set(encoded.positions)
-        rows |= dict(zip(encoded.positions, encoded.vectors, strict=True))
-    return np.stack([rows[i] for i in range(len(texts))])
 
 
 # The pipeline alone.
@@ -223,6 +205,43 @@ def test_an_interrupt_while_waiting_waits_all_the_same(monkeypatch):
     assert all(np.array_equal(rows, expected_of(one)) for one, rows in done)
 
 
+class Copies(TorchDispatchMode):
+    """Notes of every copy between tensors whether the host would wait for it."""
+
+    def __init__(self):
+        super().__init__()
+        self.waits = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.copy_.default:
+            self.waits.append(not (args[2] if len(args) > 2 else False))
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_device_without_events_has_its_copies_waited_for():
+    """Metal's copies to the host are late if they may be, and nothing would wait for them."""
+    line = Pipeline(PlainAccelerator(CPU), made_of)
+    (one,) = batches(1, 0)
+    with Copies() as copies:
+        assert_array_equal(line.compute(one), expected_of(one))
+    assert copies.waits == [True]
+
+
+@pytest.mark.parametrize("default", [{"dtype": torch.float64}, {"device": "meta"}])
+def test_buffers_are_float32_on_the_host_whatever_a_program_s_defaults(default):
+    (one,) = batches(1, 0)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(default.get("dtype", before))
+    torch.set_default_device(default.get("device"))
+    try:
+        rows = Pipeline(PlainAccelerator(CPU), made_of).compute(one)
+    finally:
+        torch.set_default_dtype(before)
+        torch.set_default_device(None)
+    assert rows.dtype == np.float32
+    assert_array_equal(rows, expected_of(one))
+
+
 # The encoder with it.
 
 
@@ -367,6 +386,38 @@ def test_a_model_that_takes_no_other_mask_gets_its_own(checkpoint, monkeypatch):
     assert forward._padded == "as made"
     batch = batch_of(encoder._tokeniser.read(range(len(TEXTS)), TEXTS), encoder._tokeniser)
     assert_allclose(forward(forward.features_of(batch)).numpy(), expected, atol=1e-5)
+
+
+def test_flash_attention_is_not_tried_with_numbers_to_add(checkpoint, monkeypatch):
+    """It would take their sums for lengths of texts, and read other memory of the card."""
+    encoder = opened(checkpoint("roberta"))
+    first, shapes = encoder._model[0], []
+    plain, tokeniser = first.forward, encoder._tokeniser
+
+    def watched(features, **more):
+        shapes.append(features["attention_mask"].ndim if "attention_mask" in features else None)
+        return plain(features, **more)
+
+    monkeypatch.setattr(first, "forward", watched)
+    spec = replace(encoder.spec, attention="flash_attention_2")
+    assert DeviceForward(encoder._model, tokeniser, spec)._padded == "as made"
+    assert shapes == [2, None]
+
+
+@pytest.mark.skipif(
+    not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="torch has one setting"
+)
+def test_tf32_is_turned_on_beside_any_way_to_set_it():
+    """Of torch's two, one refuses to be read once the other was used."""
+    matmul = torch.backends.cuda.matmul
+    before = matmul.fp32_precision
+    matmul.fp32_precision = "tf32"
+    try:
+        with tf32():
+            assert matmul.fp32_precision == "tf32"
+        assert matmul.fp32_precision == "tf32"
+    finally:
+        matmul.fp32_precision = before
 
 
 def test_tf32_ends_with_the_last_block_that_asked_for_it():
@@ -519,6 +570,10 @@ def test_the_budget_is_tried_once_and_remembered(checkpoint, tmp_path):
     shared = opened(folder, Sized(free=25_000, per_token=100), kept=tmp_path)
     encode(shared, TEXTS)
     assert shared.batch_tokens == 200  # another program has taken three quarters
+    roomy = Sized(free=300_000, per_token=100)
+    freed = opened(folder, roomy, kept=tmp_path)
+    encode(freed, TEXTS)
+    assert (roomy.probed, freed.batch_tokens) == ([32, 64], 2400)
     given = Sized(free=100_000, per_token=100)
     asked = opened(folder, given, 77, kept=tmp_path)
     encode(asked, TEXTS)
@@ -528,12 +583,14 @@ def test_the_budget_is_tried_once_and_remembered(checkpoint, tmp_path):
     assert tight.batch_tokens == 32
 
 
-def test_a_remembered_budget_is_never_more_than_it_was(tmp_path):
+def test_a_remembered_budget_is_never_more_than_it_was_and_tried_again_with_more_room(tmp_path):
     path = tmp_path / "x.json"
     remember(path, {"batch_tokens": 1000, "free_bytes": 100})
-    assert [recalled_budget(path, free) for free in (None, 10, 100, 1000, 0)] == [
-        *(1000, 100, 1000, 1000, 1)
+    assert [recalled_budget(path, free) for free in (None, 10, 100, 200, 201, 0)] == [
+        *(1000, 100, 1000, 1000, None, 1)
     ]
+    remember(path, {"batch_tokens": 2**16, "free_bytes": 100})
+    assert recalled_budget(path, 1000) == 2**16  # there are never more
 
 
 # Without padding.

@@ -12,6 +12,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import reffree
+from reffree.encoders import replicas, sentence_transformer
 from reffree.encoders.accelerators import PlainAccelerator
 from reffree.encoders.backends.probe import PROBE, cosine_deviation, one_digit_up
 from reffree.encoders.base import EncodedTexts, EncoderSpec
@@ -23,33 +24,13 @@ from reffree.encoders.replicas import ReplicatedEncoder, shares
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder, open_encoder
 from reffree.errors import EncoderError, OptionError
 from reffree.segmenters.network_folder import check_encoder
-from tests.checkpoints import WORDS, save_checkpoint
+from tests.checkpoints import WORDS
+from tests.encoders.streams import encode
 
 CPU = torch.device("cpu")
 TEXTS = [f"{a} {b} bees" for a in WORDS for b in WORDS]
 AMPERE = Abilities(tf32=True, bfloat16=True)
 WITH_FLASH = Abilities(tf32=True, bfloat16=True, flash=True)
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
-    root = tmp_path_factory.mktemp("checkpoints")
-
-    def made(architecture, **options):
-        name = "-".join([architecture, *(f"{k}={v}" for k, v in options.items())])
-        if not (root / name).exists():
-            save_checkpoint(architecture, root / name, **options)
-        return root / name
-
-    return made
-
-
-def encode(encoder, texts):
-    rows = {}
-    for encoded in encoder.stream(texts):
-        assert not rows.keys() & set(encoded.positions)
-        rows |= dict(zip(encoded.positions, encoded.vectors, strict=True))
-    return np.stack([rows[i] for i in range(len(texts))])
 
 
 def chosen(folder, can, **settings):
@@ -128,10 +109,16 @@ def test_tf32_is_refused_where_it_would_be_float32(checkpoint):
 def test_what_a_network_was_trained_on_may_come_from_a_card():
     spec = EncoderSpec("a/b", "1", "mean", "none", "float32", 128, "test")
     check_encoder("scorer", replace(spec, dtype="tf32", deviation=1e-3), spec)
-    with pytest.raises(EncoderError, match=r"\(dtype bfloat16 instead of tf32\)"):
+    with pytest.raises(
+        EncoderError,
+        match=r"\(dtype bfloat16 instead of tf32\).* use --encoder a/b with dtype float32, or",
+    ):
         check_encoder(
             "scorer", replace(spec, dtype="bfloat16", deviation=0.1), replace(spec, dtype="tf32")
         )
+    other = replace(spec, name="c/d", dtype="tf32")  # the name is what differs
+    with pytest.raises(EncoderError, match=r"\(name c/d instead of a/b\).* use --encoder a/b, or"):
+        check_encoder("scorer", other, spec)
 
 
 # Held against float32.
@@ -173,11 +160,11 @@ def test_what_loses_nothing_is_not_measured(checkpoint, caplog):
 def test_no_room_for_float32_leaves_the_deviation_unknown(checkpoint, monkeypatch, caplog):
     encoder = on_accelerator(checkpoint("roberta"), None, dtype="bfloat16")
 
-    def loaded(folder):
+    def load(*given):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 28.00 GiB.")
 
     assert encoder._forward
-    monkeypatch.setattr(encoder, "_loaded", loaded)
+    monkeypatch.setattr(sentence_transformer, "load", load)
     assert encoder.spec.deviation is None
     assert not caplog.records
 
@@ -204,6 +191,25 @@ def test_devices_with_commas():
     if not torch.cuda.device_count():
         with pytest.raises(EncoderError, match="device 'all': found no CUDA devices"):
             choose_device("all")
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, "cuda"),
+        ({"WORLD_SIZE": "1", "LOCAL_RANK": "0"}, "cuda"),
+        ({"WORLD_SIZE": "4", "LOCAL_RANK": "3"}, "cuda:3"),
+        ({"WORLD_SIZE": "8", "LOCAL_RANK": "5"}, "cuda:1"),  # as accelerate shares them out
+    ],
+)
+def test_processes_of_a_launcher_have_a_card_each(monkeypatch, environment, expected):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert [str(choose_device(name)) for name in ("auto", "cuda")] == [expected] * 2
+    assert str(choose_device("cuda:2")) == "cuda:2"
+    assert str(choose_device("cpu")) == "cpu"
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 100, 10_000])
@@ -270,9 +276,9 @@ def test_what_fails_on_one_device_ends_all():
 
 @pytest.mark.parametrize("how", ["close", "interrupt"])
 def test_leaving_early_ends_all_devices(how):
-    replicas = [Slow(SPEC, open_gate()) for _ in range(3)]
+    devices = [Slow(SPEC, open_gate()) for _ in range(3)]
     n_threads = threading.active_count()
-    stream = ReplicatedEncoder(replicas).stream(["x"] * 10**5)
+    stream = ReplicatedEncoder(devices).stream(["x"] * 10**5)
     next(stream)
     if how == "close":
         stream.close()
@@ -280,7 +286,27 @@ def test_leaving_early_ends_all_devices(how):
         with pytest.raises(KeyboardInterrupt):
             stream.throw(KeyboardInterrupt)
     assert threading.active_count() == n_threads
-    assert sum(replica.n for replica in replicas) < 10**5
+    assert sum(device.n for device in devices) < 10**5
+
+
+def test_a_second_interrupt_leaves_no_device_waiting(monkeypatch):
+    """The program could not end before they do."""
+    plain, n_taken = replicas.Queue.get, [0]
+
+    def interrupted(queue):
+        n_taken[0] += 1
+        if n_taken[0] > 3:
+            raise KeyboardInterrupt
+        return plain(queue)
+
+    monkeypatch.setattr(replicas.Queue, "get", interrupted)
+    devices = [Slow(SPEC, open_gate()) for _ in range(3)]
+    with pytest.raises(KeyboardInterrupt):
+        list(ReplicatedEncoder(devices).stream(["x"] * 10**5))
+    left = [one for one in threading.enumerate() if one.name.startswith("reffree-device")]
+    for thread in left:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in left)
 
 
 def test_a_slow_device_leaves_the_rest_to_the_others():

@@ -50,6 +50,7 @@ from reffree.errors import CacheError, EncoderError, OptionError
 from reffree.evaluate.signature import Signature
 from tests import checkpoints
 from tests.checkpoints import CONFIGS, WORDS, save_checkpoint
+from tests.encoders.streams import encode
 
 CPU = torch.device("cpu")
 TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
@@ -62,28 +63,6 @@ needs_compiler = pytest.mark.skipif(
 needs_openvino = pytest.mark.skipif(
     not HAS_OPENVINO, reason="the extra reffree[openvino] is not installed"
 )
-
-
-def encode(encoder, texts):
-    rows = {}
-    for encoded in encoder.stream(texts):
-        assert not rows.keys() & set(encoded.positions)
-        rows |= dict(zip(encoded.positions, encoded.vectors, strict=True))
-    return np.stack([rows[i] for i in range(len(texts))])
-
-
-@pytest.fixture(scope="session")
-def checkpoint(tmp_path_factory):
-    """Folders of tiny models, each made once."""
-    root = tmp_path_factory.mktemp("checkpoints")
-
-    def made(architecture, **options):
-        name = "-".join([architecture, *(f"{k}={v}" for k, v in options.items())])
-        if not (root / name).exists():
-            save_checkpoint(architecture, root / name, **options)
-        return root / name
-
-    return made
 
 
 def opened(folder, *, kept=None, backend="torch", batch_tokens=None, **settings):
@@ -463,6 +442,26 @@ def test_without_a_compiler_there_is_a_sentence(checkpoint, monkeypatch):
     expected = r"backend compile cannot run it \(No working C\+\+ .* found\); expected a C\+\+ comp"
     with pytest.raises(EncoderError, match=expected):
         encode(opened(checkpoint("roberta"), backend="compile"), TEXTS)
+
+
+@pytest.mark.parametrize("name", ["torch", "compile"])
+@pytest.mark.parametrize("dtype", ["float32", "tf32"])
+def test_tf32_is_on_only_where_the_settings_say_so(checkpoint, monkeypatch, name, dtype):
+    encoder = opened(checkpoint("roberta"))
+    seen, first = [], encoder._model[0]
+    plain = first.forward
+
+    def watched(features, **more):
+        seen.append(torch.backends.cuda.matmul.allow_tf32)
+        return plain(features, **more)
+
+    monkeypatch.setattr(first, "forward", watched)
+    monkeypatch.setattr(torch, "compile", lambda module, dynamic: module)
+    spec, loaded = replace(encoder.spec, dtype=dtype), (encoder._model, encoder._tokeniser)
+    run = backend.ModelBackend(name, spec, None, lambda: loaded)
+    run.compute(encoder._tokeniser.collate(encoder._tokeniser.read([0], ["bees dance"])))
+    assert seen == [dtype == "tf32"] * len(seen) != []
+    assert not torch.backends.cuda.matmul.allow_tf32
 
 
 def never_loaded():

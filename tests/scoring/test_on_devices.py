@@ -382,9 +382,44 @@ def test_nothing_is_read_back_however_many_hypotheses(arithmetic):
     assert copies == [0, 0]
 
 
+class OnMetal(torch.Tensor):
+    """Refuses float64, as Metal does, until it is on the host."""
+
+    is_mps = True
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        asked = (*args, *(kwargs or {}).values())
+        if function is torch.Tensor.double or any(one is torch.float64 for one in asked):
+            raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
+        if function is torch.Tensor.cpu:
+            with torch._C.DisableTorchFunctionSubclass():
+                return args[0].as_subclass(torch.Tensor)
+        return super().__torch_function__(function, types, args, kwargs or {})
+
+
+def test_vectors_on_metal_are_brought_to_the_host_first():
+    x = torch.tensor(np.random.default_rng(0).normal(size=(12, 4)), dtype=torch.float32)
+    metrics = ["arp_cos", "arp_cos:rule=paper", "expected_pk", "sag"]
+    found = score_document(x.as_subclass(OnMetal), [[6, 6], [3, 9]], metrics)
+    for name, scores in score_document(x, [[6, 6], [3, 9]], metrics).items():
+        assert torch.equal(found[name], scores)
+
+
 def test_metal_has_no_float64_so_its_documents_are_scored_on_the_cpu():
     task = engine._Task([torch.zeros(2, 2)], [], ["d"], "skip", False, torch.device("mps"), 1, {})
     assert task.device_of(0) == torch.device("cpu")
+
+
+@BOTH
+def test_mixed_precision_around_a_training_loop_changes_no_bit(arithmetic):
+    x = torch.tensor(np.random.default_rng(0).normal(size=(30, 300)), dtype=torch.float32)
+    hypotheses = [[10, 20], [7, 3, 20]]
+    with forced(arithmetic):
+        expected = score_document(x, hypotheses, COMPILED)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found = score_document(x, hypotheses, COMPILED)
+    assert all(torch.equal(found[name], expected[name]) for name in COMPILED)
 
 
 # Memory ----------------------------------------------------------------------------------------

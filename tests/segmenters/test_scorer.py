@@ -885,6 +885,17 @@ def tuned(encoder, corpus, quick=TUNING):
     return train_scorer(corpus, settings=quick, encoder=str(encoder), device="cpu")
 
 
+def test_fine_tuning_heeds_the_length_and_refuses_what_it_would_ignore(encoder):
+    quick = replace(TUNING, epochs=1)
+    given = {"settings": quick, "encoder": str(encoder), "device": "cpu"}
+    short = train_scorer(worded(8), max_length=9, **given)
+    assert short.description.encoder.max_length == 9
+    for option in ({"dtype": "bfloat16"}, {"attention": "sdpa"}, {"context": 1}):
+        ((name, value),) = option.items()
+        with pytest.raises(OptionError, match=f"{name} = {value} for an encoder that is fine-tun"):
+            train_scorer(worded(8), **given, **option)
+
+
 def test_fine_tuning_learns_round_trips_and_repeats(encoder, tmp_path):
     corpus = worded(30)
     made = tuned(encoder, corpus)

@@ -181,6 +181,19 @@ def test_the_mean_loss_is_over_all_examples_alike():
     assert steps_of([5, 4], 2) == 5
 
 
+def test_several_cards_are_no_reason_to_warn(monkeypatch, recwarn):
+    """Torch warns of random numbers that are put back on every card, unless told which."""
+    states = []
+    monkeypatch.setattr(torch.random, "_fork_rng_warned_already", False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: states.append(device))
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: states.remove(device))
+    with training_on(CPU, "no", 0):
+        assert states == [0, 1]
+    assert states == []
+    assert [str(one.message) for one in recwarn if "devices" in str(one.message)] == []
+
+
 def test_random_numbers_go_on_as_if_nothing_had_been_trained():
     torch.manual_seed(7)
     expected = torch.rand(3)

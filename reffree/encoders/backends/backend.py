@@ -8,7 +8,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -103,8 +103,11 @@ class ModelBackend:
 
     def _torch(self, features: Features) -> Matrix:
         model, _ = self._load()
-        with torch.inference_mode(), tf32() if self.plain.dtype == "tf32" else nullcontext():
+        with torch.inference_mode(), self._arithmetic():
             return _vectors(model(_to_device(features, model.device)))
+
+    def _arithmetic(self) -> AbstractContextManager[None]:
+        return tf32() if self.plain.dtype == "tf32" else nullcontext()
 
     @cached_property
     def _run(self) -> Compute:
@@ -123,7 +126,7 @@ class ModelBackend:
 
         def run(features: Features) -> Matrix:
             try:
-                with torch.inference_mode():
+                with torch.inference_mode(), self._arithmetic():
                     made = compiled(_to_device(features, model.device))
             except TorchDynamoException as error:
                 raise self._unable(error, "a C++ compiler, and code that it takes") from error

@@ -16,7 +16,8 @@ from reffree.encoders.base import EncoderSpec
 from reffree.encoders.device import choose_device
 from reffree.encoders.embed import Embeddings
 from reffree.encoders.models import DEFAULT_ENCODER, find_model
-from reffree.encoders.options import EncoderOptions
+from reffree.encoders.options import EncoderOptions, ModelSettings
+from reffree.errors import OptionError
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.network_folder import NetworkDescription, read_weights, write_network
 from reffree.segmenters.scorer.data import Gaps
@@ -31,6 +32,12 @@ from reffree.segmenters.scorer.model import (
 from reffree.segmenters.scorer.transformer_files import load_transformer, read_layout, write_layout
 
 LAYOUT = "transformer"
+
+UNUSED = (
+    *("pooling", "layer", "dtype", "attention", "prompt", "quantisation"),
+    *("device_map", "backend", "context"),
+)
+"""Options of encoders that a fine-tuned one does not have."""
 
 DescribedT = TypeVar("DescribedT", bound=NetworkDescription)
 
@@ -109,8 +116,18 @@ class Start:
 
     @classmethod
     def on_texts(cls, texts: Sequence[str], options: EncoderOptions) -> Start:
-        """Fine-tune the encoder itself."""
-        folder = find_model(options.encoder or DEFAULT_ENCODER, offline=options.offline)
+        """Fine-tune the encoder itself, in float32 and as its files have it, but for its length."""
+        plain = EncoderOptions()
+        for name in UNUSED:
+            if (value := getattr(options, name)) != getattr(plain, name):
+                raise OptionError(
+                    f"{name} = {value} for an encoder that is fine-tuned",
+                    expected="one that is read as it is",
+                    remedy="leave it out; mixed_precision is what it is trained in",
+                )
+        length = ModelSettings(max_length=options.max_length)
+        name = options.encoder or DEFAULT_ENCODER
+        folder = find_model(name, offline=options.offline, settings=length)
         transformer, tokenizer = load_transformer(folder)
         dimension = transformer.config.hidden_size
         return cls(folder.spec, dimension, (), texts, transformer, tokenizer)
