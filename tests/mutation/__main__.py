@@ -89,6 +89,7 @@ TESTS = {
     "reffree/selection": "selection",
     "reffree/perturbation": "perturbation",
     "reffree/scoring/attribution": "scoring/attribution",
+    "reffree/scoring/cues": "scoring/cues",
     "reffree/scoring/evidence": "scoring/expected",
     "reffree/scoring/expected": "scoring/expected",
     "reffree/scoring/posterior": "scoring/expected",
