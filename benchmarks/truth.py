@@ -95,29 +95,43 @@ def pools(case: Case) -> dict[str, MetaEvaluation]:
 
 
 def agreement(case: Case, length: float) -> list[dict[str, Any]]:
-    """Every metric and sentinel against every gold-based metric, in every pool."""
+    """Every metric and sentinel against every gold-based metric, in every pool.
+
+    A row's ``agreement`` has, for each gold-based metric and measure, the value and its interval.
+    """
     rows = []
     for pool, found in pools(case).items():
         for metric in case.judged:
-            for gold in GOLD_BASED:
-                for measure in MEASURES:
-                    estimate = found.corpus(metric, gold, measure)  # type: ignore[arg-type]
-                    rows.append(
-                        {
-                            "corpus": case.name,
-                            "encoder": case.encoder,
-                            "pool": pool,
-                            "metric": "expected_pk:length" if ":length" in metric else metric,
-                            "is_sentinel": metric in SENTINELS,
-                            "gold": gold,
-                            "measure": measure,
-                            "value": estimate.value,
-                            "ci": None if estimate.ci is None else list(estimate.ci),
-                            "systems": estimate.systems,
-                            "length": round(length, 2),
+            estimates = {
+                gold: {
+                    measure: found.corpus(metric, gold, measure)  # type: ignore[arg-type]
+                    for measure in MEASURES
+                }
+                for gold in GOLD_BASED
+            }
+            rows.append(
+                {
+                    "corpus": case.name,
+                    "encoder": case.encoder,
+                    "pool": pool,
+                    "metric": "expected_pk:length" if ":length" in metric else metric,
+                    "is_sentinel": metric in SENTINELS,
+                    "systems": estimates["pk"]["pearson"].systems,
+                    "length": round(length, 2),
+                    "agreement": {
+                        gold: {
+                            measure: [_rounded(each.value), *map(_rounded, each.ci or (None, None))]
+                            for measure, each in by_measure.items()
                         }
-                    )
+                        for gold, by_measure in estimates.items()
+                    },
+                }
+            )
     return rows
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
 
 
 def blind_cuts(case: Case) -> dict[str, Any]:
@@ -172,10 +186,9 @@ def table(results: dict[str, Any]) -> str:
     lines = []
     for gold, title in (("pk", "Pk"), ("windowdiff", "WindowDiff"), ("boundary_similarity", "B")):
         lines += [f"Agreement with {title}, Pearson / Kendall / soft pairwise accuracy:", ""]
-        lines += _matrix([r for r in results["rows"] if r["gold"] == gold])
+        lines += _matrix(results["rows"], gold)
     lines += ["95 % intervals of Pearson with Pk over resampled documents:", ""]
-    kept = [r for r in results["rows"] if r["gold"] == "pk" and r["measure"] == "pearson"]
-    lines += _matrix(kept, intervals=True)
+    lines += _matrix(results["rows"], "pk", intervals=True)
     lines += [
         "Expected Pk of gold, of the segmenter with the lowest Pk, and of the best even or random "
         "cut of any density; and how many of 40 draws of one random boundary a document are lower "
@@ -194,25 +207,24 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _matrix(rows: list[dict[str, Any]], *, intervals: bool = False) -> list[str]:
+def _matrix(rows: list[dict[str, Any]], gold: str, *, intervals: bool = False) -> list[str]:
     """Corpora and pools down, metrics across."""
     places = list(dict.fromkeys((r["corpus"], _short(r["encoder"]), r["pool"]) for r in rows))
     metrics = dict.fromkeys((r["metric"], r["is_sentinel"]) for r in rows)
-    cells = {
-        (r["corpus"], _short(r["encoder"]), r["pool"], r["metric"], r["measure"]): r for r in rows
-    }
+    cells = {(r["corpus"], _short(r["encoder"]), r["pool"], r["metric"]): r for r in rows}
     titles = [f"{metric} (sentinel)" if is_sentinel else metric for metric, is_sentinel in metrics]
     lines = [f"| corpus | encoder | pool | {' | '.join(titles)} |"]
     lines.append("|:--|:--|:--|" + "--:|" * len(titles))
     for place in places:
         texts = []
         for metric, _ in metrics:
-            found = [cells.get((*place, metric, measure)) for measure in MEASURES]
+            found = cells.get((*place, metric))
+            measured = found["agreement"][gold] if found else dict.fromkeys(MEASURES, [None] * 3)
             if intervals:
-                ci = found[0]["ci"] if found[0] else None
-                texts.append("–" if ci is None else f"{ci[0]:.2f} to {ci[1]:.2f}")
+                _, low, high = measured["pearson"]
+                texts.append("–" if low is None else f"{low:.2f} to {high:.2f}")
             else:
-                texts.append(" / ".join(_number(None if f is None else f["value"]) for f in found))
+                texts.append(" / ".join(_number(measured[measure][0]) for measure in MEASURES))
         lines.append(f"| {' | '.join([*place, *texts])} |")
     return [*lines, ""]
 
@@ -231,14 +243,13 @@ def draw(results: dict[str, Any]) -> None:
 
     rows = [
         {
-            **{name: r[name] for name in ("corpus", "metric", "value")},
+            **{name: r[name] for name in ("corpus", "metric")},
+            "value": r["agreement"]["pk"]["pearson"][0],
             "encoder": _short(r["encoder"]),
             "pool": "all" if r["pool"] == "given" else r["pool"],
         }
         for r in results["rows"]
-        if (r["gold"], r["measure"]) == ("pk", "pearson")
-        and r["metric"] != "random_score"
-        and MINIMISER not in r["pool"]
+        if r["metric"] != "random_score" and MINIMISER not in r["pool"]
     ]
     order = list(dict.fromkeys(r["metric"] for r in rows))
     corpora = list(dict.fromkeys(r["corpus"] for r in rows))
@@ -261,6 +272,20 @@ def draw(results: dict[str, Any]) -> None:
         column=alt.Column("pool:N", title=None, sort=list(POOLS)),
     )
     grid.properties(padding=10).save(str(CHART))
+
+
+def save(results: dict[str, Any]) -> None:
+    """Write the results, one row a line."""
+
+    def lines(rows: list[dict[str, Any]]) -> str:
+        return ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows)
+
+    RESULTS.write_text(
+        f'{{"version": {json.dumps(results["version"])},\n'
+        f' "rows": [\n  {lines(results["rows"])}\n ],\n'
+        f' "blind": [\n  {lines(results["blind"])}\n ]}}\n',
+        encoding="utf-8",
+    )
 
 
 def main() -> None:
@@ -286,7 +311,7 @@ def main() -> None:
             if GOLD in case.corpus.hypotheses:
                 results["blind"].append(blind_cuts(case))
             print(f"{path} {encoder}: {time.perf_counter() - start:.0f} s", flush=True)
-            RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+            save(results)
     draw(results)
     print(table(results))
 
