@@ -87,7 +87,7 @@ were chosen by the probability of gold and by correlations on them, so the figur
 What can be said of other text: the weights of cues, fitted without the corpus they are used on, add
 to the probability of gold on six of seven; with cues fitted without TIAGE, its correlation over all
 systems of a smaller pool (36 systems, MiniLM) is .26 instead of .42; among weights of sources that
-do well the mean over corpora hardly differs, whichever is left out. The kernel's documentation and
+do well the mean over corpora hardly differs. The kernel's documentation and
 the talks were looked at last: as first measured, before the last choice of weights, .75 and .81
 over all systems of that pool (MiniLM), not better than the version before, which had .76 and
 .85.""",
