@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from reffree.reference.alignment import Alignment
-from reffree.reference.boundary_edits import BoundarySimilarity
-from reffree.reference.metric import GoldMetric
-from reffree.reference.windows import WindowDiff
+from reffree.metrics.gold.alignment import Alignment
+from reffree.metrics.gold.boundary_edits import BoundarySimilarity
+from reffree.metrics.gold.metric import GoldMetric
+from reffree.metrics.gold.windows import WindowDiff
 from reffree.studies.single_moves import KINDS as SIMULATIONS
 from reffree.studies.single_moves import misjudgements
 

@@ -38,14 +38,14 @@ from reffree.encoders.batching import planned
 from reffree.encoders.embed import distinct_texts
 from reffree.encoders.models import find_model
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
-from reffree.optional import missing_packages
+from reffree.util.optional import missing_packages
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "encoding.json"
-SPEEDS = HERE.parent / "reffree" / "data" / "encoder_speeds.json"
+SPEEDS = HERE.parent / "reffree" / "resources" / "encoder_speeds.json"
 CPU = torch.device("cpu")
 PLAIN = "sentence-transformers, 32"
 BACKENDS = ("torch", "onnx", "openvino", "onnx-int8")
@@ -169,7 +169,7 @@ def tiny_plans(name: str, units: list[str]) -> Iterator[dict[str, Any]]:
 
 def write_speeds(rounds: int) -> None:
     """Measure the packaged encoders on the demo's units, for ``reffree models``."""
-    texts = distinct_texts(reffree.load(Path(reffree.__file__).parent / "data" / "demo.jsonl"))
+    texts = distinct_texts(reffree.load(Path(reffree.__file__).parent / "resources" / "demo.jsonl"))
     speeds = json.loads(SPEEDS.read_text())
     for alias in PACKAGED:
         if not is_installed(alias):

@@ -88,7 +88,7 @@ def calibrate() -> dict[str, float]:
 def _encoding() -> dict[str, float]:
     model = find_model("minilm")
     encoder = SentenceTransformerEncoder(model, torch.device("cpu"))
-    texts = distinct_texts(reffree.load(Path(reffree.__file__).parent / "data" / "demo.jsonl"))
+    texts = distinct_texts(reffree.load(Path(reffree.__file__).parent / "resources" / "demo.jsonl"))
     tokens = round(float(encode_texts(encoder, texts)[1].mean()))
     rows = 256  # tokens of a batch on a CPU
     a, b = torch.randn(rows, MINILM.hidden), torch.randn(MINILM.hidden, MINILM.feed)
@@ -137,7 +137,7 @@ def _python() -> dict[str, float]:
 
 def texts_of(n: int, words: int) -> list[str]:
     """Draw distinct units of the demo's words, half as long to one and a half times as long."""
-    demo = reffree.load(Path(reffree.__file__).parent / "data" / "demo.jsonl")
+    demo = reffree.load(Path(reffree.__file__).parent / "resources" / "demo.jsonl")
     vocabulary = " ".join(unit for document in demo for unit in document.units).split()
     rng = np.random.default_rng(0)
     lengths = rng.integers(max(1, words // 2), words + words // 2 + 1, size=n)

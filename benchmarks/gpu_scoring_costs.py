@@ -28,16 +28,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from reffree.scoring import engine, pairs
-from reffree.scoring.arithmetic import (
+from reffree.metrics.free import engine, pairs
+from reffree.metrics.free.arithmetic import (
     FLOAT32,
     FLOAT64,
     GOOD_AT_FLOAT64,
     Arithmetic,
     arithmetic_of,
 )
-from reffree.scoring.batches import Budget
-from reffree.scoring.metrics import WITHOUT_SEARCH, parse_metrics
+from reffree.metrics.free.batches import Budget
+from reffree.metrics.free.metrics import WITHOUT_SEARCH, parse_metrics
 
 SECTOR_BYTES = 32
 """A card reads at least so much for an entry of a table that stands alone."""

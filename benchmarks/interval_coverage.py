@@ -29,13 +29,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.arrays import Floats
-from reffree.seeds import rng_for
 from reffree.statistics.coefficients import COEFFICIENTS, Coefficient, correlation
 from reffree.statistics.losses import MeanOverDocuments
 from reffree.statistics.meta_evaluation import Estimate, MetaEvaluation
 from reffree.statistics.resampling import resampled_documents
 from reffree.statistics.significance import benjamini_hochberg
+from reffree.util.arrays import Floats
+from reffree.util.seeds import rng_for
 
 RESULTS = Path(__file__).parent / "results" / "interval_coverage.json"
 RESAMPLES = 300

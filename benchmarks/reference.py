@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from reffree.masses import mass_matrix, masses_from_gaps
-from reffree.reference.boundary_edits import BoundarySimilarity, Ghd
-from reffree.reference.metric import GoldMetric
-from reffree.reference.windows import Pk, WindowDiff
-from reffree.segmentation import Segmentation
+from reffree.data.masses import mass_matrix, masses_from_gaps
+from reffree.data.segmentation import Segmentation
+from reffree.metrics.gold.boundary_edits import BoundarySimilarity, Ghd
+from reffree.metrics.gold.metric import GoldMetric
+from reffree.metrics.gold.windows import Pk, WindowDiff
 
 with warnings.catch_warnings():
     # segeval's docstrings have invalid escapes.

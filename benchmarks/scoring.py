@@ -29,13 +29,13 @@ import torch
 from sklearn.metrics import silhouette_samples
 
 import reffree
-from reffree.arrays import Floats
-from reffree.masses import mass_matrix
-from reffree.scoring.evidence import Reading
-from reffree.scoring.expected import ExpectedWindowDiff
-from reffree.scoring.fast import vectors as workspace
-from reffree.scoring.metrics import WITHOUT_SEARCH
-from reffree.scoring.posterior import Posterior
+from reffree.data.masses import mass_matrix
+from reffree.metrics.free.evidence import Reading
+from reffree.metrics.free.expected import ExpectedWindowDiff
+from reffree.metrics.free.fast import vectors as workspace
+from reffree.metrics.free.metrics import WITHOUT_SEARCH
+from reffree.metrics.free.posterior import Posterior
+from reffree.util.arrays import Floats
 
 RESULTS = Path(__file__).parent / "results" / "scoring.json"
 EXPECTED_TIMES = ("posterior_ms", "hypothesis_ms", "drawn_hypothesis_ms", "sag_ms")

@@ -24,11 +24,11 @@ import numpy as np
 import torch
 
 import reffree
-from reffree.masses import distinct_rows, mass_matrix
-from reffree.scoring.fast import tables as kernels
-from reffree.scoring.fast.document import CompiledDocument
-from reffree.scoring.fast.vectors import give_back
-from reffree.scoring.inputs import check_matrix
+from reffree.data.masses import distinct_rows, mass_matrix
+from reffree.metrics.free.fast import tables as kernels
+from reffree.metrics.free.fast.document import CompiledDocument
+from reffree.metrics.free.fast.vectors import give_back
+from reffree.metrics.free.inputs import check_matrix
 
 RESULTS = Path(__file__).parent / "results" / "scoring_limits.json"
 

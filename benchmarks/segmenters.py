@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from reffree.corpus import Corpus, Document
-from reffree.reference.pairs import Pairs
-from reffree.reference.windows import Pk
+from reffree.data.corpus import Corpus, Document
+from reffree.metrics.gold.pairs import Pairs
+from reffree.metrics.gold.windows import Pk
 from reffree.segmenters.base import Inputs, Segmenter
 from reffree.segmenters.c99 import C99
 from reffree.segmenters.textseg import TextSeg
 from reffree.segmenters.texttiling import TextTiling
-from reffree.words import STOP_WORDS
+from reffree.util.words import STOP_WORDS
 
 RESULTS = Path(__file__).parent / "results" / "segmenters.json"
 METHODS: dict[str, Segmenter] = {

@@ -21,13 +21,11 @@ from typing import Any
 import numpy as np
 
 import reffree
-from reffree.corpus import GOLD, Corpus
+from reffree.data.corpus import GOLD, Corpus
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import corpus_vectors
-from reffree.progress import no_progress
-from reffree.scoring.evidence import Reading
-from reffree.scoring.posterior import Posterior
-from reffree.seeds import rng_for
-from reffree.segmentation import Segmentation
+from reffree.metrics.free.evidence import Reading
+from reffree.metrics.free.posterior import Posterior
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.naive import Even, Random
 from reffree.statistics.meta_evaluation import MetaEvaluation
@@ -41,6 +39,8 @@ from reffree.studies.correlation.cases import (
 )
 from reffree.studies.correlation.pool import Member
 from reffree.studies.study import corpus_parts
+from reffree.util.progress import no_progress
+from reffree.util.seeds import rng_for
 
 RESULTS = Path(__file__).parent / "results" / "truth.json"
 CHART = RESULTS.with_suffix(".svg")

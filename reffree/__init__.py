@@ -13,17 +13,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reffree.corpus import Corpus, Document
+    from reffree.data.corpus import Corpus, Document
+    from reffree.data.segmentation import Segmentation
     from reffree.encoders.embed import embed
-    from reffree.errors import ReffreeError
     from reffree.evaluate.score import score
     from reffree.evaluate.table import ScoreTable
     from reffree.formats import load, save
-    from reffree.scoring.custom import register_metric
-    from reffree.scoring.engine import score_document
-    from reffree.segmentation import Segmentation
+    from reffree.metrics.free.custom import register_metric
+    from reffree.metrics.free.engine import score_document
     from reffree.segmenters.segment import segment
     from reffree.studies.comparison import compare
+    from reffree.util.errors import ReffreeError
 
 __all__ = [
     "Corpus",
@@ -42,18 +42,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Corpus": "reffree.corpus",
-    "Document": "reffree.corpus",
-    "ReffreeError": "reffree.errors",
+    "Corpus": "reffree.data.corpus",
+    "Document": "reffree.data.corpus",
+    "ReffreeError": "reffree.util.errors",
     "ScoreTable": "reffree.evaluate.table",
-    "Segmentation": "reffree.segmentation",
+    "Segmentation": "reffree.data.segmentation",
     "compare": "reffree.studies.comparison",
     "embed": "reffree.encoders.embed",
     "load": "reffree.formats",
-    "register_metric": "reffree.scoring.custom",
+    "register_metric": "reffree.metrics.free.custom",
     "save": "reffree.formats",
     "score": "reffree.evaluate.score",
-    "score_document": "reffree.scoring.engine",
+    "score_document": "reffree.metrics.free.engine",
     "segment": "reffree.segmenters.segment",
 }
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError
+from reffree.data.corpus import Corpus, Document
+from reffree.util.errors import InputError
 
 
 def refusal(call, *args, **keywords) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from reffree.studies.result import StudyResult
+    from reffree.evaluate.result import StudyResult
 
 USUAL = 100
 """Examples of a property that does not say otherwise, in an ordinary run."""

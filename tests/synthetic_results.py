@@ -6,7 +6,7 @@ import math
 import random
 from itertools import combinations, product
 
-from reffree.studies.result import DocumentText, Field, StudyResult, Table
+from reffree.evaluate.result import DocumentText, Field, StudyResult, Table
 
 FREE = ("arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree", "sag")
 GOLD = ("pk", "windowdiff", "boundary_similarity")

@@ -14,8 +14,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModel
 
 from reffree.encoders.precision import abilities_of
-from reffree.scoring import batches, engine
-from reffree.scoring.arithmetic import FLOAT32, FLOAT64, arithmetic_of
+from reffree.metrics.free import batches, engine
+from reffree.metrics.free.arithmetic import FLOAT32, FLOAT64, arithmetic_of
 from tests.checkpoints import config, save_checkpoint
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import Field
 from typing import Any, ClassVar, Protocol
 
-from reffree.errors import InputError, Place, shorten
-from reffree.optional import require
+from reffree.util.errors import InputError, Place, shorten
+from reffree.util.optional import require
 
 Span = tuple[int, int]
 """First character, and the one after the last."""

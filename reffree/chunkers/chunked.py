@@ -10,11 +10,11 @@ from reffree.chunkers.base import Chunker, Span, said_by
 from reffree.chunkers.sizes import ChunkSizes
 from reffree.chunkers.snap import SnapReport, snap
 from reffree.chunkers.spans import trimmed
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, Place, ReffreeError, located
-from reffree.naming import spelling_of
-from reffree.segmentation import Segmentation
-from reffree.sentences import LIBRARY, sentence_spans
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
+from reffree.data.sentences import LIBRARY, sentence_spans
+from reffree.util.errors import InputError, Place, ReffreeError, located
+from reffree.util.naming import spelling_of
 
 SENTENCES = LIBRARY
 

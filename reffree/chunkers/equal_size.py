@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from reffree.chunkers.base import Chunker
 from reffree.chunkers.chunked import PlainText, cut_text
-from reffree.errors import InputError
-from reffree.naming import spelling_of
+from reffree.util.errors import InputError
+from reffree.util.naming import spelling_of
 
 SIZES = ("chunk_size", "max_tokens")
 

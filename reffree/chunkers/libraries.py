@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
-from reffree.bounds import check_whole
 from reffree.chunkers.base import Span, library
 from reffree.chunkers.spans import locate, trimmed
-from reffree.errors import InputError
-from reffree.naming import Named, settings_of
+from reffree.util.bounds import check_whole
+from reffree.util.errors import InputError
+from reffree.util.naming import Named, settings_of
 
 Embed = Callable[[Sequence[str]], Any]
 """From texts to an array with a row for each; numpy's types would cost the help its speed."""

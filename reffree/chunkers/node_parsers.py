@@ -14,12 +14,12 @@ from io import BytesIO
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
-from reffree.bounds import check_whole
 from reffree.chunkers.base import Span, library
 from reffree.chunkers.sizes import parts_of
 from reffree.chunkers.spans import locate, trimmed
-from reffree.errors import InputError, shorten
-from reffree.naming import settings_of
+from reffree.util.bounds import check_whole
+from reffree.util.errors import InputError, shorten
+from reffree.util.naming import settings_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ from reffree.chunkers.node_parsers import (
     LlamaIndexToken,
 )
 from reffree.chunkers.spans import spans_of
-from reffree.errors import InputError, OptionError, shorten
-from reffree.naming import parse_named
+from reffree.util.errors import InputError, OptionError, shorten
+from reffree.util.naming import parse_named
 
 FLAG = "--chunker"
 CHUNKERS: dict[str, type[Chunker]] = {

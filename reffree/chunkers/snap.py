@@ -9,8 +9,8 @@ from itertools import accumulate, pairwise
 
 from reffree.chunkers.base import Span
 from reffree.chunkers.spans import check_order
-from reffree.errors import InputError, counted
-from reffree.segmentation import Segmentation
+from reffree.data.segmentation import Segmentation
+from reffree.util.errors import InputError, counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from reffree.chunkers.base import Span
-from reffree.errors import InputError, shorten
+from reffree.util.errors import InputError, shorten
 
 _IN_ORDER = "chunks in the order in which they start"
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from reffree.atomic import lost_output
 from reffree.cli.interrupts import INTERRUPTED, MESSAGE, Interrupts
 from reffree.cli.messages import log_to_terminal, tell, tell_usage
-from reffree.errors import (
+from reffree.util.atomic import lost_output
+from reffree.util.errors import (
     InputError,
     OptionError,
     Place,

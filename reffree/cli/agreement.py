@@ -6,11 +6,11 @@ from typing import Unpack
 
 import click
 
-from reffree.bounds import Positive
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import FileOptions, input_files, read_corpus
 from reffree.cli.options import corpus_options, output_options, whole
 from reffree.cli.output import Output
+from reffree.util.bounds import Positive
 
 
 @click.command(cls=PagedCommand, name="agreement")

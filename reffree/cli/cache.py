@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from reffree.atomic import cache_folder
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import check_encoding
 from reffree.cli.messages import progress, tell, tell_notes
 from reffree.cli.options import cache_dir_option, encoding_options, seed_option
-from reffree.errors import CacheError, counted
+from reffree.util.atomic import cache_folder
+from reffree.util.errors import CacheError, counted
 
 if TYPE_CHECKING:
     from reffree.encoders.cache.transfer import Added
@@ -291,12 +291,12 @@ def _verify_sample(n: int, corpora: tuple[str, ...], seed: int, encoding: Encodi
 
     corpus = load(*corpora)
 
+    from reffree.data.filter import filter_units
     from reffree.encoders.cache import CachedEncoder
     from reffree.encoders.cache.encoder import compare_sample
     from reffree.encoders.embed import distinct_texts
     from reffree.encoders.options import EncoderOptions
     from reffree.encoders.sentence_transformer import open_encoder
-    from reffree.encoders.unit_filter import filter_units
 
     options = EncoderOptions(**encoding)
     encoder = open_encoder(options)

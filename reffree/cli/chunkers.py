@@ -14,7 +14,6 @@ from typing import Unpack
 
 import click
 
-from reffree.bounds import Positive
 from reffree.chunkers.chunked import SENTENCES, chunked
 from reffree.chunkers.equal_size import characters_a_chunk, with_size
 from reffree.chunkers.registry import CHUNKERS, FLAG
@@ -51,7 +50,8 @@ from reffree.cli.texts import (
     texts_argument,
     versions,
 )
-from reffree.naming import spelling_of
+from reffree.util.bounds import Positive
+from reffree.util.naming import spelling_of
 
 
 @click.command(

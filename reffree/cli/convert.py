@@ -12,10 +12,10 @@ from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import FileOptions, read_files
 from reffree.cli.messages import tell, tell_notes
 from reffree.cli.options import reading_options
-from reffree.errors import counted
 from reffree.formats import FORMATS
 from reffree.formats.readers import formats_with_options
 from reffree.formats.saving import WRITABLE
+from reffree.util.errors import counted
 
 
 def _listing() -> str:

@@ -16,7 +16,7 @@ from reffree.cli.options import encoding_options, output_options
 from reffree.cli.output import Output
 
 if TYPE_CHECKING:
-    from reffree.corpus import Corpus
+    from reffree.data.corpus import Corpus
     from reffree.encoders.options import Encoding
     from reffree.evaluate.table import ScoreTable
     from reffree.report.grid import OutputFormat
@@ -84,14 +84,14 @@ def command(
 def _corpus() -> Corpus:
     from reffree.formats import load
 
-    with as_file(files("reffree") / "data" / "demo.jsonl") as path:
+    with as_file(files("reffree") / "resources" / "demo.jsonl") as path:
         return load(path)
 
 
 def _save(path: Path) -> None:
     """Write the corpus, or its text with a paragraph a document."""
-    from reffree.atomic import check_writable, write_file
     from reffree.formats import save
+    from reffree.util.atomic import check_writable, write_file
 
     check_writable(path)
     match path.suffix.lower():

@@ -24,7 +24,7 @@ from reffree.cli.interrupts import INTERRUPTED
 from reffree.cli.messages import log_to_terminal, progress, tell, tell_json, tell_notes
 from reffree.cli.options import encoded_corpus_options, engine_options
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import EncoderError, counted
+from reffree.util.errors import EncoderError, counted
 
 if TYPE_CHECKING:
     from reffree.encoders.fill_cache import CacheJob, CacheReport

@@ -13,13 +13,13 @@ from reffree.encoders.address import refuse_endpoint
 from reffree.encoders.options import Encoding
 
 if TYPE_CHECKING:
-    from reffree.corpus import Corpus
+    from reffree.data.corpus import Corpus
+    from reffree.data.segmentation import Convention
     from reffree.encoders.embed import Embeddings
     from reffree.evaluate.scores import Average
     from reffree.formats.labels import CodersAs
     from reffree.formats.readers import TextDocuments
-    from reffree.scoring.result import Unsegmented
-    from reffree.segmentation import Convention
+    from reffree.metrics.free.result import Unsegmented
 
 
 class FileOptions(TypedDict, total=False):

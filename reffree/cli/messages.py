@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import click
 
-from reffree.errors import visible
+from reffree.util.errors import visible
 
 
 def tell(text: str, *, err: bool = False) -> None:
@@ -49,7 +49,7 @@ def log_to_terminal() -> Iterator[None]:
 
     A person who is watching is also told why nothing seems to happen.
     """
-    logger, compiling = logging.getLogger("reffree"), logging.getLogger("reffree.compiling")
+    logger, compiling = logging.getLogger("reffree"), logging.getLogger("reffree.util.compiling")
     if any(isinstance(each, _LogHandler) for each in logger.handlers):
         yield
         return

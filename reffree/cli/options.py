@@ -9,7 +9,15 @@ from typing import Any, get_args
 
 import click
 
-from reffree.bounds import (
+from reffree.cli.completion import METRICS, encoder_names, file_names, names
+from reffree.data.segmentation import CONVENTIONS
+from reffree.encoders.options import BACKENDS, CHOICES
+from reffree.formats import FORMATS
+from reffree.formats.labels import CodersAs
+from reffree.formats.readers import TextDocuments, check_names
+from reffree.formats.tables import COLUMNS, check_columns
+from reffree.report.grid import OUTPUT_FORMATS
+from reffree.util.bounds import (
     MOST_SEED,
     Count,
     Positive,
@@ -18,15 +26,7 @@ from reffree.bounds import (
     check_whole,
     parse_bytes,
 )
-from reffree.cli.completion import METRICS, encoder_names, file_names, names
-from reffree.encoders.options import BACKENDS, CHOICES
-from reffree.errors import shorten
-from reffree.formats import FORMATS
-from reffree.formats.labels import CodersAs
-from reffree.formats.readers import TextDocuments, check_names
-from reffree.formats.tables import COLUMNS, check_columns
-from reffree.report.grid import OUTPUT_FORMATS
-from reffree.segmentation import CONVENTIONS
+from reffree.util.errors import shorten
 
 LEAST_MEMORY = 2**20
 

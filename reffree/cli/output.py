@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reffree.atomic import check_stdout, check_writable, write_file, write_stdout
 from reffree.cli.messages import tell, tell_notes, waiting
-from reffree.errors import InputError, shorten
-from reffree.optional import require
 from reffree.report.grid import OUTPUT_FORMATS
+from reffree.util.atomic import check_stdout, check_writable, write_file, write_stdout
+from reffree.util.errors import InputError, shorten
+from reffree.util.optional import require
 
 if TYPE_CHECKING:
-    from reffree.studies.result import StudyResult
+    from reffree.evaluate.result import StudyResult
 
 ENDINGS = {
     ".json": "json",

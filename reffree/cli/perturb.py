@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reffree.bounds import Repetitions
 from reffree.cli.completion import PERTURBATIONS, names
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import read_corpus
@@ -20,9 +19,10 @@ from reffree.cli.options import (
     whole,
 )
 from reffree.cli.studies import run_study
+from reffree.util.bounds import Repetitions
 
 if TYPE_CHECKING:
-    from reffree.perturbation import EditCounts
+    from reffree.data.perturbation import EditCounts
 
 WITHOUT_STUDY = {"perturbations"}
 EITHER_WAY = {"corpora", "is_study", "source", "seed", "output", "input_format", "text"}
@@ -141,10 +141,10 @@ def _check_use(context: click.Context, is_study: bool) -> None:
 
 def _perturb(perturbations: tuple[str, ...], given: Any) -> None:  # noqa: ANN401
     """Write the corpus with its perturbed systems."""
+    from reffree.data.perturbation import parse_perturbation, perturb
     from reffree.formats import save
     from reffree.formats.saving import check_target
-    from reffree.perturbation import parse_perturbation, perturb
-    from reffree.reference.agreement import with_central_gold
+    from reffree.metrics.gold.agreement import with_central_gold
 
     parsed = [parse_perturbation(each) for each in perturbations]
     check_target(given["output"])

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reffree.atomic import make_folder, write_file
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.messages import tell
 from reffree.cli.options import format_option, output_option, table_option
 from reffree.cli.output import Output, require_report
-from reffree.errors import counted
+from reffree.util.atomic import make_folder, write_file
+from reffree.util.errors import counted
 
 if TYPE_CHECKING:
+    from reffree.evaluate.result import StudyResult
     from reffree.report.charts.drawing import FileFormat
-    from reffree.studies.result import StudyResult
 
 
 @click.command(cls=PagedCommand, name="report")
@@ -68,7 +68,7 @@ def command(
     if table is not None and out.format in ("html", "json"):
         raise click.UsageError("--table is for table, csv, md and latex.")
 
-    from reffree.studies.result import load_result
+    from reffree.evaluate.result import load_result
 
     result = load_result(results)
     if output is not None or output_format is not None or charts is None:

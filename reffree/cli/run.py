@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reffree.atomic import write_file
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import split_named_file
 from reffree.cli.messages import progress, tell, tell_notes
+from reffree.util.atomic import write_file
 
 if TYPE_CHECKING:
     from reffree.studies.run import Finished
@@ -46,9 +46,9 @@ def command(config: Path, corpora: tuple[str, ...], output: Path | None, fresh: 
     loaded = load_config(config, named or None)
     folder = output or Path("results") / loaded.name
 
-    from reffree.progress import Timed
     from reffree.report.study import render
     from reffree.studies.run import run_config
+    from reffree.util.progress import Timed
 
     timed = Timed(progress)
 

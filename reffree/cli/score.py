@@ -31,10 +31,10 @@ from reffree.cli.options import (
 )
 from reffree.cli.output import Output, fail_if
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import check_documents, check_systems, shorten
+from reffree.util.errors import check_documents, check_systems, shorten
 
 if TYPE_CHECKING:
-    from reffree.corpus import Corpus
+    from reffree.data.corpus import Corpus
     from reffree.encoders.ray_actors import Actors
     from reffree.evaluate.shard_writer import DocumentShards, ShardFormat
     from reffree.evaluate.table import ScoreTable
@@ -133,7 +133,7 @@ def command(
         out = Output.of(given["output_format"], given["output"], input_files(given))
     corpus, vectors = (_source(given), None) if is_streamed else read_inputs(given)
 
-    from reffree.corpus import Corpus
+    from reffree.data.corpus import Corpus
 
     with waiting("Loading"):
         from reffree.evaluate.score import score
@@ -173,8 +173,8 @@ def _check_limits(limits: Mapping[str, float], metrics: Sequence[str]) -> None:
     if not limits:
         return
     from reffree.evaluate.metric_set import ALL, check_metrics
-    from reffree.reference.metrics import GOLD_DEFAULT
-    from reffree.scoring.metrics import DEFAULT
+    from reffree.metrics.free.metrics import DEFAULT
+    from reffree.metrics.gold.metrics import GOLD_DEFAULT
 
     check_metrics([*limits])
     scored = {name for each in metrics for name in ALL.get(each, [each])}

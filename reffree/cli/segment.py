@@ -7,7 +7,6 @@ from typing import Unpack
 
 import click
 
-from reffree.atomic import check_writable
 from reffree.cli.completion import METHODS, SELECTIONS, file_names, names
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import CommandOptions, input_files, keywords_of, read_inputs, score_files
@@ -21,7 +20,8 @@ from reffree.cli.options import (
 )
 from reffree.cli.output import spare_inputs
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import counted
+from reffree.util.atomic import check_writable
+from reffree.util.errors import counted
 
 
 @click.command(cls=PagedCommand, name="segment")

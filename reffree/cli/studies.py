@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from reffree.bounds import Count, Folds, Positive, Repetitions, Resamples
 from reffree.cli.completion import (
     EXPECTED,
     GAP_METHODS,
@@ -54,6 +53,7 @@ from reffree.cli.options import (
 )
 from reffree.cli.output import Output, require_report
 from reffree.formats import corpus_names
+from reffree.util.bounds import Count, Folds, Positive, Repetitions, Resamples
 
 
 def run_study(name: str, given: Any) -> None:  # noqa: ANN401  (values of options)

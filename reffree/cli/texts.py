@@ -20,8 +20,8 @@ from reffree.chunkers.registry import CHUNKERS, FLAG, find_chunker, is_function
 from reffree.cli.completion import file_names
 from reffree.cli.inputs import CommandOptions, keywords_of
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import InputError, Place
-from reffree.naming import settings_of, spelling_of
+from reffree.util.errors import InputError, Place
+from reffree.util.naming import settings_of, spelling_of
 
 CORPUS_ENDINGS = (".jsonl", ".ndjson", ".json")
 

@@ -25,8 +25,8 @@ from reffree.cli.training import (
     told_once,
 )
 from reffree.encoders.options import Encoding
-from reffree.errors import counted
 from reffree.formats import corpus_names
+from reffree.util.errors import counted
 
 if TYPE_CHECKING:
     from reffree.segmenters.coherence.description import CoherenceEpoch

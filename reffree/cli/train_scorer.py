@@ -25,11 +25,11 @@ from reffree.cli.training import (
     told_once,
 )
 from reffree.encoders.options import Encoding
-from reffree.errors import counted, listed
 from reffree.formats import corpus_names
+from reffree.util.errors import counted, listed
 
 if TYPE_CHECKING:
-    from reffree.corpus import Corpus
+    from reffree.data.corpus import Corpus
     from reffree.segmenters.scorer.description import Description, Epoch, Figures
 
 LEAST = 4
@@ -126,7 +126,7 @@ def command(
 
 def _joined(corpora: dict[str, Corpus]) -> dict[str, Corpus]:
     """Make one corpus of files too small to hold documents out of each."""
-    from reffree.corpus import Corpus
+    from reffree.data.corpus import Corpus
 
     small = {name: corpus for name, corpus in corpora.items() if len(corpus) < LEAST}
     if len(small) < 2:

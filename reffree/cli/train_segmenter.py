@@ -19,7 +19,7 @@ from reffree.cli.training import (
     told_once,
 )
 from reffree.encoders.options import Encoding
-from reffree.errors import counted
+from reffree.util.errors import counted
 
 if TYPE_CHECKING:
     from reffree.segmenters.labeller.description import LabellerDescription, LabellerEpoch

@@ -40,8 +40,8 @@ from reffree.cli.texts import (
     versions,
 )
 from reffree.encoders.options import Encoding
-from reffree.errors import InputError, OptionError
-from reffree.naming import parse_named, spelling_of
+from reffree.util.errors import InputError, OptionError
+from reffree.util.naming import parse_named, spelling_of
 
 CHARACTERS = (150, 200, 300, 400, 600, 800, 1200, 1600, 2400, 3200)
 A_WORD = 5

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 
-from reffree.errors import EncoderError, OptionError, shorten
+from reffree.util.errors import EncoderError, OptionError, shorten
 
 KEY_VARIABLE = "REFFREE_API_KEY"
 OPENAI_VARIABLE = "OPENAI_API_KEY"

@@ -23,7 +23,7 @@ from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from reffree.errors import EncoderError
+from reffree.util.errors import EncoderError
 
 Loader = Literal["sentence-transformers", "encoder", "decoder", "static"]
 
@@ -70,7 +70,7 @@ class PackagedModel:
         return short_hash(self.files[self.weights])
 
 
-_KNOWN = json.loads((files("reffree") / "data" / "models.json").read_text(encoding="utf-8"))
+_KNOWN = json.loads((files("reffree") / "resources" / "models.json").read_text(encoding="utf-8"))
 PACKAGED = {
     alias: PackagedModel(**fields["packaged"])
     for alias, fields in _KNOWN.items()

@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reffree.atomic import replacing
-from reffree.errors import EncoderError, OptionError
+from reffree.util.atomic import replacing
+from reffree.util.errors import EncoderError, OptionError
 
 if TYPE_CHECKING:
     import torch

@@ -19,15 +19,15 @@ from numpy.lib.format import read_array_header_1_0, read_array_header_2_0, read_
 from numpy.lib.npyio import NpzFile
 from numpy.typing import ArrayLike, NDArray
 
-from reffree.bounds import check_limit, with_keywords
-from reffree.corpus import Corpus, Document
+from reffree.data.corpus import Corpus, Document
+from reffree.data.filter import FilteredCorpus, filter_units
 from reffree.encoders.base import Encoder, EncoderSpec, encode_texts
 from reffree.encoders.device import choose_devices
 from reffree.encoders.languages import unread_units
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.unit_filter import FilteredCorpus, filter_units
-from reffree.errors import InputError, OptionError, Place
-from reffree.progress import Progress, no_progress
+from reffree.util.bounds import check_limit, with_keywords
+from reffree.util.errors import InputError, OptionError, Place
+from reffree.util.progress import Progress, no_progress
 
 BROKEN = (
     *(ValueError, EOFError, MemoryError, NotImplementedError, OverflowError, TypeError, KeyError),

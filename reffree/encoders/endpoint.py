@@ -29,7 +29,6 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.bounds import LIMITS
 from reffree.encoders.address import (
     KEY_VARIABLE,
     OPENAI_HOST,
@@ -42,7 +41,8 @@ from reffree.encoders.address import (
 from reffree.encoders.base import EncodedTexts, EncoderSpec
 from reffree.encoders.device import ENDPOINTS, recall, remember
 from reffree.encoders.options import EncoderOptions
-from reffree.errors import EncoderError, OptionError, first_line, shorten, visible
+from reffree.util.bounds import LIMITS
+from reffree.util.errors import EncoderError, OptionError, first_line, shorten, visible
 
 LOGGER = logging.getLogger(__name__)
 

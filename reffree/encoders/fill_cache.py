@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
 from reffree.encoders.address import is_endpoint, refuse_endpoint
 from reffree.encoders.cache import CachedEncoder
 from reffree.encoders.launcher import SingleProcess
 from reffree.encoders.options import EncoderOptions
-from reffree.errors import CacheError, EncoderError, OptionError, counted
-from reffree.progress import Progress, no_progress
+from reffree.util.errors import CacheError, EncoderError, OptionError, counted
+from reffree.util.progress import Progress, no_progress
 
 TEXTS_PER_ITEM = 4096
 """Texts that an actor encodes in one go; what an interrupted run may lose per actor."""
@@ -46,7 +46,7 @@ class CacheJob:
         """Read the corpus, without the units that take no part."""
         corpus = self.read()
 
-        from reffree.encoders.unit_filter import filter_units
+        from reffree.data.filter import filter_units
 
         return filter_units(corpus, self.options).corpus
 

@@ -82,7 +82,7 @@ def _script_of(sign: str) -> str:
 
 
 def _foreign_language(units: Sequence[str]) -> str | None:
-    from reffree.words import language_of
+    from reffree.util.words import language_of
 
     language = language_of(units)
     return None if language in (None, "english") else str(language).capitalize()

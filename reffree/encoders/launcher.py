@@ -21,7 +21,7 @@ from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, NoReturn, TypeVar
 
-from reffree.errors import EncoderError, ReffreeError, first_line, shorten
+from reffree.util.errors import EncoderError, ReffreeError, first_line, shorten
 
 T = TypeVar("T")
 

@@ -27,8 +27,8 @@ from safetensors.torch import load_file
 from reffree.encoders.aliases import PACKAGED
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.models import ModelFolder
-from reffree.errors import EncoderError
-from reffree.optional import missing_packages
+from reffree.util.errors import EncoderError
+from reffree.util.optional import missing_packages
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

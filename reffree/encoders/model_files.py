@@ -9,7 +9,7 @@ from typing import Any
 
 from reffree.encoders.aliases import UNREAD_FILES, sha256, short_hash
 from reffree.encoders.options import ModelSettings
-from reffree.errors import EncoderError, OptionError, shorten
+from reffree.util.errors import EncoderError, OptionError, shorten
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "*.spm")
 

@@ -16,7 +16,6 @@ from logging import ERROR, getLogger
 from pathlib import Path
 from typing import Any
 
-from reffree.atomic import user_path
 from reffree.encoders.address import refuse_endpoint
 from reffree.encoders.aliases import (
     ALIASES,
@@ -41,7 +40,8 @@ from reffree.encoders.model_files import (
     resolve_layer,
 )
 from reffree.encoders.options import ModelSettings
-from reffree.errors import EncoderError, OptionError, UnknownNameError, first_line
+from reffree.util.atomic import user_path
+from reffree.util.errors import EncoderError, OptionError, UnknownNameError, first_line
 
 __all__ = ["DEFAULT_ENCODER", "ModelFolder", "catalogue", "describe", "find_model"]
 
@@ -268,7 +268,7 @@ def catalogue() -> list[dict[str, Any]]:
     ``offline`` is whether it is on this disk, ``get`` how to get it where it is not. ``speed`` is
     what ``benchmarks/encoding.py`` measured: ``{"units_per_second": number, "on": text}``, or None.
     """
-    measured = (files("reffree") / "data" / "encoder_speeds.json").read_text(encoding="utf-8")
+    measured = (files("reffree") / "resources" / "encoder_speeds.json").read_text(encoding="utf-8")
     speeds = json.loads(measured)
     listed = []
     for alias, known in ALIASES.items():

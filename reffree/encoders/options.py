@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypedDict, get_args
 
-from reffree.bounds import Count, Positive
 from reffree.encoders.address import is_endpoint, parse_address
-from reffree.errors import OptionError
+from reffree.util.bounds import Count, Positive
+from reffree.util.errors import OptionError
 
 Pooling = Literal["mean", "cls", "lasttoken"]
 Dtype = Literal["float32", "tf32", "float16", "bfloat16", "auto"]

@@ -26,7 +26,7 @@ from reffree.encoders.forward import DeviceForward
 from reffree.encoders.models import ModelFolder
 from reffree.encoders.options import ModelSettings
 from reffree.encoders.pipeline import Matrix
-from reffree.errors import EncoderError
+from reffree.util.errors import EncoderError
 
 if TYPE_CHECKING:
     from reffree.encoders.accelerators import Accelerator

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.atomic import user_path
 from reffree.encoders.base import EncodedTexts, Encoder, EncoderSpec
 from reffree.encoders.cache import EmbeddingCache
 from reffree.encoders.cache.rows import Row, make_rows
 from reffree.encoders.options import EncoderOptions
-from reffree.errors import EncoderError, OptionError, ReffreeError, first_line
-from reffree.optional import require
+from reffree.util.atomic import user_path
+from reffree.util.errors import EncoderError, OptionError, ReffreeError, first_line
+from reffree.util.optional import require
 
 LOCAL_ACTORS = 2
 DEVICES = ("auto", "cpu", "cuda")

@@ -11,7 +11,7 @@ from queue import Queue
 from typing import Protocol
 
 from reffree.encoders.base import EncodedTexts, Encoder, EncoderSpec
-from reffree.errors import OptionError
+from reffree.util.errors import OptionError
 
 MOST_TEXTS = 4096
 """That a device takes at a time."""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from reffree.atomic import cache_folder
 from reffree.encoders.accelerators import Accelerator, accelerator_of
 from reffree.encoders.address import is_endpoint
 from reffree.encoders.backends.backend import ModelBackend, check_backend, chosen_backend
@@ -57,7 +56,8 @@ from reffree.encoders.precision import (
 )
 from reffree.encoders.replicas import ReplicatedEncoder, check_replicable
 from reffree.encoders.tokenising import Tokeniser, tokeniser_of
-from reffree.errors import EncoderError, first_line, shorten
+from reffree.util.atomic import cache_folder
+from reffree.util.errors import EncoderError, first_line, shorten
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

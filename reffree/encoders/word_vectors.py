@@ -18,13 +18,13 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from reffree.arrays import Floats
-from reffree.atomic import user_path
 from reffree.encoders.base import encode_texts
 from reffree.encoders.loaders import LOADING_ERRORS
 from reffree.encoders.models import DEFAULT_ENCODER, ModelFolder, find_model
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
-from reffree.errors import EncoderError, InputError, Place, counted, first_line, shorten
+from reffree.util.arrays import Floats
+from reffree.util.atomic import user_path
+from reffree.util.errors import EncoderError, InputError, Place, counted, first_line, shorten
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

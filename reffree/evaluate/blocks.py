@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
+from reffree.data.masses import mass_matrix
 from reffree.encoders.base import Encoder
 from reffree.encoders.device import choose_device, scoring_device
 from reffree.encoders.embed import Embeddings, coming_spec, encode_corpus
@@ -19,16 +20,15 @@ from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.null import DocumentTests, against_null
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.table import DocumentScores, NullTest, PartScore
-from reffree.masses import mass_matrix
-from reffree.progress import Progress, no_progress
-from reffree.reference.metric import Golds, count_pairs
-from reffree.reference.pairs import Pairs
-from reffree.scoring.result import RawScores
+from reffree.metrics.free.result import RawScores
+from reffree.metrics.gold.metric import Golds, count_pairs
+from reffree.metrics.gold.pairs import Pairs
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.posterior import check_scorers, readings
+from reffree.util.progress import Progress, no_progress
 
 if TYPE_CHECKING:
-    from reffree.scoring.attribution import Explanation
+    from reffree.metrics.free.attribution import Explanation
 
 Rows = Sequence[DocumentScores]
 ScoredBlock = tuple[Scores, Rows]
@@ -114,8 +114,8 @@ class BlockScorer:
         self, scores: Scores, block: Corpus, embedded: Embeddings, progress: Progress
     ) -> ScoredBlock:
         """Score by the reference-free metrics, test against chance, explain."""
-        from reffree.scoring.attribution import explain_document
-        from reffree.scoring.engine import score_documents
+        from reffree.metrics.free.attribution import explain_document
+        from reffree.metrics.free.engine import score_documents
 
         settings, metrics = self.settings, list(self.metrics.reference_free.values())
         vectors = embedded.vectors

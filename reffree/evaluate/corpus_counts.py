@@ -10,11 +10,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.arrays import Booleans
-from reffree.corpus import GOLD, Corpus, Document, lacking_system
+from reffree.data.corpus import GOLD, Corpus, Document, lacking_system
 from reffree.encoders.embed import Embeddings, distinct_texts
-from reffree.errors import InputError, Place
 from reffree.formats.shards import Shards, Span, joined, read_spans
+from reffree.util.arrays import Booleans
+from reffree.util.errors import InputError, Place
 
 T = TypeVar("T")
 Block = tuple[Span, ...] | Corpus

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from reffree.arrays import Floats
-from reffree.corpus import Corpus
-from reffree.errors import InputError, UnknownNameError
+from reffree.data.corpus import Corpus
 from reffree.evaluate.corpus_counts import CorpusCounts
-from reffree.naming import spelling_of
-from reffree.reference.metric import GoldMetric, Golds
-from reffree.reference.metrics import GOLD_DEFAULT, GOLD_METRICS, SedOver, parse_gold_metric
-from reffree.scoring.expected import Expected
-from reffree.scoring.metrics import DEFAULT, METRICS, Metric, parse_metric, parse_metrics
+from reffree.metrics.free.expected import Expected
+from reffree.metrics.free.metrics import DEFAULT, METRICS, Metric, parse_metric, parse_metrics
+from reffree.metrics.gold.metric import GoldMetric, Golds
+from reffree.metrics.gold.metrics import GOLD_DEFAULT, GOLD_METRICS, SedOver, parse_gold_metric
 from reffree.segmenters.scorer.description import read_description
 from reffree.statistics.losses import Direction, as_loss
+from reffree.util.arrays import Floats
+from reffree.util.errors import InputError, UnknownNameError
+from reffree.util.naming import spelling_of
 
 ALL = {"all": METRICS, "gold": GOLD_METRICS}
 """Names that stand for every metric of a kind."""

@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 
 from reffree.encoders.embed import Embeddings
 from reffree.encoders.languages import readers
-from reffree.errors import counted, listed
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.scores import Scores
 from reffree.evaluate.table import SystemScores
-from reffree.scoring.expected import INFORMED, Expected
+from reffree.metrics.free.expected import INFORMED, Expected
+from reffree.util.errors import counted, listed
 
 UNREAD = 0.05
 """Share of units that an encoder may not have been made for before it is worth a note."""

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.arrays import Floats
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
+from reffree.data.masses import Masses, stack_masses
 from reffree.evaluate.scores import Scores, average_weight, corpus_mean, filled_weights
 from reffree.evaluate.table import NullTest
-from reffree.masses import Masses, stack_masses
-from reffree.scoring.evidence import Reading
-from reffree.scoring.metrics import Metric
-from reffree.seeds import rng_for
+from reffree.metrics.free.evidence import Reading
+from reffree.metrics.free.metrics import Metric
 from reffree.statistics.exact_sums import ExactSums
+from reffree.util.arrays import Floats
+from reffree.util.seeds import rng_for
 
 if TYPE_CHECKING:
     import torch
@@ -76,7 +76,7 @@ def against_null(
     Returns:
         The draws added up over documents, and the test of every document.
     """
-    from reffree.scoring.engine import score_documents
+    from reffree.metrics.free.engine import score_documents
 
     settings, systems = scores.settings, scores.systems
     metrics = scores.metrics.reference_free

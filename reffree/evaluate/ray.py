@@ -24,15 +24,15 @@ from reffree.encoders.ray_actors import (
     same_encoder,
 )
 from reffree.encoders.sentence_transformer import open_encoder
-from reffree.errors import OptionError
 from reffree.evaluate.blocks import BlockScorer, ScoredBlock
 from reffree.evaluate.corpus_counts import Block, CorpusCounts, Plan, Positions, read_block
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
 from reffree.evaluate.scores import ScoreSettings
-from reffree.progress import Progress
-from reffree.reference.metric import GoldMetric
-from reffree.reference.windows import Windowed
-from reffree.scoring.custom import CustomMetric
+from reffree.metrics.free.custom import CustomMetric
+from reffree.metrics.gold.metric import GoldMetric
+from reffree.metrics.gold.windows import Windowed
+from reffree.util.errors import OptionError
+from reffree.util.progress import Progress
 
 
 class RemoteScoring:

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from reffree.bounds import check_limit, with_keywords
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import InputError, OptionError, Place
 from reffree.evaluate.blocks import BlockScorer, Rows, ScoredBlock, golds_of
 from reffree.evaluate.corpus_counts import CorpusCounts, Plan, cut
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
@@ -30,10 +28,12 @@ from reffree.evaluate.verdict import verdict
 from reffree.formats import load
 from reffree.formats.shards import Shards
 from reffree.formats.values import is_value
-from reffree.progress import Progress, no_progress
-from reffree.scoring.pooling import document_pool
-from reffree.scoring.result import Unsegmented
+from reffree.metrics.free.pooling import document_pool
+from reffree.metrics.free.result import Unsegmented
 from reffree.statistics.resampling import DocumentBootstrap
+from reffree.util.bounds import check_limit, with_keywords
+from reffree.util.errors import InputError, OptionError, Place
+from reffree.util.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     from reffree.encoders.ray_actors import Actors

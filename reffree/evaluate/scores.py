@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from reffree.arrays import Booleans, Floats, Integers
-from reffree.bounds import check_choice
 from reffree.encoders.embed import Embeddings
 from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.table import CorpusScore, NullTest, PartScore, SystemScores
-from reffree.reference.failure_modes import FailureMode, failure_mode
-from reffree.scoring.pooling import document_pool
-from reffree.scoring.posterior import PosteriorFacts
-from reffree.scoring.result import RawScores, Unsegmented, check_unsegmented
+from reffree.metrics.free.pooling import document_pool
+from reffree.metrics.free.posterior import PosteriorFacts
+from reffree.metrics.free.result import RawScores, Unsegmented, check_unsegmented
+from reffree.metrics.gold.failure_modes import FailureMode, failure_mode
 from reffree.statistics.losses import (
     MeanOverDocuments,
     MedianOverDocuments,
@@ -33,6 +31,8 @@ from reffree.statistics.losses import (
     SystemLosses,
 )
 from reffree.statistics.resampling import MIN_DOCUMENTS, DocumentBootstrap
+from reffree.util.arrays import Booleans, Floats, Integers
+from reffree.util.bounds import check_choice
 
 if TYPE_CHECKING:
     from reffree.evaluate.null import NullSums

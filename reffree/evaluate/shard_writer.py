@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from reffree.atomic import replacing, write_file
-from reffree.errors import InputError, OptionError, Place
 from reffree.evaluate.table import POSTERIOR, DocumentScores, ScoreTable
-from reffree.optional import require
+from reffree.util.atomic import replacing, write_file
+from reffree.util.errors import InputError, OptionError, Place
+from reffree.util.optional import require
 
 ShardFormat = Literal["jsonl", "parquet"]
 SHARD_FORMATS: tuple[str, ...] = get_args(ShardFormat)

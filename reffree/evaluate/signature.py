@@ -3,8 +3,8 @@
 The same signature of the same corpus and vectors means the same bits on one machine: blocks,
 shards, Ray's actors, other documents and systems, threads, memory and what else is asked for change
 no score of a document on CPUs. Between machines and devices scores agree within
-`reffree.scoring.engine.TOLERANCE`, given the same vectors; encoders' own vectors differ by what
-their backend says.
+`reffree.metrics.free.engine.TOLERANCE`, given the same vectors; encoders' own vectors differ by
+what their backend says.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from hashlib import blake2b
 from importlib.metadata import version
 from urllib.parse import urlsplit
 
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
 from reffree.encoders.backends.probe import PROBE, one_digit_up
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.embed import Embeddings
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.metric_set import MetricSet
-from reffree.naming import Named, settings_of
-from reffree.reference.cohesion import FUNCTION_WORDS
-from reffree.reference.sed import Sed
-from reffree.scoring.custom import CustomMetric
-from reffree.scoring.metrics import Metric
-from reffree.scoring.result import OF_DOCUMENTS, OF_SEGMENTS
+from reffree.metrics.free.custom import CustomMetric
+from reffree.metrics.free.metrics import Metric
+from reffree.metrics.free.result import OF_DOCUMENTS, OF_SEGMENTS
+from reffree.metrics.gold.cohesion import FUNCTION_WORDS
+from reffree.metrics.gold.sed import Sed
 from reffree.statistics.resampling import CONFIDENCE, RESAMPLES
+from reffree.util.naming import Named, settings_of
 
 SHORT_KEYS = {
     "metrics": "m",

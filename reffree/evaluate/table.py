@@ -8,19 +8,20 @@ from dataclasses import asdict, dataclass, fields, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from reffree.errors import InputError, check_documents, check_systems
-from reffree.notebooks import sentences_html, table_html
-from reffree.optional import require_pandas
+from reffree.util.errors import InputError, check_documents, check_systems
+from reffree.util.notebooks import sentences_html, table_html
+from reffree.util.optional import require_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
     from _typeshed import DataclassInstance
 
+    from reffree.metrics.free.attribution import Addition as Addition
+    from reffree.metrics.free.attribution import BoundaryEffect as BoundaryEffect
+    from reffree.metrics.free.attribution import Explanation as Explanation
+
     # For annotations here and in the reports; nothing is imported when the program runs.
-    from reffree.reference.failure_modes import FailureMode as FailureMode
-    from reffree.scoring.attribution import Addition as Addition
-    from reffree.scoring.attribution import BoundaryEffect as BoundaryEffect
-    from reffree.scoring.attribution import Explanation as Explanation
+    from reffree.metrics.gold.failure_modes import FailureMode as FailureMode
     from reffree.statistics.losses import Direction
 
 DECIMALS = 10
@@ -290,7 +291,7 @@ class ScoreTable:
 
     def worse_than(self, limits: Mapping[str, float]) -> list[str]:
         """Say which systems are worse than a limit by metric, or have no score; gold aside."""
-        from reffree.corpus import GOLD
+        from reffree.data.corpus import GOLD
         from reffree.statistics.losses import as_loss
 
         for metric in limits:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reffree.errors import listed
 from reffree.evaluate.scores import Scores, filled_weights
 from reffree.evaluate.table import SystemScores, judged_by, rounded
-from reffree.scoring.expected import INFORMED
+from reffree.metrics.free.expected import INFORMED
 from reffree.statistics.losses import Direction, as_loss
 from reffree.statistics.paired import PairedTest, holm, paired_tests
+from reffree.util.errors import listed
 
 ALPHA = 0.05
 GOLD = "gold"

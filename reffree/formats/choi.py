@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reffree.corpus import Document
-from reffree.errors import InputError, Place, shorten
+from reffree.data.corpus import Document
+from reffree.data.segmentation import Segmentation
 from reffree.formats.source import Source, checked_name, without_suffix
-from reffree.segmentation import Segmentation
+from reffree.util.errors import InputError, Place, shorten
 
 REF = ".ref"
 SUFFIXES = (REF, ".txt", "")

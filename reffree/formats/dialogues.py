@@ -27,13 +27,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, cast
 
-from reffree.bounds import check_whole
-from reffree.corpus import Document
-from reffree.errors import InputError, Place, counted, shorten
+from reffree.data.corpus import Document
+from reffree.data.segmentation import Segmentation
 from reffree.formats import jsonl
 from reffree.formats.source import Source
 from reffree.formats.strict_json import as_list, as_object, field
-from reffree.segmentation import Segmentation
+from reffree.util.bounds import check_whole
+from reffree.util.errors import InputError, Place, counted, shorten
 
 CALL = re.compile(r"call_id_\S+")
 END = "__eou__"

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, Place, counted, shorten
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Convention, Segmentation
 from reffree.formats.jsonl import dumps
 from reffree.formats.source import Source
 from reffree.formats.strict_json import as_list, as_object, field
-from reffree.segmentation import Convention, Segmentation
+from reffree.util.errors import InputError, Place, counted, shorten
 
 DATA, LABEL, TOPIC, ROLE = "dial_data", "segmentation_label", "topic_id", "role"
 

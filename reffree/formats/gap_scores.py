@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from reffree.atomic import write_file
-from reffree.corpus import Corpus
-from reffree.errors import InputError, Place, shorten
+from reffree.data.corpus import Corpus
 from reffree.formats import jsonl
 from reffree.formats.source import Source
 from reffree.formats.strict_json import field, listed
+from reffree.util.atomic import write_file
+from reffree.util.errors import InputError, Place, shorten
 
 _KEYS = ("id", "scores")
 _WHAT = "a list of numbers, one for every gap between units"

@@ -23,13 +23,13 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, ClassVar, Literal, cast
 
-from reffree.bounds import check_whole
-from reffree.corpus import Document
-from reffree.errors import InputError, Place, shorten
+from reffree.data.corpus import Document
+from reffree.data.sentences import sentence_spans, splitter
 from reffree.formats import jsonl
 from reffree.formats.source import Source
 from reffree.formats.strict_json import as_list, as_object, field
-from reffree.sentences import sentence_spans, splitter
+from reffree.util.bounds import check_whole
+from reffree.util.errors import InputError, Place, shorten
 
 MARKDOWN = (".md", ".markdown")
 PROGRAMME = "getProgrammeById"

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, Place, first_line, shorten
-from reffree.optional import require
+from reffree.data.corpus import Corpus, Document
+from reffree.util.errors import InputError, Place, first_line, shorten
+from reffree.util.optional import require
 
 if TYPE_CHECKING:
     from reffree.formats.readers import ReadingOptions

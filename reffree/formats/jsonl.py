@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, cast
 
-from reffree.bounds import check_limit
-from reffree.corpus import GOLD, Corpus, Document
-from reffree.errors import InputError, Place, shorten, visible_json
+from reffree.data.corpus import GOLD, Corpus, Document
+from reffree.data.segmentation import Convention
 from reffree.formats.labels import OTHER_FORMS, numbers, segmentation_of
 from reffree.formats.source import Source
 from reffree.formats.strict_json import as_object, field, listed, nearest
-from reffree.segmentation import Convention
+from reffree.util.bounds import check_limit
+from reffree.util.errors import InputError, Place, shorten, visible_json
 
 GOLDS = "golds"
 KEYS = ("id", "units", "gold", "systems", "speakers", "meta", GOLDS, *OTHER_FORMS)

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
-from reffree.bounds import check_limit
-from reffree.corpus import GOLD, Document, is_name
-from reffree.errors import InputError, Place, counted, located, shorten
-from reffree.segmentation import Convention, Segmentation
+from reffree.data.corpus import GOLD, Document, is_name
+from reffree.data.segmentation import Convention, Segmentation
+from reffree.util.bounds import check_limit
+from reffree.util.errors import InputError, Place, counted, located, shorten
 
 BOUNDARIES, LABELS = "boundaries", "labels"
 OTHER_FORMS = (BOUNDARIES, LABELS)

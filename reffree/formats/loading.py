@@ -16,14 +16,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, OptionError, Place, counted, shorten
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Convention
 from reffree.formats import hub, subtitles, values
 from reffree.formats.labels import CodersAs, Label, Starts, attach, numbered, without_text
 from reffree.formats.readers import ReadingOptions, TextDocuments, format_name, read
 from reffree.formats.shards import shard_files
 from reffree.formats.source import LINE_SUFFIXES, STDIN, Source, unpacked_name, without_suffix
-from reffree.segmentation import Convention
+from reffree.util.errors import InputError, OptionError, Place, counted, shorten
 
 _KINDS = {list: "a list", tuple: "a tuple", set: "a set", type(None): "None"}
 

@@ -23,10 +23,10 @@ from typing import ClassVar, Literal
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from reffree.corpus import TIMES, Document
-from reffree.errors import InputError, Place, shorten
+from reffree.data.corpus import TIMES, Document
+from reffree.data.segmentation import Segmentation
 from reffree.formats.source import Source, checked_name
-from reffree.segmentation import Segmentation
+from reffree.util.errors import InputError, Place, shorten
 
 TOPICS = ".topic.xml"
 _WORDS = ".words.xml"

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from reffree.corpus import GOLD, Corpus
-from reffree.errors import InputError, shorten
+from reffree.data.corpus import GOLD, Corpus
+from reffree.data.segmentation import Segmentation
 from reffree.formats.labels import Label
 from reffree.formats.source import Source
-from reffree.segmentation import Segmentation
+from reffree.util.errors import InputError, shorten
 
 _LINE = re.compile(r"(?:[^\t]+\t)?\s*[01]*\s*")
 

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from reffree.corpus import Document
-from reffree.errors import InputError, Place, shorten
+from reffree.data.corpus import Document
+from reffree.data.segmentation import Convention
 from reffree.formats import jsonl
 from reffree.formats import tables as unit_tables
 from reffree.formats.source import Source, unreadable
-from reffree.optional import require
-from reffree.segmentation import Convention
+from reffree.util.errors import InputError, Place, shorten
+from reffree.util.optional import require
 
 SUFFIX = ".parquet"
 ROWS_AT_ONCE = 64

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from reffree.corpus import Document
-from reffree.errors import InputError, Place, shorten
+from reffree.data.corpus import Document
+from reffree.data.segmentation import Segmentation
 from reffree.formats.source import Source
 from reffree.formats.strict_json import as_list, as_object, field
-from reffree.segmentation import Segmentation
+from reffree.util.errors import InputError, Place, shorten
 
 MEETING = "meeting_transcripts"
 

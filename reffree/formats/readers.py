@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, cast
 
-from reffree.corpus import Document
-from reffree.errors import InputError, UnknownNameError
+from reffree.data.corpus import Document
+from reffree.data.segmentation import CONVENTIONS, Convention
 from reffree.formats import (
     choi,
     dialogues,
@@ -27,8 +27,8 @@ from reffree.formats import (
 from reffree.formats.labels import CodersAs, Label
 from reffree.formats.source import LINE_SUFFIXES, Source
 from reffree.formats.strict_json import OWN_TEXT, parse
-from reffree.naming import parse_named, settings_of
-from reffree.segmentation import CONVENTIONS, Convention
+from reffree.util.errors import InputError, UnknownNameError
+from reffree.util.naming import parse_named, settings_of
 
 Read = list[Document] | list[Label]
 TextDocuments = Literal["blank-line", "one"]

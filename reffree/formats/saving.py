@@ -6,13 +6,13 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from reffree.atomic import check_writable, encoded, write_file, write_folder
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, Place, counted
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
 from reffree.formats import choi, dialseg, jsonl, nltk, segeval
 from reffree.formats.readers import check_names
 from reffree.formats.source import is_folder, unpacked_name
-from reffree.segmentation import Segmentation
+from reffree.util.atomic import check_writable, encoded, write_file, write_folder
+from reffree.util.errors import InputError, Place, counted
 
 WRITABLE = ("jsonl", "choi", "segeval", "segeval-tsv", "nltk", "dialseg")
 _IN_PYTHON = "(from Python: format=)"

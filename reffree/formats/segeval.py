@@ -14,13 +14,13 @@ import io
 from collections.abc import Iterator
 from dataclasses import replace
 
-from reffree.corpus import GOLD, Corpus, Document
-from reffree.errors import InputError, Place, shorten
+from reffree.data.corpus import GOLD, Corpus, Document
+from reffree.data.segmentation import Segmentation
 from reffree.formats.jsonl import dumps
 from reffree.formats.labels import Label
 from reffree.formats.source import Source
 from reffree.formats.strict_json import as_list, as_object, field
-from reffree.segmentation import Segmentation
+from reffree.util.errors import InputError, Place, shorten
 
 
 def read(source: Source) -> list[Label]:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reffree.corpus import Corpus, Document, refuse_repeat
-from reffree.errors import InputError, Place
+from reffree.data.corpus import Corpus, Document, refuse_repeat
 from reffree.formats import jsonl, parquet
 from reffree.formats.readers import detect
 from reffree.formats.source import LINE_SUFFIXES, Source
 from reffree.formats.strict_json import as_object, parse
+from reffree.util.errors import InputError, Place
 
 SUFFIXES = (*LINE_SUFFIXES, parquet.SUFFIX)
 

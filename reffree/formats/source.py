@@ -22,9 +22,9 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
-from reffree.bounds import check_limit, limit
-from reffree.errors import InputError, Place, counted, shorten
 from reffree.formats.strict_json import INTO_JSONL, parse
+from reffree.util.bounds import check_limit, limit
+from reffree.util.errors import InputError, Place, counted, shorten
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 STDIN = "<stdin>"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NoReturn
 
-from reffree.errors import InputError, Place, shorten
+from reffree.util.errors import InputError, Place, shorten
 
 INTO_JSONL = (
     "into a .jsonl file, one document a line such as "

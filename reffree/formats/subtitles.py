@@ -21,12 +21,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
-from reffree.corpus import GOLD, TIMES, Document
-from reffree.errors import InputError, Place, counted, shorten
+from reffree.data.corpus import GOLD, TIMES, Document
 from reffree.formats.labels import Label, Starts
 from reffree.formats.source import Source
 from reffree.formats.strict_json import as_list, as_object, field
-from reffree.optional import require
+from reffree.util.errors import InputError, Place, counted, shorten
+from reffree.util.optional import require
 
 SUBTITLES = (".srt", ".vtt")
 TEXTS = (".txt", "")

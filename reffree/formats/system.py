@@ -14,14 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from reffree.corpus import GOLD, Corpus, Document
-from reffree.errors import InputError, Place, shorten
+from reffree.data.corpus import GOLD, Corpus, Document
+from reffree.data.segmentation import Convention, Segmentation
 from reffree.formats import jsonl
 from reffree.formats.labels import OTHER_FORMS, Label, numbered
 from reffree.formats.readers import ReadingOptions, detect, format_name, read, suggest_format
 from reffree.formats.source import Source
 from reffree.formats.strict_json import field, listed
-from reffree.segmentation import Convention, Segmentation
+from reffree.util.errors import InputError, Place, shorten
 
 _KEYS = ("id", "segmentation")
 _WHAT = "segment lengths such as [3, 4] or a 0/1 string"

@@ -13,12 +13,12 @@ import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from reffree.corpus import TIMES, Document
-from reffree.errors import InputError, OptionError, Place, located, shorten
+from reffree.data.corpus import TIMES, Document
+from reffree.data.segmentation import Convention, Segmentation
 from reffree.formats.labels import from_unit_labels
 from reffree.formats.source import Source
 from reffree.formats.strict_json import listed
-from reffree.segmentation import Convention, Segmentation
+from reffree.util.errors import InputError, OptionError, Place, located, shorten
 
 COLUMNS = ("document", "text", "speaker", "segment", "label", "start", "end")
 TEXT = "text"

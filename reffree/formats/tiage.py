@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from typing import Any, cast
 
-from reffree.corpus import Document
-from reffree.errors import InputError, Place, shorten
+from reffree.data.corpus import Document
+from reffree.data.segmentation import Convention, Segmentation
 from reffree.formats.source import Source
 from reffree.formats.strict_json import as_list, as_object
-from reffree.segmentation import Convention, Segmentation
+from reffree.util.errors import InputError, Place, shorten
 
 _LABELS = {"-1": 0, "0": 0, "1": 1}
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, Place, shorten
+from reffree.data.corpus import Corpus, Document
 from reffree.formats import jsonl
 from reffree.formats.readers import ReadingOptions
 from reffree.formats.tables import Row, documents_of, refuse_columns
+from reffree.util.errors import InputError, Place, shorten
 
 _FRAME = "<frame>"
 _LIST = "<list>"

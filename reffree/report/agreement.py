@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from reffree.errors import counted
 from reffree.report.grid import Grid, OutputFormat, json_text, render_grids, shown, to_csv
 from reffree.studies.annotators import CorpusAgreement
+from reffree.util.errors import counted
 
 
 def render(result: CorpusAgreement, format: OutputFormat, *, color: bool, width: int | None) -> str:

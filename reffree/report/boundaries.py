@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
-from reffree.errors import counted, visible
 from reffree.evaluate.table import rounded
 from reffree.report.grid import Cell, Grid, console, json_text, render_terminal, shown, to_csv
 from reffree.studies.boundary_posterior import BoundaryMap, DocumentBoundaries
+from reffree.util.errors import counted, visible
 
 if TYPE_CHECKING:
     from rich.text import Text

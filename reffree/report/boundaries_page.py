@@ -8,11 +8,11 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from reffree.corpus import GOLD
-from reffree.errors import counted, visible
+from reffree.data.corpus import GOLD
 from reffree.report.boundaries import document_grid, facts_of, shown_probability, summary_grid
 from reffree.report.tables_page import MAX_CHARACTERS, MAX_UNITS, policy_of, static_text
 from reffree.studies.boundary_posterior import BoundaryMap, DocumentBoundaries
+from reffree.util.errors import counted, visible
 
 MAX_CELLS = 200_000
 """Of units and systems, over all documents."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from reffree.errors import visible
 from reffree.evaluate.table import DocumentScores, ScoreTable, rounded
 from reffree.report.grid import Grid, console
+from reffree.util.errors import visible
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, get_args
 
-from reffree.errors import visible, visible_json
 from reffree.report.tables_page import render_page
+from reffree.util.errors import visible, visible_json
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,14 +12,14 @@ import vl_convert
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from reffree.errors import InputError, Place, counted
+from reffree.evaluate.result import DocumentText, StudyResult, Table
 from reffree.report.charts import charts_of
 from reffree.report.charts.chart import Chart, Row
 from reffree.report.charts.drawing import vega_for_page
 from reffree.report.grid import Grid
 from reffree.report.study import grid_of, shown_fields
 from reffree.report.tables_page import MAX_CHARACTERS, MAX_UNITS, policy_of, static_text
-from reffree.studies.result import DocumentText, StudyResult, Table
+from reffree.util.errors import InputError, Place, counted
 
 DIGITS = 5
 """Of numbers in charts: more than a screen can show."""

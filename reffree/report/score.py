@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from reffree.errors import counted
 from reffree.evaluate.table import (
     POSTERIOR,
     CorpusScore,
@@ -25,6 +24,7 @@ from reffree.report.grid import (
     shown,
     to_csv,
 )
+from reffree.util.errors import counted
 
 CSV_HEADER = (
     *("system", "document", "segment", "metric", "value", "raw", "ci_low", "ci_high"),

@@ -6,11 +6,11 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reffree.errors import visible_json
 from reffree.report.grid import Cell, Grid, OutputFormat, render_grids, to_csv
+from reffree.util.errors import visible_json
 
 if TYPE_CHECKING:
-    from reffree.studies.result import Field, StudyResult, Table, Value
+    from reffree.evaluate.result import Field, StudyResult, Table, Value
 
 ANSWER_FIRST = ("granularity",)
 """Studies whose sentences say more than their tables, and so stand above them."""

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from reffree.errors import visible
+from reffree.util.errors import visible
 
 if TYPE_CHECKING:
     from reffree.report.grid import Cell, Grid

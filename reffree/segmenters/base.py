@@ -10,15 +10,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reffree.arrays import Floats
-from reffree.bounds import check_whole
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.base import EncoderSpec
-from reffree.errors import InputError
-from reffree.seeds import rng_for
-from reffree.segmentation import Segmentation
-from reffree.selection import Candidates
-from reffree.words import STOP_WORDS, Language, Lexicon, Terms
+from reffree.segmenters.selection import Candidates
+from reffree.util.arrays import Floats
+from reffree.util.bounds import check_whole
+from reffree.util.errors import InputError
+from reffree.util.seeds import rng_for
+from reffree.util.words import STOP_WORDS, Language, Lexicon, Terms
 
 Wanted = Literal["auto", "gold", "mean"] | int | None
 """Boundaries to find: so many; as many as gold has in the document, or on average over the corpus;

@@ -7,13 +7,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from reffree.arrays import Floats, Integers
-from reffree.bounds import check_number, check_whole
-from reffree.compiling import njit
-from reffree.errors import InputError
-from reffree.segmentation import Segmentation
+from reffree.data.segmentation import Segmentation
 from reffree.segmenters.base import Inputs, Segmenter, check_language, check_wanted
-from reffree.words import Language, Terms
+from reffree.util.arrays import Floats, Integers
+from reffree.util.bounds import check_number, check_whole
+from reffree.util.compiling import njit
+from reffree.util.errors import InputError
+from reffree.util.words import Language, Terms
 
 TIED = 1e-12
 """Densities that differ by less, relatively, are equal but for rounding."""

@@ -19,11 +19,11 @@ import numpy as np
 import ruptures
 from numpy.typing import NDArray
 
-from reffree.arrays import Floats
-from reffree.bounds import check_choice, check_whole
-from reffree.errors import InputError
-from reffree.segmentation import Segmentation
+from reffree.data.segmentation import Segmentation
 from reffree.segmenters.base import Inputs, Segmenter, check_wanted, directions, to_scale
+from reffree.util.arrays import Floats
+from reffree.util.bounds import check_choice, check_whole
+from reffree.util.errors import InputError
 
 Kernel = Literal["linear", "cosine", "rbf"]
 

@@ -17,10 +17,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reffree.arrays import Floats
-from reffree.bounds import check_number, check_whole
-from reffree.errors import InputError
-from reffree.segmentation import Segmentation
+from reffree.data.segmentation import Segmentation
 from reffree.segmenters.base import (
     GapScorer,
     Inputs,
@@ -29,7 +26,10 @@ from reffree.segmenters.base import (
     peaks_before,
     to_scale,
 )
-from reffree.selection import MIN_GAP, Candidates, select_above, select_share, select_top
+from reffree.segmenters.selection import MIN_GAP, Candidates, select_above, select_share, select_top
+from reffree.util.arrays import Floats
+from reffree.util.bounds import check_number, check_whole
+from reffree.util.errors import InputError
 
 ROUNDING = 1e-9
 """Depths up to this are rounding: identical units have no valleys."""

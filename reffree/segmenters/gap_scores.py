@@ -8,19 +8,19 @@ from typing import Unpack
 
 import numpy as np
 
-from reffree.arrays import Floats
-from reffree.bounds import with_keywords
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Vectors, corpus_vectors
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import OptionError
-from reffree.naming import spelling_of
-from reffree.progress import Progress, no_progress
-from reffree.segmentation import Segmentation
 from reffree.segmenters.base import GapScorer, Inputs
 from reffree.segmenters.given import are_probabilities, refuse_dropped
 from reffree.segmenters.segment import SEGMENTERS, parse_segmenter
-from reffree.selection import Candidates, StaticSelection, select_above
+from reffree.segmenters.selection import Candidates, StaticSelection, select_above
+from reffree.util.arrays import Floats
+from reffree.util.bounds import with_keywords
+from reffree.util.errors import OptionError
+from reffree.util.naming import spelling_of
+from reffree.util.progress import Progress, no_progress
 
 CHANCE = "random"
 """Uniform scores: where a curve must lie that knows nothing of the text."""
@@ -40,7 +40,7 @@ class GapScores:
     is_ranked: bool = False  # scores are ranks over the corpus, not the method's own
 
     def above(self, threshold: float) -> tuple[Segmentation, ...]:
-        """Select as `reffree.selection.select_above` does, in every document.
+        """Select as `reffree.segmenters.selection.select_above` does, in every document.
 
         It goes down from the highest score, so a lower threshold only adds boundaries.
         """

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reffree.arrays import Floats
-from reffree.corpus import Corpus, keep_scores
+from reffree.data.corpus import Corpus, keep_scores
+from reffree.data.filter import FilteredCorpus
 from reffree.encoders.options import EncoderOptions
-from reffree.encoders.unit_filter import FilteredCorpus
-from reffree.errors import OptionError
+from reffree.util.arrays import Floats
+from reffree.util.errors import OptionError
 
 Given = Mapping[str, Sequence[float]] | Sequence[Sequence[float]]
 """Any scorer's gap scores: lists by document id, or in corpus order."""

@@ -15,18 +15,18 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from reffree.arrays import Booleans, Floats, Integers
-from reffree.errors import InputError
-from reffree.masses import Masses, masses_from_gaps
-from reffree.scoring.engine import score_documents
-from reffree.scoring.expected import Expected
-from reffree.scoring.fast.document import CompiledDocument
-from reffree.scoring.inputs import check_embeddings
-from reffree.scoring.metrics import COMPILED, Metric, parse_metric, parse_metrics, spelling
-from reffree.scoring.sag import Sag
-from reffree.segmentation import Segmentation
+from reffree.data.masses import Masses, masses_from_gaps
+from reffree.data.segmentation import Segmentation
+from reffree.metrics.free.engine import score_documents
+from reffree.metrics.free.expected import Expected
+from reffree.metrics.free.fast.document import CompiledDocument
+from reffree.metrics.free.inputs import check_embeddings
+from reffree.metrics.free.metrics import COMPILED, Metric, parse_metric, parse_metrics, spelling
+from reffree.metrics.free.sag import Sag
 from reffree.segmenters.base import Inputs, Segmenter, check_wanted
 from reffree.segmenters.optimal import TIE
+from reffree.util.arrays import Booleans, Floats, Integers
+from reffree.util.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

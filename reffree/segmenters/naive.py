@@ -14,11 +14,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from reffree.bounds import check_choice, check_whole
-from reffree.corpus import Corpus
-from reffree.errors import InputError
-from reffree.segmentation import Segmentation
+from reffree.data.corpus import Corpus
+from reffree.data.segmentation import Segmentation
 from reffree.segmenters.base import Inputs, Segmenter
+from reffree.util.bounds import check_choice, check_whole
+from reffree.util.errors import InputError
 
 ARP_RATES = range(2, 10)
 """Ghinassi et al. (2024) §3.4.1: a boundary with probability 1/n for each of these n."""

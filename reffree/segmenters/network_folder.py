@@ -13,9 +13,9 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from reffree.atomic import replacing
 from reffree.encoders.base import EncoderSpec
-from reffree.errors import EncoderError, InputError, Place
+from reffree.util.atomic import replacing
+from reffree.util.errors import EncoderError, InputError, Place
 
 if TYPE_CHECKING:
     from torch import nn

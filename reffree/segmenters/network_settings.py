@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 from typing import ClassVar, Literal, Self, get_args
 
-from reffree.bounds import check_whole
-from reffree.errors import InputError
+from reffree.util.bounds import check_whole
+from reffree.util.errors import InputError
 
 Precision = Literal["auto", "no", "bf16", "fp16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)

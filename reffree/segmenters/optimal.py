@@ -15,19 +15,19 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from reffree.arrays import Floats
-from reffree.compiling import njit
-from reffree.errors import InputError, Place, counted
-from reffree.masses import masses_from_gaps
-from reffree.scoring.arp import Arp
-from reffree.scoring.engine import score_documents
-from reffree.scoring.fast.document import CompiledDocument
-from reffree.scoring.fast.tables import TableBand, build_tables, table_bytes
-from reffree.scoring.inputs import check_embeddings
-from reffree.scoring.metrics import Metric, parse_metric, parse_metrics, spelling
-from reffree.scoring.sag import Sag
-from reffree.segmentation import Segmentation
+from reffree.data.masses import masses_from_gaps
+from reffree.data.segmentation import Segmentation
+from reffree.metrics.free.arp import Arp
+from reffree.metrics.free.engine import score_documents
+from reffree.metrics.free.fast.document import CompiledDocument
+from reffree.metrics.free.fast.tables import TableBand, build_tables, table_bytes
+from reffree.metrics.free.inputs import check_embeddings
+from reffree.metrics.free.metrics import Metric, parse_metric, parse_metrics, spelling
+from reffree.metrics.free.sag import Sag
 from reffree.segmenters.base import Inputs, Segmenter, check_wanted
+from reffree.util.arrays import Floats
+from reffree.util.compiling import njit
+from reffree.util.errors import InputError, Place, counted
 
 Integers = NDArray[np.int32]
 

@@ -1,4 +1,4 @@
-"""``posterior``: the segmentation with the least expected Pk (`reffree.scoring.expected`)."""
+"""``posterior``: the segmentation with the least expected Pk (`reffree.metrics.free.expected`)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from reffree.arrays import Floats
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.base import EncoderSpec
-from reffree.scoring.evidence import Reading
-from reffree.scoring.expected import Expected, ExpectedPk
-from reffree.scoring.posterior import Posterior
-from reffree.segmentation import Segmentation
+from reffree.metrics.free.evidence import Reading
+from reffree.metrics.free.expected import Expected, ExpectedPk
+from reffree.metrics.free.posterior import Posterior
 from reffree.segmenters.base import GapScorer, Inputs
 from reffree.segmenters.scorer.description import read_description
+from reffree.util.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,19 +9,24 @@ from typing import Unpack
 
 import numpy as np
 
-from reffree.arrays import Floats
-from reffree.bounds import with_keywords
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Vectors, coming_spec, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import InputError, OptionError, Place, listed
-from reffree.naming import parse_named, spelling_of
-from reffree.progress import Progress, no_progress
-from reffree.segmentation import Segmentation
 from reffree.segmenters.base import GapScorer, Inputs, Segmenter
 from reffree.segmenters.given import Given, are_probabilities, given_scores
 from reffree.segmenters.naive import arp_random_baselines
-from reffree.selection import Selection, StaticSelection, parse_selection, speaker_candidates
+from reffree.segmenters.selection import (
+    Selection,
+    StaticSelection,
+    parse_selection,
+    speaker_candidates,
+)
+from reffree.util.arrays import Floats
+from reffree.util.bounds import with_keywords
+from reffree.util.errors import InputError, OptionError, Place, listed
+from reffree.util.naming import parse_named, spelling_of
+from reffree.util.progress import Progress, no_progress
 
 ARP_BASELINES = "arp_baselines"
 """Stands for the nine random systems of Ghinassi et al. (2024)."""

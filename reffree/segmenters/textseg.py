@@ -7,11 +7,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from reffree.arrays import Floats, Integers
-from reffree.compiling import njit
-from reffree.segmentation import Segmentation
+from reffree.data.segmentation import Segmentation
 from reffree.segmenters.base import Inputs, Segmenter, check_language, check_wanted
-from reffree.words import Language, Terms
+from reffree.util.arrays import Floats, Integers
+from reffree.util.compiling import njit
+from reffree.util.words import Language, Terms
 
 
 @dataclass(frozen=True, slots=True)

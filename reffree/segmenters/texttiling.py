@@ -8,13 +8,13 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.arrays import Floats, Integers
-from reffree.bounds import check_choice, check_whole
-from reffree.compiling import njit
-from reffree.segmentation import Segmentation
+from reffree.data.segmentation import Segmentation
 from reffree.segmenters.base import GapScorer, Inputs, check_language, check_wanted, peaks_before
-from reffree.selection import MIN_GAP, Candidates, select_above, select_top
-from reffree.words import Language, Terms
+from reffree.segmenters.selection import MIN_GAP, Candidates, select_above, select_top
+from reffree.util.arrays import Floats, Integers
+from reffree.util.bounds import check_choice, check_whole
+from reffree.util.compiling import njit
+from reffree.util.words import Language, Terms
 
 Measure = Literal["units", "words"]
 Cutoff = Literal["conservative", "liberal"]

@@ -20,9 +20,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler
 
-from reffree.arrays import Floats
-from reffree.errors import InputError, OptionError
 from reffree.segmenters.network_settings import Precision
+from reffree.util.arrays import Floats
+from reffree.util.errors import InputError, OptionError
 
 LARGEST_GRADIENT = 1.0
 WORKERS = 2

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.arrays import Floats, Integers
+from reffree.util.arrays import Floats, Integers
 
 Coefficient = Literal["pearson", "spearman", "kendall"]
 

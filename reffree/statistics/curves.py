@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reffree.arrays import Floats
-from reffree.errors import InputError
 from reffree.statistics.coefficients import correlation
 from reffree.statistics.resampling import CONFIDENCE
+from reffree.util.arrays import Floats
+from reffree.util.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from reffree.arrays import Floats
+from reffree.util.arrays import Floats
 
 WIDTH = 24
 """Bits of a number that one array holds: sums of half a billion of them are exact."""

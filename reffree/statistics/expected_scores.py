@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reffree.arrays import Floats
 from reffree.statistics.losses import without_noise
+from reffree.util.arrays import Floats
 
 RIDGE = 1e-9
 """Of unit variance: metrics that are linear in one another leave their covariance invertible."""

@@ -8,9 +8,9 @@ from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 
-from reffree.arrays import Booleans, Floats, ratio
-from reffree.errors import InputError
 from reffree.statistics.resampling import Counts, medians
+from reffree.util.arrays import Booleans, Floats, ratio
+from reffree.util.errors import InputError
 
 Values = TypeVar("Values", float, Floats)
 

@@ -10,8 +10,6 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.arrays import Booleans, Floats
-from reffree.errors import InputError, OptionError, UnknownNameError
 from reffree.statistics.coefficients import COEFFICIENTS, MIN_SYSTEMS, Coefficient, correlation
 from reffree.statistics.expected_scores import expected_scores
 from reffree.statistics.losses import SystemLosses
@@ -42,6 +40,8 @@ from reffree.statistics.significance import (
     permutation_test,
     williams,
 )
+from reffree.util.arrays import Booleans, Floats
+from reffree.util.errors import InputError, OptionError, UnknownNameError
 
 CorpusMeasure = Literal["pearson", "spearman", "kendall", "spa"]
 DocumentMeasure = Literal["pearson", "spearman", "kendall", "acc_eq"]

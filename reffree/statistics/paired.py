@@ -9,13 +9,13 @@ from itertools import chain, count
 
 import numpy as np
 
-from reffree.arrays import Booleans, Floats, Integers
 from reffree.statistics.resampling import (
     CONFIDENCE,
     MIN_DOCUMENTS,
     portions,
     resampled_documents,
 )
+from reffree.util.arrays import Booleans, Floats, Integers
 
 SWAPS = 10_000
 """Random swaps where there are too many to enumerate."""

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from reffree.arrays import Booleans, Floats, ratio
 from reffree.statistics.paired import EXACT_DOCUMENTS, SWAPS, TIE, all_swaps
 from reffree.statistics.resampling import Counts, portions
+from reffree.util.arrays import Booleans, Floats, ratio
 
 AnyFloats = NDArray[np.float32] | NDArray[np.float64]
 

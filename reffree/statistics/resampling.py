@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.arrays import Booleans, Floats
+from reffree.util.arrays import Booleans, Floats
 
 Counts = NDArray[np.uint8] | Floats
 """How often each document occurs in each resample, (resamples, documents)."""

@@ -12,10 +12,10 @@ from typing import Literal
 import numpy as np
 from scipy.special import stdtr
 
-from reffree.arrays import Booleans, Floats
 from reffree.statistics.coefficients import Coefficient, correlation
 from reffree.statistics.paired import TIE
 from reffree.statistics.resampling import portions
+from reffree.util.arrays import Booleans, Floats
 
 Swap = Literal["systems", "both"]
 

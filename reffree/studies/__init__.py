@@ -12,9 +12,10 @@ import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from reffree.errors import UnknownNameError
+from reffree.util.errors import UnknownNameError
 
 if TYPE_CHECKING:
+    from reffree.evaluate.result import StudyResult
     from reffree.studies.annotators import agreement
     from reffree.studies.blind_systems import baselines
     from reffree.studies.boundary_posterior import boundaries
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from reffree.studies.encoders import compare_encoders
     from reffree.studies.granularity_curves.granularity import granularity
     from reffree.studies.judged_pairs.pairs import pairs
-    from reffree.studies.result import StudyResult
     from reffree.studies.selection_rates import selection
     from reffree.studies.settings import tune
     from reffree.studies.single_moves import moves

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from reffree.corpus import Corpus
-from reffree.errors import InputError, counted
-from reffree.reference.agreement import Agreement
-from reffree.reference.agreement import agreement as agreement_of
-from reffree.studies.result import plain
+from reffree.data.corpus import Corpus
+from reffree.evaluate.result import plain
+from reffree.metrics.gold.agreement import Agreement
+from reffree.metrics.gold.agreement import agreement as agreement_of
+from reffree.util.errors import InputError, counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class CorpusAgreement:
 
 
 def agreement(corpus: Corpus, *, systems: bool = False, n_t: int = 2) -> CorpusAgreement:
-    """Measure how far annotators agree beyond chance (`reffree.reference.agreement`).
+    """Measure how far annotators agree beyond chance (`reffree.metrics.gold.agreement`).
 
     Args:
         corpus: from `reffree.load`, with several annotators' ``golds``.

@@ -15,11 +15,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from reffree.bounds import with_keywords, within_bounds
-from reffree.corpus import GOLD, Corpus
+from reffree.data.corpus import GOLD, Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
-from reffree.errors import OptionError, listed
 from reffree.evaluate.metric_set import choose_metrics
+from reffree.evaluate.result import StudyResult, Table, columns, estimate
 from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
@@ -27,7 +26,6 @@ from reffree.evaluate.table import CorpusScore
 from reffree.segmenters.segment import HOMES, parse_segmenter, segment
 from reffree.statistics.losses import as_loss
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.studies.result import StudyResult, Table, columns, estimate
 from reffree.studies.study import (
     StudiedCorpus,
     StudyKeywords,
@@ -35,6 +33,8 @@ from reffree.studies.study import (
     corpus_parts,
     study_result,
 )
+from reffree.util.bounds import with_keywords, within_bounds
+from reffree.util.errors import OptionError, listed
 
 METHODS = (
     *("none", "all", "random_known", "random_unknown"),

@@ -10,8 +10,8 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.bounds import with_keywords
-from reffree.corpus import GOLD, Corpus, Document
+from reffree.data.corpus import GOLD, Corpus, Document
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import (
     Embeddings,
     Vectors,
@@ -21,25 +21,25 @@ from reffree.encoders.embed import (
     units_taking_part,
 )
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import (
+from reffree.evaluate.corpus_counts import CorpusCounts
+from reffree.evaluate.metric_set import MetricSet
+from reffree.evaluate.notes import dropped_notes
+from reffree.evaluate.signature import Signature
+from reffree.evaluate.table import rounded
+from reffree.metrics.free.evidence import MOST_STEPS
+from reffree.metrics.free.expected import ExpectedPk
+from reffree.metrics.free.posterior import Posterior
+from reffree.segmenters.base import Inputs
+from reffree.segmenters.posterior import check_scorers, readings
+from reffree.util.bounds import with_keywords
+from reffree.util.errors import (
     InputError,
     OptionError,
     UnknownNameError,
     check_documents,
     counted,
 )
-from reffree.evaluate.corpus_counts import CorpusCounts
-from reffree.evaluate.metric_set import MetricSet
-from reffree.evaluate.notes import dropped_notes
-from reffree.evaluate.signature import Signature
-from reffree.evaluate.table import rounded
-from reffree.progress import Progress, no_progress
-from reffree.scoring.evidence import MOST_STEPS
-from reffree.scoring.expected import ExpectedPk
-from reffree.scoring.posterior import Posterior
-from reffree.segmentation import Segmentation
-from reffree.segmenters.base import Inputs
-from reffree.segmenters.posterior import check_scorers, readings
+from reffree.util.progress import Progress, no_progress
 
 METRIC = ExpectedPk.name
 UNRELATED = ("unsegmented", "aggregation", "interval", "seed")

@@ -8,16 +8,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from reffree.arrays import Floats
-from reffree.corpus import GOLD
-from reffree.errors import InputError, Place, counted, shorten
+from reffree.data.corpus import GOLD
+from reffree.evaluate.result import plain
 from reffree.evaluate.scores import filled_weights
 from reffree.evaluate.table import ScoreTable, rounded
 from reffree.formats.source import Source
 from reffree.statistics.losses import Direction, as_loss
 from reffree.statistics.paired import SWAPS, PairedTest, holm, paired_tests
 from reffree.studies.comparison import ALPHA, values_by_document
-from reffree.studies.result import plain
+from reffree.util.arrays import Floats
+from reffree.util.errors import InputError, Place, counted, shorten
 
 NOT_COMPARED = {
     *("metrics", "truncated", "device", "backend", "aggregation", "gold"),

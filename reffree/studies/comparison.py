@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from reffree.arrays import Floats
-from reffree.bounds import with_keywords
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
 from reffree.encoders.embed import Vectors
-from reffree.errors import InputError
 from reffree.evaluate.metric_set import choose_metrics
+from reffree.evaluate.result import plain
 from reffree.evaluate.score import refuse_medians, score
 from reffree.evaluate.scores import filled_weights
 from reffree.evaluate.table import CorpusScore, ScoreTable, judged_by, rounded
 from reffree.evaluate.verdict import GOLD, Rivals, rank
-from reffree.notebooks import sentences_html, table_html
-from reffree.optional import require_pandas
-from reffree.scoring.result import Unsegmented
+from reffree.metrics.free.result import Unsegmented
 from reffree.statistics.losses import Direction, as_loss
 from reffree.statistics.paired import SWAPS, PairedTest, holm, letters, paired_tests
-from reffree.studies.result import plain
 from reffree.studies.study import StudyKeywords
+from reffree.util.arrays import Floats
+from reffree.util.bounds import with_keywords
+from reffree.util.errors import InputError
+from reffree.util.notebooks import sentences_html, table_html
+from reffree.util.optional import require_pandas
 
 if TYPE_CHECKING:
     import pandas as pd

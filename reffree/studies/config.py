@@ -18,9 +18,7 @@ from typing import Any, get_type_hints
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from reffree.bounds import Seed
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import InputError, Place, ReffreeError, located, shorten
 from reffree.evaluate.metric_set import check_metrics
 from reffree.formats import corpus_names
 from reffree.formats.source import Source
@@ -29,6 +27,8 @@ from reffree.segmenters.segment import parse_segmenter
 from reffree.studies import STUDIES, find_study
 from reffree.studies.strength_curves.perturbation_grid import parse_strengths
 from reffree.studies.study import StudyKeywords, StudySettings
+from reffree.util.bounds import Seed
+from reffree.util.errors import InputError, Place, ReffreeError, located, shorten
 
 PER_RUN = ("embeddings", "memory", "progress", "short_signature")
 """Keywords that a file cannot hold: they belong to the machine or to the caller."""

@@ -18,18 +18,15 @@ import numpy as np
 import psutil
 import torch
 
-from reffree.arrays import Floats
-from reffree.bounds import Count, Folds, Resamples, with_keywords, within_bounds
-from reffree.corpus import GOLD, Corpus
+from reffree.data.corpus import GOLD, Corpus
 from reffree.encoders.address import is_endpoint
 from reffree.encoders.device import choose_device
 from reffree.encoders.embed import distinct_texts
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.sentence_transformer import open_encoder
-from reffree.errors import InputError, listed
+from reffree.evaluate.result import Field, StudyResult, Table, columns, estimate
 from reffree.evaluate.scores import Average
-from reffree.scoring.result import Unsegmented
-from reffree.seeds import rng_for
+from reffree.metrics.free.result import Unsegmented
 from reffree.segmenters.labeller.description import Architecture
 from reffree.statistics.meta_evaluation import MetaEvaluation
 from reffree.statistics.resampling import RESAMPLES
@@ -48,8 +45,11 @@ from reffree.studies.correlation.cases import (
 from reffree.studies.correlation.correlate import ALPHA, correlation_result
 from reffree.studies.correlation.pool import Choice
 from reffree.studies.diagnosis.embedding_space import VectorShape, directions
-from reffree.studies.result import Field, StudyResult, Table, columns, estimate
 from reffree.studies.study import StudyKeywords
+from reffree.util.arrays import Floats
+from reffree.util.bounds import Count, Folds, Resamples, with_keywords, within_bounds
+from reffree.util.errors import InputError, listed
+from reffree.util.seeds import rng_for
 
 SAMPLE = 256
 """Distinct texts that are encoded to measure speed, drawn at random."""

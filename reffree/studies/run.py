@@ -14,16 +14,16 @@ from typing import NoReturn
 
 import yaml
 
-from reffree.atomic import make_folder, write_file
-from reffree.corpus import Corpus
-from reffree.errors import InputError
+from reffree.data.corpus import Corpus
+from reffree.evaluate.result import StudyResult, load_result
 from reffree.formats import jsonl, load
 from reffree.formats.source import Source
-from reffree.progress import Progress, no_progress
-from reffree.scoring.custom import registered
+from reffree.metrics.free.custom import registered
 from reffree.studies import find_study
 from reffree.studies.config import Config, Step
-from reffree.studies.result import StudyResult, load_result
+from reffree.util.atomic import make_folder, write_file
+from reffree.util.errors import InputError
+from reffree.util.progress import Progress, no_progress
 
 PACKAGED = "demo"
 """The corpus that ships with reffree, wherever a configuration names it."""
@@ -104,7 +104,7 @@ def _read_corpora(named: Mapping[str, str]) -> tuple[dict[str, Corpus], dict[str
     corpora, contents = {}, {}
     for name, file in named.items():
         if file == PACKAGED and not Path(file).exists():
-            with as_file(files("reffree") / "data" / "demo.jsonl") as path:
+            with as_file(files("reffree") / "resources" / "demo.jsonl") as path:
                 corpora[name], contents[name] = load(path), _hash(path)
         else:
             corpora[name] = load(file)

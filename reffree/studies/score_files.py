@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from reffree.corpus import Corpus
-from reffree.errors import InputError, OptionError, UnknownNameError
+from reffree.data.corpus import Corpus
 from reffree.formats import read_scores
 from reffree.segmenters.given import Given, checked_scores
+from reffree.util.errors import InputError, OptionError, UnknownNameError
 
 ScoreFile = str | Any  # a file, or `Given`: lists by document id or in corpus order
 

@@ -14,20 +14,17 @@ from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
-from reffree.arrays import Floats
-from reffree.bounds import Positive, with_keywords, within_bounds
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Vectors, corpus_vectors
-from reffree.errors import OptionError, counted
 from reffree.evaluate.metric_set import MetricSet
+from reffree.evaluate.result import StudyResult, Table, columns
 from reffree.evaluate.signature import Signature
-from reffree.naming import spelling_of
-from reffree.scoring.silhouette import Silhouette
-from reffree.segmentation import Segmentation
+from reffree.metrics.free.silhouette import Silhouette
 from reffree.segmenters.base import GapScorer, Inputs
 from reffree.segmenters.gap_scores import CHANCE, parse_scored_method, raw_scores
 from reffree.segmenters.given import given_scores
-from reffree.selection import (
+from reffree.segmenters.selection import (
     MIN_GAP,
     AdaptiveSelection,
     Candidates,
@@ -35,7 +32,6 @@ from reffree.selection import (
     select_adaptive,
     speaker_candidates,
 )
-from reffree.studies.result import StudyResult, Table, columns
 from reffree.studies.score_files import (
     ScoreFile,
     candidates_field,
@@ -52,6 +48,10 @@ from reffree.studies.study import (
     corpus_parts,
     study_result,
 )
+from reffree.util.arrays import Floats
+from reffree.util.bounds import Positive, with_keywords, within_bounds
+from reffree.util.errors import OptionError, counted
+from reffree.util.naming import spelling_of
 
 METHODS = ("depth", "texttiling", CHANCE)
 RATE = 0.167

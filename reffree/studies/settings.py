@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
 from reffree.encoders.embed import Vectors
-from reffree.errors import InputError, listed
+from reffree.evaluate.result import StudyResult, Table, columns, estimate
 from reffree.evaluate.score import score
 from reffree.evaluate.table import ScoreTable
-from reffree.studies.result import StudyResult, Table, columns, estimate
 from reffree.studies.study import StudyKeywords
+from reffree.util.errors import InputError, listed
 
 METRIC = "expected_pk"
 NEAR = 0.01

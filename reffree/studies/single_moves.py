@@ -24,21 +24,21 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from reffree.arrays import Booleans, Integers
-from reffree.bounds import check_whole, with_keywords, within_bounds
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
 from reffree.encoders.embed import units_taking_part
-from reffree.errors import InputError, OptionError, counted, listed
 from reffree.evaluate.blocks import golds_of
 from reffree.evaluate.metric_set import MetricSet, parse_any
+from reffree.evaluate.result import Field, StudyResult, Table, columns
 from reffree.evaluate.signature import Signature
-from reffree.naming import spelling_of
-from reffree.progress import Progress
-from reffree.reference.metric import GoldMetric, count_pairs
-from reffree.reference.pairs import Pairs
+from reffree.metrics.gold.metric import GoldMetric, count_pairs
+from reffree.metrics.gold.pairs import Pairs
 from reffree.statistics.losses import as_loss
-from reffree.studies.result import Field, StudyResult, Table, columns
 from reffree.studies.study import StudiedCorpus, StudyKeywords, StudySettings, check_study
+from reffree.util.arrays import Booleans, Integers
+from reffree.util.bounds import check_whole, with_keywords, within_bounds
+from reffree.util.errors import InputError, OptionError, counted, listed
+from reffree.util.naming import spelling_of
+from reffree.util.progress import Progress
 
 KINDS = ("cross-boundary", "constant cost", "vanishing")
 METRICS = ("boundary_similarity", "windowdiff:padding=exact", "windowdiff", "alignment")

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reffree.bounds import Seed
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
+from reffree.data.filter import FilteredCorpus
 from reffree.encoders.embed import (
     Embeddings,
     Vectors,
@@ -21,16 +21,16 @@ from reffree.encoders.embed import (
     units_taking_part,
 )
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.encoders.unit_filter import FilteredCorpus
-from reffree.errors import InputError, UnknownNameError
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.notes import dropped_notes
+from reffree.evaluate.result import DocumentText, StudyResult, Table
 from reffree.evaluate.signature import Signature
-from reffree.progress import Progress, no_progress
-from reffree.reference.agreement import with_central_gold
+from reffree.metrics.gold.agreement import with_central_gold
 from reffree.segmenters.base import Segmenter
 from reffree.segmenters.posterior import check_scorers
-from reffree.studies.result import DocumentText, StudyResult, Table
+from reffree.util.bounds import Seed
+from reffree.util.errors import InputError, UnknownNameError
+from reffree.util.progress import Progress, no_progress
 
 
 class StudyKeywords(Encoding, total=False):

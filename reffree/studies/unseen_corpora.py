@@ -15,8 +15,8 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
-from reffree.bounds import Count, Positive, within_bounds
-from reffree.corpus import GOLD, Corpus
+from reffree.data.corpus import GOLD, Corpus
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.embed import (
     Embeddings,
@@ -26,14 +26,12 @@ from reffree.encoders.embed import (
     units_taking_part,
 )
 from reffree.encoders.options import Encoding
-from reffree.errors import OptionError, UnknownNameError, listed
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
+from reffree.evaluate.result import Field, StudyResult, Table, columns, estimate
 from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Average, Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
-from reffree.naming import spelling_of
-from reffree.reference.failure_modes import failure_mode
-from reffree.segmentation import Segmentation
+from reffree.metrics.gold.failure_modes import failure_mode
 from reffree.segmenters.base import Inputs, Segmenter
 from reffree.segmenters.posterior import check_scorers
 from reffree.segmenters.scorer.data import TrainingCorpora, examples_of
@@ -41,9 +39,8 @@ from reffree.segmenters.scorer.description import Description, Figures, Training
 from reffree.segmenters.scorer.scorer import Checkpoint, load_checkpoint
 from reffree.segmenters.scorer.train import PAPER_THRESHOLD, train_scorer
 from reffree.segmenters.segment import parse_segmenter
-from reffree.selection import MIN_GAP, select_above
+from reffree.segmenters.selection import MIN_GAP, select_above
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.studies.result import Field, StudyResult, Table, columns, estimate
 from reffree.studies.study import (
     StudiedCorpus,
     StudyKeywords,
@@ -51,6 +48,9 @@ from reffree.studies.study import (
     check_study,
     study_result,
 )
+from reffree.util.bounds import Count, Positive, within_bounds
+from reffree.util.errors import OptionError, UnknownNameError, listed
+from reffree.util.naming import spelling_of
 
 METHODS = ("oracle_random",)
 """As many boundaries as gold has, anywhere: what density alone is worth (Coen's Table 3)."""

@@ -35,11 +35,11 @@ from reffree.chunkers.registry import CHUNKERS, FunctionChunker, find_chunker
 from reffree.chunkers.snap import SnapReport, snap
 from reffree.chunkers.spans import locate, spans_of, trimmed
 from reffree.cli.chunkers import command
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.base import EncodedTexts, EncoderSpec
-from reffree.errors import InputError, OptionError, Place, UnknownNameError
 from reffree.formats import load
-from reffree.naming import settings_of, spelling_of
-from reffree.segmentation import Segmentation
+from reffree.util.errors import InputError, OptionError, Place, UnknownNameError
+from reffree.util.naming import settings_of, spelling_of
 from tests.properties import examples
 
 PROSE = (

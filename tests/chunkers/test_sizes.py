@@ -27,8 +27,8 @@ from reffree.chunkers.node_parsers import (
 from reffree.chunkers.registry import FunctionChunker, find_chunker
 from reffree.chunkers.sizes import ChunkSizes, n_cut, parts_of, percentile
 from reffree.chunkers.snap import snap
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, OptionError, Place
+from reffree.data.corpus import Corpus, Document
+from reffree.util.errors import InputError, OptionError, Place
 from tests.helpers import invoke, refusal
 
 MARKDOWN = """# Servers
@@ -275,8 +275,8 @@ def test_the_planted_size_is_found(tmp_path, monkeypatch):
     assert found[made["settings"]["best"]] == min(found.values())
     sizes = [row["size"] for row in rows]
     assert sizes == sorted(sizes)
+    from reffree.evaluate.result import load_result
     from reffree.report.charts import charts_of
-    from reffree.studies.result import load_result
 
     (chart,) = charts_of(load_result(tmp_path / "tuned.json"))
     assert len(chart.rows) == 6

@@ -585,7 +585,7 @@ def test_who_watches_is_told_why_nothing_seems_to_happen(is_watched, monkeypatch
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_watched)
     monkeypatch.setenv("TERM", "xterm")
     with log_to_terminal(), waiting("Loading"):
-        logging.getLogger("reffree.compiling").info("compiling")
+        logging.getLogger("reffree.util.compiling").info("compiling")
     said = capsys.readouterr().err
     assert ("compiling" in said) == ("Loading" in said) == is_watched
-    assert logging.getLogger("reffree.compiling").level == logging.NOTSET
+    assert logging.getLogger("reffree.util.compiling").level == logging.NOTSET

@@ -12,13 +12,13 @@ from click.shell_completion import ShellComplete
 
 from reffree.chunkers.registry import CHUNKERS
 from reffree.cli import cli, completion
+from reffree.data.perturbation import PERTURBATIONS
 from reffree.encoders.aliases import ALIASES
 from reffree.formats import FORMATS
-from reffree.perturbation import PERTURBATIONS
-from reffree.reference.metrics import GOLD_METRICS
-from reffree.scoring.metrics import METRICS
+from reffree.metrics.free.metrics import METRICS
+from reffree.metrics.gold.metrics import GOLD_METRICS
 from reffree.segmenters.segment import ARP_BASELINES, SEGMENTERS
-from reffree.selection import SELECTIONS
+from reffree.segmenters.selection import SELECTIONS
 from tests.test_architecture import HEAVY
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import reffree
-from reffree.errors import InputError
+from reffree.util.errors import InputError
 
 # Gold is 6 | 6. Of "bad", 2 | 10, Pk with k = 3 has 5 of 9 windows wrong: those that begin with
 # units 0 and 1, which hold its own boundary, and 3, 4 and 5, which hold gold's.

@@ -34,8 +34,8 @@ WITHOUT_END = """
 import os, signal, sys, threading, time
 import click
 from reffree.cli import cli, interrupts, main
-from reffree.compiling import njit
-from reffree.parallel import in_threads
+from reffree.util.compiling import njit
+from reffree.util.parallel import in_threads
 
 interrupts.STUCK_SECONDS = interrupts.LEAVING_SECONDS = 0.2
 where, sys.argv[1:] = sys.argv[1], ["run"]
@@ -105,7 +105,7 @@ def run_interrupted(script, *arguments, folder, environment):
         ("<module>", "<string>", "all"),
         ("<module>", "numba/__init__.py", "texttiling"),
         ("_raw_object_cache_notify", "llvmlite/binding/executionengine.py", "texttiling"),
-        ("write_file", "reffree/atomic.py", "all"),
+        ("write_file", "reffree/util/atomic.py", "all"),
     ],
 )
 def test_an_interrupt_at_any_moment(function, file, method, interrupt, write_corpus, tmp_path):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import reffree
-from reffree.errors import UnknownNameError
+from reffree.util.errors import UnknownNameError
 
 UNITS = [f"{topic} number {i}" for topic in ("bees", "banks") for i in range(3)]
 

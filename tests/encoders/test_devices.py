@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from reffree.masses import mass_matrix
-from reffree.scoring.layout import Layout
-from reffree.scoring.metrics import parse_metrics
-from reffree.scoring.pairs import Units
-from tests.scoring.test_scoring import random_masses
+from reffree.data.masses import mass_matrix
+from reffree.metrics.free.layout import Layout
+from reffree.metrics.free.metrics import parse_metrics
+from reffree.metrics.free.pairs import Units
+from tests.metrics.free.test_scoring import random_masses
 
 READS_BACK = {
     "_local_scalar_dense",

@@ -14,7 +14,7 @@ import pytest
 import reffree
 from reffree.encoders.cache import EmbeddingCache
 from reffree.encoders.cache.rows import Row, row_checksum
-from reffree.errors import InputError
+from reffree.util.errors import InputError
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.encoders.cache.test_store import change
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from reffree.corpus import Corpus, Document
+from reffree.data.corpus import Corpus, Document
 from reffree.encoders.aliases import PACKAGED, check_files, packaged_folder
 from reffree.encoders.batching import plan_batches
 from reffree.encoders.device import choose_device, scoring_device
@@ -23,7 +23,7 @@ from reffree.encoders.embed import encode_corpus, from_arrays, from_file
 from reffree.encoders.models import find_model
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
-from reffree.errors import EncoderError, InputError, UnknownNameError
+from reffree.util.errors import EncoderError, InputError, UnknownNameError
 from tests.checkpoints import WORDS, save_checkpoint
 
 CPU = torch.device("cpu")

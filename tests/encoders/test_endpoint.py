@@ -24,8 +24,8 @@ from reffree.encoders.fill_cache import CacheJob, fill_by_processes
 from reffree.encoders.launcher import SingleProcess
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.sentence_transformer import open_encoder
-from reffree.errors import EncoderError, OptionError
 from reffree.studies import compare_encoders, correlate
+from reffree.util.errors import EncoderError, OptionError
 from tests.encoders.embedding_server import (
     DIMENSION,
     MODEL,

@@ -16,7 +16,7 @@ from reffree.encoders.options import ModelSettings
 from reffree.evaluate import corpus_counts
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.notes import dropped_notes
-from reffree.words import language_of
+from reffree.util.words import language_of
 from tests.checkpoints import save_checkpoint
 
 ENGLISH, E5 = ALIASES["minilm"].model, ALIASES["multilingual-e5"].model

@@ -18,7 +18,7 @@ from reffree.encoders.batching import batch_of
 from reffree.encoders.models import find_model
 from reffree.encoders.options import ModelSettings
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
-from reffree.errors import EncoderError
+from reffree.util.errors import EncoderError
 from tests.checkpoints import SPECIAL, WORDS
 from tests.encoders.streams import encode
 

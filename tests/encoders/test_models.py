@@ -22,7 +22,7 @@ from reffree.encoders.cache import cache_path
 from reffree.encoders.models import find_model
 from reffree.encoders.options import CHOICES, EncoderOptions, ModelSettings
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder, open_encoder
-from reffree.errors import EncoderError, OptionError
+from reffree.util.errors import EncoderError, OptionError
 from tests.checkpoints import CONFIGS, ENCODERS, WORDS
 from tests.encoders.streams import encode
 

@@ -30,7 +30,7 @@ from reffree.encoders.options import ModelSettings
 from reffree.encoders.pipeline import IN_FLIGHT, Pipeline
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
 from reffree.encoders.tokenising import PackedOnce
-from reffree.errors import CacheError, EncoderError
+from reffree.util.errors import CacheError, EncoderError
 from tests.checkpoints import CONFIGS, WORDS
 from tests.encoders.delayed_device import DelayedDevice, DelayedEvent, DelayedQueue, Features
 from tests.encoders.streams import encode

@@ -22,8 +22,8 @@ from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.encoders.precision import Abilities, abilities_of, suited
 from reffree.encoders.replicas import ReplicatedEncoder, shares
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder, open_encoder
-from reffree.errors import EncoderError, OptionError
 from reffree.segmenters.network_folder import check_encoder
+from reffree.util.errors import EncoderError, OptionError
 from tests.checkpoints import WORDS
 from tests.encoders.streams import encode
 

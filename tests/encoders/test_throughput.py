@@ -46,8 +46,8 @@ from reffree.encoders.models import find_model
 from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder, open_encoder
 from reffree.encoders.tokenising import BagsOfTokens, TokenisedOnce, Tokeniser, tokeniser_of
-from reffree.errors import CacheError, EncoderError, OptionError
 from reffree.evaluate.signature import Signature
+from reffree.util.errors import CacheError, EncoderError, OptionError
 from tests import checkpoints
 from tests.checkpoints import CONFIGS, WORDS, save_checkpoint
 from tests.encoders.streams import encode

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import reffree
-from reffree.corpus import Corpus, Document
+from reffree.data.corpus import Corpus, Document
+from reffree.data.filter import BACKCHANNELS, filter_units, is_backchannel, restore
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.base import EncodedTexts, EncoderSpec
 from reffree.encoders.embed import (
     corpus_vectors,
@@ -22,9 +24,7 @@ from reffree.encoders.embed import (
     units_taking_part,
 )
 from reffree.encoders.options import EncoderOptions
-from reffree.encoders.unit_filter import BACKCHANNELS, filter_units, is_backchannel, restore
-from reffree.errors import InputError, OptionError
-from reffree.segmentation import Segmentation
+from reffree.util.errors import InputError, OptionError
 
 BOTH = EncoderOptions(drop_backchannels=True, drop_repeats=True)
 UNITS = ["Yeah.", "Bees dance.", "Mm-hmm!", " ", "Bees dance.", "The bill.", "okay", "Thanks."]

@@ -23,7 +23,7 @@ from reffree.encoders.word_vectors import (
     ModelWordVectors,
     open_word_vectors,
 )
-from reffree.errors import EncoderError, InputError
+from reffree.util.errors import EncoderError, InputError
 from tests.checkpoints import save_checkpoint
 
 

@@ -11,11 +11,11 @@ import pytest
 
 import reffree
 from reffree.cli import main
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, OptionError
-from reffree.reference.agreement import agreement
-from reffree.reference.metrics import GOLD_METRICS
+from reffree.data.corpus import Corpus, Document
+from reffree.metrics.gold.agreement import agreement
+from reffree.metrics.gold.metrics import GOLD_METRICS
 from reffree.report.score import render
+from reffree.util.errors import InputError, OptionError
 from tests.oracles import reference_based as oracle
 
 SCHEMA = json.loads((files("reffree") / "report" / "score.schema.json").read_text())

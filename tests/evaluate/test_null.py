@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 import reffree
-from reffree.corpus import Corpus, Document
+from reffree.data.corpus import Corpus, Document
 from reffree.evaluate.null import compare_with_null
-from reffree.scoring.engine import score_document
-from reffree.scoring.metrics import parse_metric
+from reffree.metrics.free.engine import score_document
+from reffree.metrics.free.metrics import parse_metric
 
 
 def corpus_of(lengths, masses, ids=None):

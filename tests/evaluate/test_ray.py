@@ -24,10 +24,10 @@ from reffree.encoders.cache import EmbeddingCache
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.ray_actors import Actors, ray_actors
 from reffree.encoders.sentence_transformer import open_encoder
-from reffree.errors import EncoderError, InputError, OptionError, ReffreeError
 from reffree.evaluate import corpus_counts
 from reffree.evaluate.ray import BlockTextWork, ScoreWork
 from reffree.formats.shards import Shards
+from reffree.util.errors import EncoderError, InputError, OptionError, ReffreeError
 from tests.checkpoints import save_checkpoint
 from tests.evaluate.test_streamed import METRICS, Here, as_json, tables, write_jsonl
 

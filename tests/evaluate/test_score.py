@@ -9,10 +9,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 import reffree
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, UnknownNameError
+from reffree.data.corpus import Corpus, Document
 from reffree.evaluate.table import CorpusScore, ScoreTable, SystemScores
 from reffree.statistics.resampling import DocumentBootstrap
+from reffree.util.errors import InputError, UnknownNameError
 from tests.oracles.reference_free import document_score
 
 METRICS = ["arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree"]

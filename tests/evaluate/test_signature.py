@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reffree.evaluate.signature import _words
-from reffree.reference.cohesion import FUNCTION_WORDS
+from reffree.metrics.gold.cohesion import FUNCTION_WORDS
 
 
 def test_the_words_that_sed_leaves_out_have_one_name():

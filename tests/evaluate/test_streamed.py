@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import reffree
 from reffree.encoders.ray_actors import Actors
-from reffree.errors import InputError, OptionError
 from reffree.evaluate import corpus_counts
 from reffree.evaluate.corpus_counts import DistinctTexts, Plan
 from reffree.formats.shards import Shards, joined, read_spans
 from reffree.report.score import render
+from reffree.util.errors import InputError, OptionError
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.properties import examples
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reffree.corpus import Corpus, Document
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
 from reffree.formats import load, save
 from reffree.formats.choi import file_names
-from reffree.segmentation import Segmentation
 from tests.helpers import refusal
 
 BAR = "=========="

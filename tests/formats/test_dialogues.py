@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, OptionError
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
 from reffree.formats import load, save
-from reffree.segmentation import Segmentation
+from reffree.util.errors import InputError, OptionError
 from tests.helpers import refusal
 
 

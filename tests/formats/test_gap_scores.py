@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reffree.corpus import Corpus, Document
+from reffree.data.corpus import Corpus, Document
 from reffree.formats import read_scores, write_scores
 from tests.helpers import refusal
 

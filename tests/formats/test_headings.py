@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from reffree.errors import OptionError
+from reffree.data.sentences import splitter
 from reffree.formats import load
-from reffree.sentences import splitter
+from reffree.util.errors import OptionError
 from tests.helpers import refusal
 
 

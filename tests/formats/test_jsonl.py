@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, Place
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
 from reffree.formats import load, save
 from reffree.formats.strict_json import parse
-from reffree.segmentation import Segmentation
+from reffree.util.errors import InputError, Place
 
 FULL = {
     "id": "m1",

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reffree.corpus import Corpus, Document
-from reffree.errors import OptionError, UnknownNameError
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
 from reffree.formats import load, read_system, save
-from reffree.segmentation import Segmentation
+from reffree.util.errors import OptionError, UnknownNameError
 from tests.helpers import invoke, refusal
 
 TEXT = "one\ntwo\nthree\n\nfour\nfive\n"

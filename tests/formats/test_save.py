@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from reffree.corpus import Corpus, Document
-from reffree.errors import Place
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
 from reffree.formats import load, save
-from reffree.segmentation import Segmentation
+from reffree.util.errors import Place
 from tests.helpers import refusal
 
 UNITS = ["one", "", "two\nlines", "three"]

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from reffree.corpus import Document
-from reffree.errors import UnknownNameError
+from reffree.data.corpus import Document
 from reffree.formats import FORMATS, load, save
 from reffree.formats import source as source_module
+from reffree.util.errors import UnknownNameError
 from tests.helpers import refusal
 
 LINE = '{"id": "m1", "units": ["ä", "b"], "gold": [1, 1]}'

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reffree.corpus import Document, clock
+from reffree.data.corpus import Document, clock
 from reffree.formats import load, save
 from tests.helpers import invoke, refusal
 

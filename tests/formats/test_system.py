@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, UnknownNameError
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
 from reffree.formats import load, read_system, save
-from reffree.segmentation import Segmentation
+from reffree.util.errors import InputError, UnknownNameError
 from tests.helpers import refusal
 
 

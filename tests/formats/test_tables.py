@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import reffree
-from reffree.corpus import Document
-from reffree.errors import OptionError
+from reffree.data.corpus import Document
 from reffree.formats import load
+from reffree.util.errors import OptionError
 from tests.helpers import invoke, refusal
 
 HEADER = "document,text,speaker,segment"

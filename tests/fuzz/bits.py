@@ -19,12 +19,12 @@ import numpy as np
 import torch
 
 import reffree
-from reffree.corpus import Corpus, Document
+from reffree.data.corpus import Corpus, Document
 from reffree.evaluate import corpus_counts
-from reffree.scoring.engine import score_documents
-from reffree.scoring.fast import document as compiled
-from reffree.scoring.fast import search
-from reffree.scoring.metrics import COMPILED, parse_metrics
+from reffree.metrics.free.engine import score_documents
+from reffree.metrics.free.fast import document as compiled
+from reffree.metrics.free.fast import search
+from reffree.metrics.free.metrics import COMPILED, parse_metrics
 
 METRICS = (*COMPILED, "sag:shuffles=3", "expected_pk", "expected_windowdiff:draws=20")
 SYSTEMS = ("a", "b", "c", "d")

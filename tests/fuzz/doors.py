@@ -150,8 +150,8 @@ YAML = (
 
 @cache
 def _corpus() -> reffree.Corpus:
-    from reffree.errors import Place
     from reffree.formats import jsonl
+    from reffree.util.errors import Place
 
     return reffree.Corpus(tuple(jsonl.document(dict(each), Place()) for each in DOCUMENTS))
 
@@ -315,10 +315,10 @@ def _results() -> list[dict[str, Any]]:
 
 def results(rng: Random, folder: Path) -> None:
     """Read damaged results of a study and render them in every way."""
+    from reffree.evaluate.result import load_result
     from reffree.report.charts import charts_of
     from reffree.report.page import packed, page_corpora, page_settings, page_table, page_texts
     from reffree.report.study import render
-    from reffree.studies.result import load_result
 
     data = mutations.mutated_json(rng.choice(_results()), rng)
     result = load_result(_written(folder, "r.json", data))
@@ -360,15 +360,15 @@ def study(rng: Random, folder: Path) -> None:
 
 
 def _names(registry: Any) -> tuple[list[str], Callable[[str], list[str]]]:
-    from reffree.naming import _options
+    from reffree.util.naming import _options
 
     return list(registry), lambda name: list(_options(registry[name]))
 
 
 def metric(rng: Random, folder: Path) -> None:
     """Score with a metric of odd options."""
-    from reffree.reference.metrics import GOLD_METRICS
-    from reffree.scoring.metrics import METRICS
+    from reffree.metrics.free.metrics import METRICS
+    from reffree.metrics.gold.metrics import GOLD_METRICS
 
     registry = rng.choice((METRICS, GOLD_METRICS))
     text = mutations.named_text(*_names(registry), rng)
@@ -390,7 +390,7 @@ def method(rng: Random, folder: Path) -> None:
 
 def perturbation(rng: Random, folder: Path) -> None:
     """Perturb gold by odd amounts."""
-    from reffree.perturbation import PERTURBATIONS, parse_perturbation, perturb
+    from reffree.data.perturbation import PERTURBATIONS, parse_perturbation, perturb
 
     text = mutations.named_text(*_names(PERTURBATIONS), rng)
     if rng.random() < 0.4:

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from reffree.errors import ReffreeError
+from reffree.util.errors import ReffreeError
 from tests.fuzz.doors import DOORS
 
 LONGEST = 1_500

@@ -7,8 +7,8 @@ import os
 import numpy as np
 import pytest
 
-from reffree.scoring import engine, pairs
-from reffree.scoring.arithmetic import FLOAT32, FLOAT64
+from reffree.metrics.free import engine, pairs
+from reffree.metrics.free.arithmetic import FLOAT32, FLOAT64
 from tests.fuzz.bits import (
     different,
     engine_differences,

@@ -14,11 +14,11 @@ import pytest
 import yaml
 
 from reffree.cli import main
-from reffree.errors import InputError, OptionError
+from reffree.evaluate.result import load_result
 from reffree.report.study import render
 from reffree.studies.config import load_config
-from reffree.studies.result import load_result
 from reffree.studies.run import run_config
+from reffree.util.errors import InputError, OptionError
 from tests import synthetic_results
 from tests.fuzz.doors import DOCUMENTS, STUDY
 

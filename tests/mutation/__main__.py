@@ -1,4 +1,5 @@
-"""Run the tests against small faults: ``python -m tests.mutation reffree/reference/windows.py``.
+# ruff: noqa: E501
+"""Run the tests against small faults: ``python -m tests.mutation reffree/metrics/gold/windows.py``.
 
 Each mutant runs in a process of its own over a copy of the tree; the tree itself is never written
 to. A mutant that no test notices is named, unless ``judged.json`` says why no test could or should;
@@ -30,19 +31,19 @@ JUDGED = Path(__file__).with_name("judged.json")
 # The tests that should notice, by the beginning of a module's path; the longest beginning counts.
 # The module's own doctests are run as well.
 TESTS = {
-    "reffree/reference/agreement": "reference/agreement reference/oracles",
-    "reffree/reference/alignment": "reference/alignment reference/oracles",
-    "reffree/reference/boundary_edits": "reference/edits reference/oracles",
-    "reffree/reference/cohesion": "reference/sed reference/oracles",
-    "reffree/reference/granularity": "reference/granularity reference/oracles",
-    "reffree/reference/metric": "reference/functions reference/windows reference/oracles",
-    "reffree/reference/metrics": "reference/functions evaluate/gold",
-    "reffree/reference/sed": "reference/sed reference/oracles",
-    "reffree/reference/windows": "reference/windows reference/oracles",
-    "reffree/reference/__init__": "reference/functions",
-    "reffree/reference/": (
-        "reference/oracles reference/agreement reference/alignment reference/edits "
-        "reference/granularity reference/windows reference/sed"
+    "reffree/metrics/gold/agreement": "metrics/gold/agreement metrics/gold/oracles",
+    "reffree/metrics/gold/alignment": "metrics/gold/alignment metrics/gold/oracles",
+    "reffree/metrics/gold/boundary_edits": "metrics/gold/edits metrics/gold/oracles",
+    "reffree/metrics/gold/cohesion": "metrics/gold/sed metrics/gold/oracles",
+    "reffree/metrics/gold/granularity": "metrics/gold/granularity metrics/gold/oracles",
+    "reffree/metrics/gold/metric": "metrics/gold/functions metrics/gold/windows metrics/gold/oracles",
+    "reffree/metrics/gold/metrics": "metrics/gold/functions evaluate/gold",
+    "reffree/metrics/gold/sed": "metrics/gold/sed metrics/gold/oracles",
+    "reffree/metrics/gold/windows": "metrics/gold/windows metrics/gold/oracles",
+    "reffree/metrics/gold/__init__": "metrics/gold/functions",
+    "reffree/metrics/gold/": (
+        "metrics/gold/oracles metrics/gold/agreement metrics/gold/alignment metrics/gold/edits "
+        "metrics/gold/granularity metrics/gold/windows metrics/gold/sed"
     ),
     "reffree/statistics/coefficients": "statistics/coefficients statistics/meta_evaluation",
     "reffree/statistics/curves": "statistics/curves statistics/intervals",
@@ -83,27 +84,27 @@ TESTS = {
     "reffree/formats/tiage": "formats/dialogues",
     "reffree/segmentation": "segmentation corpus formats/labels",
     "reffree/masses": (
-        "masses scoring/fast/document segmentation reference/agreement selection perturbation"
+        "masses metrics/free/fast/document segmentation metrics/gold/agreement selection perturbation"
     ),
     "reffree/corpus": "corpus segmentation formats/jsonl",
     "reffree/selection": "selection",
     "reffree/perturbation": "perturbation",
-    "reffree/scoring/attribution": "scoring/attribution",
-    "reffree/scoring/cues": "scoring/cues",
-    "reffree/scoring/evidence": "scoring/expected",
-    "reffree/scoring/expected": "scoring/expected",
-    "reffree/scoring/posterior": "scoring/expected",
-    "reffree/scoring/engine": (
-        "scoring/scoring scoring/fast/document scoring/precision scoring/expected"
+    "reffree/metrics/free/attribution": "metrics/free/attribution",
+    "reffree/metrics/free/cues": "metrics/free/cues",
+    "reffree/metrics/free/evidence": "metrics/free/expected",
+    "reffree/metrics/free/expected": "metrics/free/expected",
+    "reffree/metrics/free/posterior": "metrics/free/expected",
+    "reffree/metrics/free/engine": (
+        "metrics/free/scoring metrics/free/fast/document metrics/free/precision metrics/free/expected"
     ),
-    "reffree/scoring/sag": "scoring/fast/search",
-    "reffree/scoring/fast/search": "scoring/fast/search",
-    "reffree/scoring/fast/segmentations": "scoring/expected",
-    "reffree/scoring/fast/vectors": "scoring/fast/vectors scoring/fast/search scoring/precision",
-    "reffree/scoring/": "scoring/scoring scoring/fast/document scoring/precision",
+    "reffree/metrics/free/sag": "metrics/free/fast/search",
+    "reffree/metrics/free/fast/search": "metrics/free/fast/search",
+    "reffree/metrics/free/fast/segmentations": "metrics/free/expected",
+    "reffree/metrics/free/fast/vectors": "metrics/free/fast/vectors metrics/free/fast/search",
+    "reffree/metrics/free/": "metrics/free/scoring metrics/free/fast/document metrics/free/precision",
 }
 # Kernels run as Python where they have the fault; these are slow that way, and are compiled anew.
-COMPILED = ("reffree/scoring/",)
+COMPILED = ("reffree/metrics/free/",)
 MACHINE_CODE = "machine-code"
 LIBRARIES = ("numpy", "scipy.stats", "torch", "numba", "pytest")
 SLOWER = 4  # times as long as without a fault is too long, and some seconds for the start

@@ -66,7 +66,7 @@ def test_the_label_shows_the_statement_with_the_fault():
 
 
 def test_a_sample_is_the_same_every_time_and_part_of_all():
-    module = "reffree/masses.py"
+    module = "reffree/data/masses.py"
     sample = [mutant.name for mutant in chosen(ROOT, module, 7, 1)]
     assert len(sample) == 7
     assert sample == [mutant.name for mutant in chosen(ROOT, module, 7, 1)]
@@ -75,5 +75,5 @@ def test_a_sample_is_the_same_every_time_and_part_of_all():
 
 
 def test_the_longest_beginning_names_the_tests():
-    assert files_for("reffree/reference/sed_kernel.py")[1] == "tests/reference/test_sed.py"
-    assert files_for("reffree/reference/pairs.py")[1] == "tests/reference/test_oracles.py"
+    assert files_for("reffree/metrics/gold/sed_kernel.py")[1] == "tests/metrics/gold/test_sed.py"
+    assert files_for("reffree/metrics/gold/pairs.py")[1] == "tests/metrics/gold/test_oracles.py"

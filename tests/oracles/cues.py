@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reffree.words import words_of
+from reffree.util.words import words_of
 
 QUESTION_MARKS = ("?", "？", "؟")
 CLOSING = ('"', "'", "”", "’", "»", ")", "]")

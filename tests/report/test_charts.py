@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reffree.errors import UnknownNameError
 from reffree.report.charts import charts_of
 from reffree.report.charts.chart import PALETTE, spaced, thinned
 from reffree.report.charts.drawing import CHARACTER, LIMIT, LINE, draw_files, placements, titled
+from reffree.util.errors import UnknownNameError
 from tests import synthetic_results as synthetic
 
 EXPECTED = {

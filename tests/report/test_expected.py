@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import reffree
-from reffree.corpus import Corpus, Document
+from reffree.data.corpus import Corpus, Document
+from reffree.metrics.free.evidence import Reading
+from reffree.metrics.free.expected import INFORMED
+from reffree.metrics.free.posterior import Posterior
 from reffree.report.score import render
-from reffree.scoring.evidence import Reading
-from reffree.scoring.expected import INFORMED
-from reffree.scoring.posterior import Posterior
 from reffree.studies.diagnosis.diagnose import diagnose
 
 TOPICS = 4

@@ -12,10 +12,10 @@ from functools import cache
 import pytest
 
 from reffree.cli import main
-from reffree.errors import InputError
+from reffree.evaluate.result import DocumentText, load_result
 from reffree.report.page import packed, render_page
 from reffree.report.study import render
-from reffree.studies.result import DocumentText, load_result
+from reffree.util.errors import InputError
 from tests import synthetic_results as synthetic
 from tests.synthetic_results import NASTY
 

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 import reffree
-from reffree.corpus import Corpus, Document
+from reffree.data.corpus import Corpus, Document
 from reffree.report.grid import Grid, render_grids
 from reffree.report.tables_page import render_index
 from reffree.studies import compare, correlate

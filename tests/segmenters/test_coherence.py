@@ -16,11 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from reffree.corpus import Corpus, Document
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.aliases import ALIASES
-from reffree.errors import EncoderError, InputError, OptionError
-from reffree.naming import parse_named, spelling_of
-from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.coherence.csm import (
     CoherenceScoring,
@@ -40,6 +38,8 @@ from reffree.segmenters.coherence.train import (
 from reffree.segmenters.coherence.triples import hold_out_documents, triples_of
 from reffree.segmenters.segment import SEGMENTERS, segment
 from reffree.studies import density
+from reffree.util.errors import EncoderError, InputError, OptionError
+from reffree.util.naming import parse_named, spelling_of
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.helpers import invoke, topical_corpus
 from tests.oracles import reference_based

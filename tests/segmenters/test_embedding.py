@@ -11,11 +11,9 @@ import ruptures
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reffree.corpus import Corpus, Document
+from reffree.data.corpus import Corpus, Document
 from reffree.encoders.embed import embed
-from reffree.errors import InputError, Place
-from reffree.naming import parse_named, spelling_of
-from reffree.scoring.engine import score_document
+from reffree.metrics.free.engine import score_document
 from reffree.segmenters import changepoint, optimal
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.changepoint import ChangePoint, noise_penalty
@@ -23,6 +21,8 @@ from reffree.segmenters.depth import Depth, depths_of, gap_similarities
 from reffree.segmenters.greedy import Greedy
 from reffree.segmenters.optimal import Optimal
 from reffree.segmenters.posterior import LeastExpectedPk
+from reffree.util.errors import InputError, Place
+from reffree.util.naming import parse_named, spelling_of
 from tests.oracles.reference_free import cosine, document_score
 from tests.oracles.search import sag as sag_oracle
 from tests.oracles.selection import greedy
@@ -420,7 +420,9 @@ def test_greedy_without_room_for_tables(monkeypatch):
     """Documents whose tables do not fit are scored by the slower path, with the same result."""
     x = topics(np.random.default_rng(12), (5, 7, 6))
     expected = run(Greedy(), x)
-    monkeypatch.setattr("reffree.scoring.fast.document.CompiledDocument.prepare", lambda *_: False)
+    monkeypatch.setattr(
+        "reffree.metrics.free.fast.document.CompiledDocument.prepare", lambda *_: False
+    )
     assert run(Greedy(), x) == expected
 
 

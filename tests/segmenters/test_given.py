@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import reffree
-from reffree.corpus import Corpus, Document
-from reffree.errors import OptionError, ReffreeError
+from reffree.data.corpus import Corpus, Document
 from reffree.formats import load, read_scores
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.depth import depths_of
 from reffree.segmenters.gap_scores import boundary_scores
 from reffree.segmenters.posterior import LeastExpectedPk
-from reffree.selection import select_above, select_share
+from reffree.segmenters.selection import select_above, select_share
 from reffree.studies import boundaries
+from reffree.util.errors import OptionError, ReffreeError
 from tests.helpers import invoke, refusal, topical_corpus
 
 TALK = Corpus(

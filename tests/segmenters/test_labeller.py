@@ -13,10 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from reffree.corpus import Corpus, Document
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import from_arrays
-from reffree.errors import EncoderError, InputError, OptionError
-from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.gap_scores import boundary_scores
 from reffree.segmenters.labeller.description import ARCHITECTURES, LabellerTraining
@@ -31,6 +30,7 @@ from reffree.segmenters.labeller.train import train_labeller, train_segmenter
 from reffree.segmenters.labeller.trained import Labeller, Trained, load_labeller
 from reffree.segmenters.segment import parse_segmenter, segment
 from reffree.segmenters.training import computes_in
+from reffree.util.errors import EncoderError, InputError, OptionError
 from tests.oracles.labellers import best_value, f1_of_boundaries, masses_above, sheikh_logits
 from tests.oracles.reference_based import pk
 from tests.properties import examples

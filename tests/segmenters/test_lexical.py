@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, OptionError
-from reffree.naming import parse_named, spelling_of
-from reffree.segmentation import Segmentation
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.c99 import C99
 from reffree.segmenters.textseg import TextSeg
 from reffree.segmenters.texttiling import TextTiling
-from reffree.words import STOP_WORDS, Language, Lexicon, words_of
+from reffree.util.errors import InputError, OptionError
+from reffree.util.naming import parse_named, spelling_of
+from reffree.util.words import STOP_WORDS, Language, Lexicon, words_of
 from tests.oracles import segmenters as oracle
 from tests.properties import examples
 

@@ -11,10 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, chisquare
 
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, OptionError
-from reffree.naming import spelling_of
-from reffree.segmentation import Segmentation
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.naive import (
     AllBoundaries,
@@ -29,6 +27,8 @@ from reffree.segmenters.naive import (
     nearest_period,
 )
 from reffree.segmenters.segment import SEGMENTERS, parse_segmenter
+from reffree.util.errors import InputError, OptionError
+from reffree.util.naming import spelling_of
 from tests.helpers import corpus_of
 from tests.properties import examples
 

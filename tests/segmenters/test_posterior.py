@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, OptionError
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
 from reffree.evaluate.score import score
-from reffree.naming import spelling_of
-from reffree.scoring.evidence import Reading
-from reffree.scoring.posterior import Posterior
-from reffree.segmentation import Segmentation
+from reffree.metrics.free.evidence import Reading
+from reffree.metrics.free.posterior import Posterior
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.posterior import LeastExpectedPk
 from reffree.segmenters.segment import parse_segmenter, segment
 from reffree.studies.correlation.pool import COHESION, SEEKERS
+from reffree.util.errors import InputError, OptionError
+from reffree.util.naming import spelling_of
 from tests.oracles.expected import best_segmentation, evidence_and_nodes, expected_pk, mixture
 from tests.properties import examples
 

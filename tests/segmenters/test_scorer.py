@@ -20,16 +20,13 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from reffree.cli.train_scorer import command
-from reffree.corpus import Corpus, Document
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.aliases import ALIASES
 from reffree.encoders.embed import from_arrays
 from reffree.encoders.models import find_model
-from reffree.errors import EncoderError, InputError, OptionError
-from reffree.naming import parse_named, spelling_of
-from reffree.scoring.evidence import Reading
-from reffree.scoring.posterior import Posterior
-from reffree.seeds import rng_for
-from reffree.segmentation import Segmentation
+from reffree.metrics.free.evidence import Reading
+from reffree.metrics.free.posterior import Posterior
 from reffree.segmenters.base import Inputs, directions, to_scale
 from reffree.segmenters.posterior import LeastExpectedPk
 from reffree.segmenters.scorer.data import (
@@ -70,6 +67,9 @@ from reffree.segmenters.scorer.transformer_files import load_transformer
 from reffree.segmenters.segment import SEGMENTERS, segment
 from reffree.segmenters.training import RisingAndFalling
 from reffree.studies.boundary_posterior import boundaries
+from reffree.util.errors import EncoderError, InputError, OptionError
+from reffree.util.naming import parse_named, spelling_of
+from reffree.util.seeds import rng_for
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.oracles.training import training_figures
 from tests.properties import examples

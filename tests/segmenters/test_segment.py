@@ -9,10 +9,10 @@ import pytest
 
 import reffree
 from reffree.cli import main
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, OptionError, UnknownNameError
-from reffree.naming import spelling_of
+from reffree.data.corpus import Corpus, Document
 from reffree.segmenters.segment import HOMES, SEGMENTERS, parse_segmenter
+from reffree.util.errors import InputError, OptionError, UnknownNameError
+from reffree.util.naming import spelling_of
 
 SPELLINGS = {
     **{name: name for name in HOMES},

@@ -18,7 +18,6 @@ from transformers import AutoModel
 
 import reffree
 from reffree.encoders.device import choose_device
-from reffree.errors import InputError, OptionError
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.coherence.csm import CoherenceScoring
 from reffree.segmenters.coherence.description import CoherenceTraining
@@ -46,6 +45,7 @@ from reffree.segmenters.training import (
     steps_of,
     training_on,
 )
+from reffree.util.errors import InputError, OptionError
 from tests.checkpoints import config, tokenizer
 from tests.helpers import topical_corpus
 

@@ -7,8 +7,8 @@ import pytest
 import scipy.stats
 from numpy.testing import assert_allclose, assert_array_equal
 
-from reffree.errors import InputError
 from reffree.statistics.curves import band, min_max, monotonicity
+from reffree.util.errors import InputError
 from tests.statistics.helpers import NAN
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import reffree
-from reffree.corpus import Corpus, Document
+from reffree.data.corpus import Corpus, Document
 from reffree.evaluate.scores import corpus_mean
 from reffree.statistics.curves import band
 from reffree.statistics.paired import paired_tests

@@ -11,8 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from reffree.errors import InputError, OptionError, UnknownNameError
-from reffree.seeds import rng_for
 from reffree.statistics.coefficients import COEFFICIENTS, correlation
 from reffree.statistics.losses import MeanOverDocuments, PooledOverDocuments
 from reffree.statistics.meta_evaluation import (
@@ -24,6 +22,8 @@ from reffree.statistics.resampling import (
     resampled_documents,
 )
 from reffree.statistics.significance import PermutationTest, permutation_test
+from reffree.util.errors import InputError, OptionError, UnknownNameError
+from reffree.util.seeds import rng_for
 from tests.oracles import statistics as oracle
 from tests.properties import examples
 from tests.statistics.helpers import (

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reffree.corpus import Corpus, Document
-from reffree.perturbation import parse_perturbation
-from reffree.perturbation import perturb as perturb_corpus
-from reffree.reference.agreement import with_central_gold
+from reffree.data.corpus import Corpus, Document
+from reffree.data.perturbation import parse_perturbation
+from reffree.data.perturbation import perturb as perturb_corpus
+from reffree.metrics.gold.agreement import with_central_gold
 from reffree.segmenters.segment import segment
 from reffree.studies import compare, correlate, density, diagnose, granularity, perturb
 from tests.helpers import invoke, rows

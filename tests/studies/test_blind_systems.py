@@ -7,14 +7,14 @@ from statistics import fmean
 
 import pytest
 
-from reffree.errors import InputError, OptionError, UnknownNameError
+from reffree.evaluate.result import StudyResult
 from reffree.formats import load
 from reffree.report.charts import charts_of
 from reffree.report.charts.drawing import vega_for_page
 from reffree.report.study import render
 from reffree.studies import baselines
 from reffree.studies.config import load_config
-from reffree.studies.result import StudyResult
+from reffree.util.errors import InputError, OptionError, UnknownNameError
 from tests.helpers import invoke, topical_corpus
 from tests.oracles import reference_based
 

@@ -23,13 +23,13 @@ import pytest
 
 import reffree
 from reffree.cli import main
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, OptionError, UnknownNameError
+from reffree.data.corpus import Corpus, Document
+from reffree.metrics.free.evidence import Reading
+from reffree.metrics.free.posterior import Posterior
 from reffree.report.boundaries import BAR, NOTICED, render
 from reffree.report.boundaries_page import MAX_COLUMNS, render_page
-from reffree.scoring.evidence import Reading
-from reffree.scoring.posterior import Posterior
 from reffree.studies.boundary_posterior import DocumentBoundaries, boundaries
+from reffree.util.errors import InputError, OptionError, UnknownNameError
 from tests.oracles.expected import (
     boundary_probabilities,
     evidence_and_nodes,
@@ -463,7 +463,7 @@ def test_more_systems_from_files(run, given, tmp_path):
 
 
 def test_demo_gold_has_likelier_boundaries_than_other_placements(run):
-    done = run("boundaries", files("reffree") / "data" / "demo.jsonl", "-f", "json")
+    done = run("boundaries", files("reffree") / "resources" / "demo.jsonl", "-f", "json")
     found = {each["system"]: each for each in json.loads(done.stdout)["systems"]}
     gold = found["gold"]["probability"]
     assert gold > 1.5 * found["gold"]["gap_probability"]

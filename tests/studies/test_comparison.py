@@ -12,12 +12,12 @@ import jsonschema
 import numpy as np
 import pytest
 
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError
+from reffree.data.corpus import Corpus, Document
 from reffree.evaluate.score import score
 from reffree.evaluate.table import CorpusScore, DocumentScores, PartScore, ScoreTable, SystemScores
 from reffree.report.compare import render
 from reffree.studies.comparison import compare, compare_table
+from reffree.util.errors import InputError
 from tests.oracles.statistics import enumerated_p, mean_of_pairs
 
 NAN = float("nan")

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 import reffree.studies
-from reffree.errors import InputError, OptionError, UnknownNameError
 from reffree.studies import STUDIES, find_study
 from reffree.studies.config import load_config, settings_model
 from reffree.studies.study import StudyKeywords, StudySettings
+from reffree.util.errors import InputError, OptionError, UnknownNameError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SMALL = {

@@ -8,9 +8,9 @@ from statistics import fmean
 import pytest
 
 import reffree
-from reffree.errors import OptionError
 from reffree.evaluate import corpus_counts
 from reffree.studies import baselines, correlate, moves, pairs, perturb
+from reffree.util.errors import OptionError
 from tests.helpers import topical_corpus
 from tests.oracles import reference_based
 

@@ -10,22 +10,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reffree.corpus import Corpus, Document
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import corpus_vectors, distinct_texts
 from reffree.encoders.options import EncoderOptions
-from reffree.errors import EncoderError, InputError, OptionError, UnknownNameError
+from reffree.evaluate.result import Field, StudyResult, Table
 from reffree.evaluate.score import score
-from reffree.progress import Timed, no_progress
 from reffree.report.study import render
-from reffree.seeds import rng_for
-from reffree.segmentation import Segmentation
 from reffree.statistics.resampling import resampled_documents
 from reffree.studies import TABLES, compare_encoders, correlate
 from reffree.studies.correlation.cases import sentinel_scores
 from reffree.studies.correlation.pool import COHESION, LEXICAL, PERTURBED, complete_pool
 from reffree.studies.correlation.tables import mean_and_sd
 from reffree.studies.encoders import _told_apart, measure_speed
-from reffree.studies.result import Field, StudyResult, Table
+from reffree.util.errors import EncoderError, InputError, OptionError, UnknownNameError
+from reffree.util.progress import Timed, no_progress
+from reffree.util.seeds import rng_for
 from tests.checkpoints import save_checkpoint
 from tests.helpers import topical_corpus
 from tests.oracles.statistics import correlation_difference

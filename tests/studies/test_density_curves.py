@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, OptionError, UnknownNameError
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
+from reffree.evaluate.result import StudyResult
 from reffree.report.study import render
-from reffree.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.depth import Depth, depths_of
 from reffree.segmenters.gap_scores import gap_scores, parse_scored_method
-from reffree.selection import select_above
+from reffree.segmenters.selection import select_above
 from reffree.studies.density_curves.density import THRESHOLDS, density
 from reffree.studies.density_curves.points import lay_out_points, regime
-from reffree.studies.result import StudyResult
+from reffree.util.errors import InputError, OptionError, UnknownNameError
 from tests.helpers import halves, invoke, rows, topical_corpus
 from tests.oracles import reference_based, selection, studies
 from tests.properties import examples, intervals_held
@@ -185,8 +185,8 @@ def test_losses_name_where_they_are_lowest(small):
 
 def test_interval_of_a_difference_is_that_of_resampled_documents(small):
     """Percentiles of differences, both sides on the same resamples."""
-    from reffree.seeds import rng_for
     from reffree.statistics.resampling import resampled_documents
+    from reffree.util.seeds import rng_for
 
     corpus, _, result = small
     counts = resampled_documents(len(corpus), rng_for(3, "documents"))

@@ -13,14 +13,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reffree.cli import main
-from reffree.corpus import Corpus, Document
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import corpus_vectors
-from reffree.errors import InputError, OptionError, UnknownNameError
 from reffree.evaluate.metric_set import choose_metrics
-from reffree.progress import no_progress
+from reffree.evaluate.result import StudyResult
+from reffree.metrics.free.metrics import DEFAULT
 from reffree.report.study import render
-from reffree.scoring.metrics import DEFAULT
-from reffree.segmentation import Segmentation
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.diagnosis.checks import RULES
 from reffree.studies.diagnosis.damage_test import (
@@ -47,8 +46,9 @@ from reffree.studies.diagnosis.embedding_space import (
     near_twins,
     semantic_returns,
 )
-from reffree.studies.result import StudyResult
 from reffree.studies.study import StudySettings
+from reffree.util.errors import InputError, OptionError, UnknownNameError
+from reffree.util.progress import no_progress
 from tests.oracles import diagnosis as oracle
 from tests.oracles import reference_free
 from tests.properties import examples, intervals_held

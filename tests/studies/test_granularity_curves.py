@@ -12,14 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reffree
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, OptionError, UnknownNameError
-from reffree.reference import pk
+from reffree.data.corpus import Corpus, Document
+from reffree.evaluate.result import StudyResult
+from reffree.metrics.free.evidence import Reading
+from reffree.metrics.free.expected import ExpectedPk, ExpectedWF1
+from reffree.metrics.free.posterior import Posterior
+from reffree.metrics.gold import pk
 from reffree.report.study import render
-from reffree.scoring.evidence import Reading
-from reffree.scoring.expected import ExpectedPk, ExpectedWF1
-from reffree.scoring.posterior import Posterior
-from reffree.seeds import rng_for
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.granularity_curves.curves import (
     POINTS,
@@ -29,7 +28,8 @@ from reffree.studies.granularity_curves.curves import (
 )
 from reffree.studies.granularity_curves.granularity import granularity
 from reffree.studies.granularity_curves.tables import granularity_answer
-from reffree.studies.result import StudyResult
+from reffree.util.errors import InputError, OptionError, UnknownNameError
+from reffree.util.seeds import rng_for
 from tests.helpers import halves, invoke, rows, topical_corpus
 from tests.properties import examples, intervals_held
 

@@ -13,22 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nltk.metrics.agreement import AnnotationTask
 
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, OptionError, ReffreeError
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
+from reffree.evaluate.result import StudyResult
 from reffree.report.charts import charts_of
 from reffree.report.charts.drawing import vega_for_page
 from reffree.report.study import render
-from reffree.segmentation import Segmentation
 from reffree.statistics.coefficients import fleiss_kappa
 from reffree.studies import pairs
 from reffree.studies.config import load_config
 from reffree.studies.judged_pairs.contrasts import candidates
-from reffree.studies.result import StudyResult
 from reffree.studies.run import run_config
+from reffree.util.errors import InputError, OptionError, ReffreeError
 from tests.helpers import invoke, topical_corpus
+from tests.metrics.gold.test_sed import US
 from tests.oracles import reference_based
 from tests.properties import examples
-from tests.reference.test_sed import US
 
 GOLDS = [[3, 4, 2, 5], [2, 3, 3], [4, 2, 6, 2, 3], [2, 2, 2, 4]]
 

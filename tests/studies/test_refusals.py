@@ -12,8 +12,7 @@ from functools import partial
 import pytest
 import yaml
 
-from reffree.corpus import Corpus, Document
-from reffree.errors import EncoderError, ReffreeError
+from reffree.data.corpus import Corpus, Document
 from reffree.evaluate.score import score
 from reffree.segmenters.scorer.description import Training
 from reffree.segmenters.scorer.train import train_scorer
@@ -28,6 +27,7 @@ from reffree.studies import (
     granularity,
     perturb,
 )
+from reffree.util.errors import EncoderError, ReffreeError
 from tests.checkpoints import save_checkpoint
 from tests.helpers import halves, invoke, topical_corpus
 

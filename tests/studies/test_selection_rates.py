@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import reffree
-from reffree.corpus import Corpus, Document
-from reffree.errors import OptionError, UnknownNameError
+from reffree.data.corpus import Corpus, Document
 from reffree.formats import write_scores
 from reffree.studies import density, selection
+from reffree.util.errors import OptionError, UnknownNameError
 from tests.helpers import invoke, refusal, rows, topical_corpus
 from tests.oracles import selection as oracle
 

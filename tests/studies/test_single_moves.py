@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reffree.errors import InputError, OptionError
+from reffree.evaluate.result import StudyResult
 from reffree.report.charts import charts_of
 from reffree.report.charts.drawing import vega_for_page
 from reffree.report.study import render
 from reffree.studies import moves
-from reffree.studies.result import StudyResult
 from reffree.studies.single_moves import KINDS, METRICS
+from reffree.util.errors import InputError, OptionError
 from tests.helpers import invoke, topical_corpus
 from tests.oracles import reference_based, studies
 from tests.properties import examples

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError, OptionError, UnknownNameError
-from reffree.perturbation import parse_perturbation
-from reffree.perturbation import perturb as perturb_corpus
+from reffree.data.corpus import Corpus, Document
+from reffree.data.perturbation import parse_perturbation
+from reffree.data.perturbation import perturb as perturb_corpus
+from reffree.evaluate.result import StudyResult
 from reffree.report.study import render
 from reffree.statistics.losses import MeanOverDocuments
-from reffree.studies.result import StudyResult
 from reffree.studies.strength_curves.perturb import perturb
 from reffree.studies.strength_curves.perturbation_grid import (
     build_grid,
@@ -23,6 +22,7 @@ from reffree.studies.strength_curves.perturbation_grid import (
     parse_strengths,
 )
 from reffree.studies.strength_curves.strength_curve import StrengthCurve
+from reffree.util.errors import InputError, OptionError, UnknownNameError
 from tests.helpers import invoke, rows, topical_corpus
 from tests.oracles import reference_based, studies
 from tests.properties import examples, intervals_held
@@ -119,8 +119,8 @@ def test_monotonicity_is_that_of_the_definition(small, kind, metric):
 @pytest.mark.parametrize("metric", ["silhouette", "pk"])
 def test_interval_is_that_of_resampled_documents(small, metric):
     """The curve over seeds, of every resample of documents."""
-    from reffree.seeds import rng_for
     from reffree.statistics.resampling import resampled_documents
+    from reffree.util.seeds import rng_for
 
     corpus, vectors, result = small
     losses = np.array(literal(corpus, vectors, "transposition", metric))

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import yaml
 
-from reffree.corpus import Corpus, Document
-from reffree.errors import InputError
+from reffree.data.corpus import Corpus, Document
 from reffree.segmenters.segment import segment
 from reffree.studies import compare_encoders, correlate
 from reffree.studies.config import load_config
+from reffree.util.errors import InputError
 
 RANDOM = {"random_mean", *(f"random_{n}" for n in range(2, 10))}
 

@@ -9,18 +9,18 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from reffree.corpus import Corpus
-from reffree.errors import InputError, OptionError, UnknownNameError
+from reffree.data.corpus import Corpus
+from reffree.evaluate.result import StudyResult
 from reffree.report.charts import charts_of
 from reffree.report.charts.drawing import vega_for_page
 from reffree.report.study import render
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.scorer.description import Training
 from reffree.segmenters.scorer.train import train_scorer
-from reffree.selection import select_above
+from reffree.segmenters.selection import select_above
 from reffree.studies import transfer
 from reffree.studies.config import load_config
-from reffree.studies.result import StudyResult
+from reffree.util.errors import InputError, OptionError, UnknownNameError
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.helpers import invoke, rows, topical_corpus
 from tests.oracles import reference_based, studies

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from reffree.atomic import replacing
 from reffree.encoders.backends.onnx import (
     OUTPUT,
     Run,
@@ -42,8 +41,9 @@ from reffree.encoders.forward import tf32
 from reffree.encoders.options import APPROXIMATE, BACKENDS
 from reffree.encoders.pipeline import Matrix
 from reffree.encoders.tokenising import Features, Tokeniser
-from reffree.errors import CacheError, EncoderError, OptionError, first_line
-from reffree.optional import missing_packages
+from reffree.util.atomic import replacing
+from reffree.util.errors import CacheError, EncoderError, OptionError, first_line
+from reffree.util.optional import missing_packages
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

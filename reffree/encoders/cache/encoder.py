@@ -15,7 +15,7 @@ from reffree.encoders.cache.rows import Row, make_rows
 from reffree.encoders.cache.store import EmbeddingCache
 from reffree.encoders.cache.transfer import LARGEST_DEVIATION, deviation
 from reffree.encoders.cache.writer import at_once, in_background
-from reffree.errors import CacheError, counted
+from reffree.util.errors import CacheError, counted
 
 ROWS_PER_COMMIT = 512
 LOGGER = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from reffree.errors import CacheError
+from reffree.util.errors import CacheError
 
 SURROUNDINGS = {
     sqlite3.SQLITE_FULL: "the disk is full",

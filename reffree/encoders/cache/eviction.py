@@ -12,9 +12,9 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from reffree.bounds import parse_bytes
 from reffree.encoders.cache.store import EmbeddingCache
-from reffree.errors import CacheError, OptionError, shorten
+from reffree.util.bounds import parse_bytes
+from reffree.util.errors import CacheError, OptionError, shorten
 
 LIMIT_VARIABLE = "REFFREE_CACHE_LIMIT"
 

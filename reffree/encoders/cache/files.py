@@ -13,7 +13,7 @@ from reffree.encoders.base import EncoderSpec
 from reffree.encoders.cache.errors import cache_errors, refuse_link
 from reffree.encoders.device import BUDGETS, DEVIATIONS, ENDPOINTS, recall
 from reffree.encoders.options import BACKENDS
-from reffree.errors import OptionError, UnknownNameError
+from reffree.util.errors import OptionError, UnknownNameError
 
 SCHEMA_VERSION = 2
 """Names the folder, so that versions of reffree never read each other's files."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.errors import CacheError
+from reffree.util.errors import CacheError
 
 KEY_BYTES = 32
 CHECKSUM_BYTES = 8

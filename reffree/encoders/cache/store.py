@@ -30,7 +30,7 @@ from reffree.encoders.base import EncodedTexts, EncoderSpec
 from reffree.encoders.cache.errors import cache_errors, unusable
 from reffree.encoders.cache.files import LOGS, SCHEMA_VERSION
 from reffree.encoders.cache.rows import Row, text_key
-from reffree.errors import CacheError
+from reffree.util.errors import CacheError
 
 APPLICATION_ID = 0x52464652
 KEYS_PER_QUERY = 500

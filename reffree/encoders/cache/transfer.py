@@ -17,13 +17,13 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from reffree.atomic import replacing
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.cache.eviction import environment_limit, keep_within
 from reffree.encoders.cache.files import SCHEMA_VERSION, cache_path
 from reffree.encoders.cache.rows import CHECKSUM_BYTES, KEY_BYTES, Row
 from reffree.encoders.cache.store import KEYS_PER_QUERY, EmbeddingCache
-from reffree.errors import CacheError, counted, first_line
+from reffree.util.atomic import replacing
+from reffree.util.errors import CacheError, counted, first_line
 
 LARGEST_DEVIATION = 1e-5
 """How far two vectors of one text may lie apart (see `deviation`): batches round differently."""

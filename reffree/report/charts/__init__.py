@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from reffree.evaluate.result import StudyResult
 from reffree.report.charts.chart import Chart, Choice
 from reffree.report.charts.curves import density, granularity, moves, perturbation, selection, tuned
 from reffree.report.charts.heatmaps import agreement, correlations, cross
 from reffree.report.charts.points import baselines, judged, noticed, scatter, speed, strip, transfer
-from reffree.studies.result import StudyResult
 
 __all__ = ["Chart", "Choice", "charts_of"]
 

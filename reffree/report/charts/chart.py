@@ -9,8 +9,8 @@ from typing import Any
 
 import altair as alt
 
-from reffree.errors import InputError, counted
-from reffree.studies.result import StudyResult, Table, Value
+from reffree.evaluate.result import StudyResult, Table, Value
+from reffree.util.errors import InputError, counted
 
 Row = dict[str, Value]
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import altair as alt
 
-from reffree.corpus import GOLD
+from reffree.data.corpus import GOLD
+from reffree.evaluate.result import StudyResult
 from reffree.report.charts.chart import (
     Chart,
     Choice,
@@ -26,7 +27,6 @@ from reffree.report.charts.chart import (
     thinned,
 )
 from reffree.studies.density_curves.points import REGIMES, regime
-from reffree.studies.result import StudyResult
 
 ROWS = alt.NamedData("rows")
 HAS_BAND = "isValid(datum.low) && isValid(datum.high)"

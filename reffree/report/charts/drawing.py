@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import vl_convert
 
-from reffree.errors import UnknownNameError
 from reffree.report.charts.chart import Chart, Row, named
+from reffree.util.errors import UnknownNameError
 
 FileFormat = Literal["svg", "png", "pdf"]
 PNG_SCALE = 2.0

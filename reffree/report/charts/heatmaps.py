@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 
+from reffree.evaluate.result import StudyResult
 from reffree.report.charts.chart import (
     Chart,
     Row,
@@ -19,7 +20,6 @@ from reffree.report.charts.chart import (
     records_of,
     rows_of,
 )
-from reffree.studies.result import StudyResult
 
 ACCURACIES = ("spa", "acc_eq")
 CORRELATION = alt.Scale(domain=[-1, 1], scheme="blueorange", reverse=True)

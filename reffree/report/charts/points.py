@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import altair as alt
 
-from reffree.errors import counted
+from reffree.evaluate.result import StudyResult
 from reffree.report.charts.chart import (
     MAX_ROWS,
     PALETTE,
@@ -26,7 +26,7 @@ from reffree.report.charts.chart import (
     shapes,
     spaced,
 )
-from reffree.studies.result import StudyResult
+from reffree.util.errors import counted
 
 MAX_MARKS = 4_000
 """Of documents drawn at a time."""

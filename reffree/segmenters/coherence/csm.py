@@ -17,14 +17,11 @@ from typing import Any, ClassVar, Literal
 
 from torch import Tensor, nn
 
-from reffree.arrays import Floats
-from reffree.bounds import check_number, check_whole
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.device import choose_device
 from reffree.encoders.models import find_model
-from reffree.errors import InputError
-from reffree.segmentation import Segmentation
 from reffree.segmenters.base import GapScorer, Inputs, Segmenter, check_wanted, peaks_before
 from reffree.segmenters.coherence.description import (
     CoherenceDescription,
@@ -38,7 +35,10 @@ from reffree.segmenters.scorer.model import (
     probabilities,
 )
 from reffree.segmenters.scorer.transformer_files import load_next_sentence
-from reffree.selection import Candidates, select_above, select_share, select_top
+from reffree.segmenters.selection import Candidates, select_above, select_share, select_top
+from reffree.util.arrays import Floats
+from reffree.util.bounds import check_number, check_whole
+from reffree.util.errors import InputError
 
 LONGEST = 128
 """Tokens of a pair that their code reads."""

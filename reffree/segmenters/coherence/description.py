@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from reffree.bounds import check_whole
 from reffree.encoders.base import EncoderSpec
-from reffree.errors import InputError
 from reffree.segmenters.network_folder import Kind, NetworkDescription, read_values
 from reffree.segmenters.network_settings import (
     PRECISIONS,
@@ -19,6 +17,8 @@ from reffree.segmenters.network_settings import (
     check_choice,
     check_shares,
 )
+from reffree.util.bounds import check_whole
+from reffree.util.errors import InputError
 
 PAPER_BATCH = 12
 

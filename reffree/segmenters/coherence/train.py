@@ -18,16 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from reffree.arrays import Floats, Integers
-from reffree.corpus import Corpus, Document
+from reffree.data.corpus import Corpus, Document
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.device import choose_device
 from reffree.encoders.embed import Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import InputError
-from reffree.progress import Progress, no_progress
-from reffree.reference.windows import Pk
-from reffree.seeds import rng_for
+from reffree.metrics.gold.windows import Pk
 from reffree.segmenters.coherence.csm import (
     CoherenceClassifier,
     CoherenceModel,
@@ -50,6 +46,10 @@ from reffree.segmenters.scorer.data import Gaps, windows_of
 from reffree.segmenters.scorer.gap_network import Start
 from reffree.segmenters.scorer.model import GapModel, logits_of, probabilities
 from reffree.segmenters.training import Loss, RisingAndFalling, Trainer, steps_of, training_on
+from reffree.util.arrays import Floats, Integers
+from reffree.util.errors import InputError
+from reffree.util.progress import Progress, no_progress
+from reffree.util.seeds import rng_for
 
 ORDERS = ((NEXT, SAME), (NEXT, OTHER), (SAME, OTHER))
 """Which is to cohere better with the unit, by a margin."""

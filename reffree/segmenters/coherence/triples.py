@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reffree.arrays import Integers
-from reffree.errors import InputError, counted
+from reffree.util.arrays import Integers
+from reffree.util.errors import InputError, counted
 
 NEXT, SAME, OTHER = range(3)
 """Columns of a triple, after the unit itself."""

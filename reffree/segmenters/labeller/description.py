@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
-from reffree.bounds import check_whole
 from reffree.encoders.base import EncoderSpec
-from reffree.errors import InputError
 from reffree.segmenters.network_folder import Kind, NetworkDescription, read_values
 from reffree.segmenters.network_settings import (
     PRECISIONS,
@@ -18,6 +16,8 @@ from reffree.segmenters.network_settings import (
     check_rates,
     check_shares,
 )
+from reffree.util.bounds import check_whole
+from reffree.util.errors import InputError
 
 Architecture = Literal["bilstm", "sheikh-bilstm", "transformer"]
 Criterion = Literal["pk", "f1"]

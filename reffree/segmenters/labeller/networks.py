@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
-from reffree.arrays import Floats
 from reffree.segmenters.base import directions, to_scale
 from reffree.segmenters.labeller.description import LabellerTraining
 from reffree.segmenters.training import sent, to_host
+from reffree.util.arrays import Floats
 
 FARTHEST = 16
 """Units beyond which all distances are alike to a transformer."""

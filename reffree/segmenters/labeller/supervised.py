@@ -9,18 +9,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from reffree.arrays import Floats, Integers
-from reffree.bounds import check_whole
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.device import choose_device
 from reffree.encoders.embed import Embeddings, from_arrays
-from reffree.seeds import rng_for
-from reffree.segmentation import Segmentation
 from reffree.segmenters.base import GapScorer, Inputs
 from reffree.segmenters.labeller.description import Architecture, Criterion, LabellerTraining
 from reffree.segmenters.labeller.train import split_documents, train_labeller
-from reffree.selection import select_above
+from reffree.segmenters.selection import select_above
+from reffree.util.arrays import Floats, Integers
+from reffree.util.bounds import check_whole
+from reffree.util.seeds import rng_for
 
 DEFAULTS = LabellerTraining()
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reffree.arrays import Floats, Integers
-from reffree.reference.granularity import F1
-from reffree.reference.metric import GoldMetric
-from reffree.reference.windows import Pk
-from reffree.segmentation import Segmentation
+from reffree.data.segmentation import Segmentation
+from reffree.metrics.gold.granularity import F1
+from reffree.metrics.gold.metric import GoldMetric
+from reffree.metrics.gold.windows import Pk
 from reffree.segmenters.labeller.description import Criterion
+from reffree.util.arrays import Floats, Integers
 
 MOST_THRESHOLDS = 200
 CRITERIA: dict[Criterion, GoldMetric] = {"pk": Pk(), "f1": F1()}

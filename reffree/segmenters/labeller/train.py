@@ -18,14 +18,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.device import choose_device
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.errors import InputError
-from reffree.progress import Progress, no_progress
-from reffree.seeds import rng_for
-from reffree.segmentation import Segmentation
 from reffree.segmenters.labeller.description import (
     CRITERIA,
     LabellerDescription,
@@ -45,6 +42,9 @@ from reffree.segmenters.scorer.data import Passage, hold_out, passages_of
 from reffree.segmenters.scorer.model import probabilities
 from reffree.segmenters.scorer.train import log_loss
 from reffree.segmenters.training import Loss, Rising, Trainer, steps_of, training_on
+from reffree.util.errors import InputError
+from reffree.util.progress import Progress, no_progress
+from reffree.util.seeds import rng_for
 
 WARM_UP = 30
 """Steps over which the learning rate rises to its full value, or the first epoch's if fewer."""

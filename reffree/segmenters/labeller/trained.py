@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from reffree.arrays import Floats
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.device import choose_device
-from reffree.errors import InputError
-from reffree.segmentation import Segmentation
 from reffree.segmenters.base import GapScorer, Inputs, Segmenter, check_wanted
 from reffree.segmenters.labeller.description import (
     LabellerDescription,
@@ -20,7 +18,9 @@ from reffree.segmenters.labeller.description import (
 from reffree.segmenters.labeller.networks import Network, as_input, gap_logits, make_network
 from reffree.segmenters.network_folder import read_weights, write_network
 from reffree.segmenters.scorer.model import probabilities
-from reffree.selection import select_above, select_top
+from reffree.segmenters.selection import select_above, select_top
+from reffree.util.arrays import Floats
+from reffree.util.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

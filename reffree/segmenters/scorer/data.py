@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.arrays import Floats, Integers
-from reffree.corpus import Corpus
-from reffree.errors import InputError, counted
-from reffree.seeds import rng_for
-from reffree.segmentation import Segmentation
+from reffree.data.corpus import Corpus
+from reffree.data.segmentation import Segmentation
 from reffree.segmenters.network_folder import Kind
 from reffree.segmenters.scorer.description import Stage, Training
+from reffree.util.arrays import Floats, Integers
+from reffree.util.errors import InputError, counted
+from reffree.util.seeds import rng_for
 
 ABSENT = -1
 """Row of a unit before the beginning or after the end."""

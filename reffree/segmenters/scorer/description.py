@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from reffree.bounds import check_whole
 from reffree.encoders.base import EncoderSpec
-from reffree.errors import InputError
 from reffree.segmenters.network_folder import Kind, NetworkDescription, read_values
 from reffree.segmenters.network_settings import (
     PRECISIONS,
@@ -19,7 +17,9 @@ from reffree.segmenters.network_settings import (
     check_rates,
     check_shares,
 )
-from reffree.selection import MIN_GAP
+from reffree.segmenters.selection import MIN_GAP
+from reffree.util.bounds import check_whole
+from reffree.util.errors import InputError
 
 Stage = Literal["splices", "gold"]
 

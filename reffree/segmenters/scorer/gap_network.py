@@ -11,13 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from reffree.arrays import Floats
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.device import choose_device
 from reffree.encoders.embed import Embeddings
 from reffree.encoders.models import DEFAULT_ENCODER, find_model
 from reffree.encoders.options import EncoderOptions, ModelSettings
-from reffree.errors import OptionError
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.network_folder import NetworkDescription, read_weights, write_network
 from reffree.segmenters.scorer.data import Gaps
@@ -30,6 +28,8 @@ from reffree.segmenters.scorer.model import (
     document_logits,
 )
 from reffree.segmenters.scorer.transformer_files import load_transformer, read_layout, write_layout
+from reffree.util.arrays import Floats
+from reffree.util.errors import OptionError
 
 LAYOUT = "transformer"
 

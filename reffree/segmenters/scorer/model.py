@@ -12,10 +12,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from reffree.arrays import Floats, Integers
 from reffree.segmenters.base import directions, to_scale
 from reffree.segmenters.scorer.data import ABSENT, Gaps, windows_of
 from reffree.segmenters.training import WORKERS, sent, to_host
+from reffree.util.arrays import Floats, Integers
 
 CPU = torch.device("cpu")
 LEAST_SPREAD = 1e-6

@@ -9,17 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from reffree.arrays import Floats
-from reffree.bounds import check_whole
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.base import EncoderSpec
-from reffree.errors import InputError
-from reffree.segmentation import Segmentation
 from reffree.segmenters.base import GapScorer, Inputs, Segmenter, check_wanted
 from reffree.segmenters.scorer.description import Description, read_description
 from reffree.segmenters.scorer.gap_network import GapNetwork, read_network
 from reffree.segmenters.scorer.model import probabilities
-from reffree.selection import (
+from reffree.segmenters.selection import (
     MIN_GAP,
     AdaptiveThreshold,
     Candidates,
@@ -28,6 +25,9 @@ from reffree.selection import (
     select_share,
     select_top,
 )
+from reffree.util.arrays import Floats
+from reffree.util.bounds import check_whole
+from reffree.util.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,22 +21,22 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from reffree.arrays import Floats, Integers
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.device import choose_device
 from reffree.encoders.embed import Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.progress import Progress, no_progress
-from reffree.reference.granularity import WF1
-from reffree.segmentation import Segmentation
+from reffree.metrics.gold.granularity import WF1
 from reffree.segmenters.scorer.data import Examples, Gaps, TrainingCorpora, examples_of
 from reffree.segmenters.scorer.description import Description, Epoch, Figures, Stage, Training
 from reffree.segmenters.scorer.gap_network import Start
 from reffree.segmenters.scorer.model import GapModel, logits_of, probabilities
 from reffree.segmenters.scorer.scorer import Checkpoint
+from reffree.segmenters.selection import select_above
 from reffree.segmenters.training import Loss, RisingAndFalling, Trainer, steps_of, training_on
-from reffree.selection import select_above
+from reffree.util.arrays import Floats, Integers
+from reffree.util.progress import Progress, no_progress
 
 PAPER_THRESHOLD = 0.5
 WARM_UP = 0.1

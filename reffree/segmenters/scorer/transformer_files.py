@@ -11,7 +11,7 @@ import torch
 from safetensors import SafetensorError
 
 from reffree.encoders.models import ModelFolder
-from reffree.errors import EncoderError
+from reffree.util.errors import EncoderError
 
 LOADING_ERRORS = (
     *(OSError, ValueError, RuntimeError, KeyError, ImportError, TypeError, AttributeError),

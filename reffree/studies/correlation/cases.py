@@ -8,21 +8,18 @@ from functools import partial
 
 import numpy as np
 
-from reffree.arrays import Booleans, Floats, Integers
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
 from reffree.encoders.models import DEFAULT_ENCODER
 from reffree.encoders.sentence_transformer import open_encoder
-from reffree.errors import CacheError, EncoderError, UnknownNameError
 from reffree.evaluate.metric_set import MetricSet, check_metrics, choose_metrics
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import Average, ScoreSettings
 from reffree.evaluate.signature import Signature
-from reffree.reference.metrics import GOLD_DEFAULT, GOLD_METRICS
-from reffree.scoring.metrics import DEFAULT
-from reffree.scoring.result import Unsegmented
-from reffree.seeds import rng_for
-from reffree.segmentation import Segmentation
+from reffree.metrics.free.metrics import DEFAULT
+from reffree.metrics.free.result import Unsegmented
+from reffree.metrics.gold.metrics import GOLD_DEFAULT, GOLD_METRICS
 from reffree.segmenters.labeller.description import ARCHITECTURES, Architecture
 from reffree.segmenters.segment import parse_segmenter, segment
 from reffree.statistics.coefficients import MIN_SYSTEMS
@@ -37,6 +34,9 @@ from reffree.studies.correlation.pool import (
     supervised_methods,
 )
 from reffree.studies.study import CorpusPart, StudiedCorpus, StudySettings, corpus_parts
+from reffree.util.arrays import Booleans, Floats, Integers
+from reffree.util.errors import CacheError, EncoderError, UnknownNameError
+from reffree.util.seeds import rng_for
 
 POOLS = ("independent", "blind", "cohesion", "all")
 FOLDS = 5

@@ -12,12 +12,11 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any, Unpack
 
-from reffree.bounds import Count, Folds, Resamples, with_keywords, within_bounds
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
 from reffree.encoders.embed import Vectors
-from reffree.errors import listed
+from reffree.evaluate.result import StudyResult
 from reffree.evaluate.scores import Average
-from reffree.scoring.result import Unsegmented
+from reffree.metrics.free.result import Unsegmented
 from reffree.segmenters.labeller.description import Architecture
 from reffree.statistics.resampling import RESAMPLES
 from reffree.studies.correlation.cases import (
@@ -45,8 +44,9 @@ from reffree.studies.correlation.tables import (
     test_table,
     texts_of,
 )
-from reffree.studies.result import StudyResult
 from reffree.studies.study import StudyKeywords, study_result
+from reffree.util.bounds import Count, Folds, Resamples, with_keywords, within_bounds
+from reffree.util.errors import listed
 
 ALPHA = 0.05
 NOTABLE_CHANGE = 0.1

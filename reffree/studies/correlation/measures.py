@@ -7,7 +7,6 @@ from dataclasses import asdict
 from itertools import product
 from typing import Any
 
-from reffree.progress import Progress
 from reffree.statistics.meta_evaluation import (
     CORPUS_MEASURES,
     DOCUMENT_MEASURES,
@@ -16,6 +15,7 @@ from reffree.statistics.meta_evaluation import (
 )
 from reffree.statistics.significance import benjamini_hochberg
 from reffree.studies.correlation.cases import SENTINELS, Case, negated
+from reffree.util.progress import Progress
 
 Row = Mapping[str, Any]
 

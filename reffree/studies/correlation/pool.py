@@ -14,15 +14,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from reffree.corpus import GOLD, Corpus
+from reffree.data.corpus import GOLD, Corpus
+from reffree.data.perturbation import parse_perturbation, perturb
 from reffree.encoders.embed import Embeddings
-from reffree.errors import InputError, OptionError
-from reffree.naming import spelling_of
-from reffree.perturbation import parse_perturbation, perturb
-from reffree.progress import Progress
 from reffree.segmenters.labeller.description import Architecture
 from reffree.segmenters.labeller.supervised import Supervised
 from reffree.segmenters.segment import ARP_BASELINES, segment
+from reffree.util.errors import InputError, OptionError
+from reffree.util.naming import spelling_of
+from reffree.util.progress import Progress
 
 Pool = Literal["independent", "cohesion"]
 Kind = Literal["gold", "random", "perturbed", "lexical", "cohesion", "supervised", "given"]

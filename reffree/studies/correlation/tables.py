@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from reffree.corpus import GOLD
+from reffree.data.corpus import GOLD
+from reffree.evaluate.result import DocumentText, Field, Table, columns, estimate
 from reffree.evaluate.table import judged_by
 from reffree.studies.correlation.cases import SENTINELS, Case
 from reffree.studies.correlation.measures import Correlations, Row
-from reffree.studies.result import DocumentText, Field, Table, columns, estimate
 
 DOCUMENT_ROWS = 20_000
 """Scores of single documents kept per case, for the report's strip chart."""

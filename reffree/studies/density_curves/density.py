@@ -12,17 +12,14 @@ from typing import Unpack
 
 import numpy as np
 
-from reffree.bounds import Positive, with_keywords, within_bounds
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
-from reffree.errors import InputError, OptionError
 from reffree.evaluate.metric_set import choose_metrics
+from reffree.evaluate.result import StudyResult
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings
 from reffree.evaluate.signature import Signature
-from reffree.naming import spelling_of
-from reffree.scoring.result import Unsegmented
-from reffree.seeds import rng_for
+from reffree.metrics.free.result import Unsegmented
 from reffree.segmenters.base import GapScorer, Inputs
 from reffree.segmenters.gap_scores import (
     CHANCE,
@@ -31,7 +28,7 @@ from reffree.segmenters.gap_scores import (
     parse_scored_method,
 )
 from reffree.segmenters.given import given_scores
-from reffree.selection import MIN_GAP, speaker_candidates
+from reffree.segmenters.selection import MIN_GAP, speaker_candidates
 from reffree.statistics.resampling import resampled_documents
 from reffree.studies.density_curves.points import (
     LIMITS,
@@ -47,7 +44,6 @@ from reffree.studies.density_curves.tables import (
     density_reading,
     density_tables,
 )
-from reffree.studies.result import StudyResult
 from reffree.studies.score_files import (
     ScoreFile,
     candidates_field,
@@ -63,6 +59,10 @@ from reffree.studies.study import (
     corpus_parts,
     study_result,
 )
+from reffree.util.bounds import Positive, with_keywords, within_bounds
+from reffree.util.errors import InputError, OptionError
+from reffree.util.naming import spelling_of
+from reffree.util.seeds import rng_for
 
 METHODS = ("depth", "texttiling", CHANCE)
 THRESHOLDS = tuple(round(0.05 * i, 2) for i in range(1, 20))

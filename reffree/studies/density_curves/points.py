@@ -9,14 +9,14 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from reffree.arrays import Floats
-from reffree.corpus import GOLD, Corpus
-from reffree.reference.failure_modes import Thresholds, failure_mode
-from reffree.segmentation import Segmentation
+from reffree.data.corpus import GOLD, Corpus
+from reffree.data.segmentation import Segmentation
+from reffree.metrics.gold.failure_modes import Thresholds, failure_mode
 from reffree.segmenters.gap_scores import GapScores
 from reffree.statistics.losses import SystemLosses
 from reffree.statistics.resampling import MIN_DOCUMENTS, Counts, percentile_interval
 from reffree.studies.study import StudiedCorpus
+from reffree.util.arrays import Floats
 
 PointKind = Literal["sweep", "own", "matched", "system", "gold"]
 Matching = Literal["many_to_one", "one_to_one"]
@@ -33,7 +33,7 @@ LIMITS = Thresholds()
 def regime(bor: float) -> Regime:
     """Name the density (Coen §9 and Table 5): BOR below 1, about 1, or well above 1.
 
-    What "about 1" means is settled in `reffree.reference.failure_modes`.
+    What "about 1" means is settled in `reffree.metrics.gold.failure_modes`.
     """
     if bor < LIMITS.sparse_bor:
         return "conservative"

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from reffree.errors import listed
-from reffree.scoring.result import Unsegmented
+from reffree.evaluate.result import Table, columns, estimate
+from reffree.metrics.free.result import Unsegmented
 from reffree.segmenters.gap_scores import CHANCE
 from reffree.statistics.coefficients import correlation
 from reffree.studies.density_curves.points import (
@@ -19,7 +19,7 @@ from reffree.studies.density_curves.points import (
     DensityResult,
     Matching,
 )
-from reffree.studies.result import Table, columns, estimate
+from reffree.util.errors import listed
 
 POINT_MEASURES = ("w_f1", "w_f1_one_to_one", "f1", "purity", "coverage")
 

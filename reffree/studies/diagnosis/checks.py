@@ -10,15 +10,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.arrays import Floats
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
+from reffree.data.filter import is_backchannel
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Embeddings
-from reffree.encoders.unit_filter import is_backchannel
-from reffree.errors import shorten
-from reffree.progress import Progress
-from reffree.scoring.evidence import Reading
-from reffree.scoring.expected import INFORMED, ExpectedPk
-from reffree.segmentation import Segmentation
+from reffree.metrics.free.evidence import Reading
+from reffree.metrics.free.expected import INFORMED, ExpectedPk
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.diagnosis.damage_test import DamageTest
 from reffree.studies.diagnosis.embedding_space import (
@@ -29,6 +26,9 @@ from reffree.studies.diagnosis.embedding_space import (
     near_twins,
     semantic_returns,
 )
+from reffree.util.arrays import Floats
+from reffree.util.errors import shorten
+from reffree.util.progress import Progress
 
 Verdict = Literal["ok", "watch", "problem"]
 

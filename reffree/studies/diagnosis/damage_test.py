@@ -20,21 +20,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reffree.arrays import Booleans, Floats, Integers
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
+from reffree.data.perturbation import parse_perturbation, perturb
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Embeddings
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings, corpus_mean, filled_weights
-from reffree.perturbation import parse_perturbation, perturb
-from reffree.scoring.metrics import spelling
-from reffree.scoring.result import Unsegmented
-from reffree.scoring.sag import Sag
-from reffree.seeds import rng_for
-from reffree.segmentation import Segmentation
+from reffree.metrics.free.metrics import spelling
+from reffree.metrics.free.result import Unsegmented
+from reffree.metrics.free.sag import Sag
 from reffree.statistics.curves import mean_defined
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.study import StudySettings
+from reffree.util.arrays import Booleans, Floats, Integers
+from reffree.util.seeds import rng_for
 
 STRENGTHS: dict[str, tuple[str, ...]] = {
     "removal": ("0.25", "0.5", "1.0"),

@@ -8,18 +8,16 @@ from typing import Unpack
 
 import numpy as np
 
-from reffree.bounds import Repetitions, with_keywords, within_bounds
-from reffree.corpus import GOLD, Corpus
+from reffree.data.corpus import GOLD, Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
-from reffree.errors import InputError, OptionError, UnknownNameError, counted
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
+from reffree.evaluate.result import StudyResult
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings, corpus_mean
 from reffree.evaluate.signature import Signature
-from reffree.reference.metrics import GOLD_METRICS
-from reffree.scoring.expected import FEWEST_UNITS, ExpectedPk
-from reffree.scoring.metrics import DEFAULT
-from reffree.seeds import rng_for
+from reffree.metrics.free.expected import FEWEST_UNITS, ExpectedPk
+from reffree.metrics.free.metrics import DEFAULT
+from reffree.metrics.gold.metrics import GOLD_METRICS
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.diagnosis.checks import (
     RULES,
@@ -37,7 +35,6 @@ from reffree.studies.diagnosis.damage_test import (
 )
 from reffree.studies.diagnosis.embedding_space import THRESHOLD
 from reffree.studies.diagnosis.tables import READING, diagnosis_answer, diagnosis_tables
-from reffree.studies.result import StudyResult
 from reffree.studies.study import (
     CorpusPart,
     StudiedCorpus,
@@ -46,6 +43,9 @@ from reffree.studies.study import (
     corpus_parts,
     study_result,
 )
+from reffree.util.bounds import Repetitions, with_keywords, within_bounds
+from reffree.util.errors import InputError, OptionError, UnknownNameError, counted
+from reffree.util.seeds import rng_for
 
 SEEDS = 5
 """Draws of every damage: enough that its chance weighs less than that of the documents."""

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.arrays import Booleans, Floats, Integers
+from reffree.util.arrays import Booleans, Floats, Integers
 
 if TYPE_CHECKING:
     import faiss

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from reffree.errors import listed
+from reffree.evaluate.result import Table, columns, estimate
 from reffree.statistics.resampling import MIN_DOCUMENTS
 from reffree.studies.diagnosis.checks import Check, densities
 from reffree.studies.diagnosis.damage_test import (
@@ -19,7 +19,7 @@ from reffree.studies.diagnosis.damage_test import (
     DamageTest,
     NoticedShare,
 )
-from reffree.studies.result import Table, columns, estimate
+from reffree.util.errors import listed
 
 if TYPE_CHECKING:
     from reffree.studies.diagnosis.diagnose import CorpusDiagnosis

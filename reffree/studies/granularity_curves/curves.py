@@ -10,16 +10,16 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.arrays import Floats
-from reffree.corpus import GOLD, Corpus
+from reffree.data.corpus import GOLD, Corpus
+from reffree.data.masses import mass_matrix
 from reffree.evaluate.scores import Scores
 from reffree.evaluate.table import CorpusScore
-from reffree.masses import mass_matrix
-from reffree.scoring.evidence import Reading
-from reffree.scoring.expected import FEWEST_UNITS, Expected
-from reffree.scoring.metrics import spelling
-from reffree.scoring.posterior import FEWEST, assumed_segments, most_segments
+from reffree.metrics.free.evidence import Reading
+from reffree.metrics.free.expected import FEWEST_UNITS, Expected
+from reffree.metrics.free.metrics import spelling
+from reffree.metrics.free.posterior import FEWEST, assumed_segments, most_segments
 from reffree.statistics.resampling import DocumentBootstrap
+from reffree.util.arrays import Floats
 
 POINTS = 12
 """Assumed numbers of segments at which all systems are compared."""

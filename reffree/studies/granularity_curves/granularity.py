@@ -14,19 +14,18 @@ from typing import Unpack
 
 import numpy as np
 
-from reffree.bounds import check_number, with_keywords, within_bounds
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
 from reffree.encoders.embed import Vectors, corpus_vectors
-from reffree.errors import InputError, OptionError
 from reffree.evaluate.metric_set import MetricSet
+from reffree.evaluate.result import StudyResult
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
-from reffree.reference.metric import GoldMetric
-from reffree.reference.metrics import GOLD_METRICS
-from reffree.scoring.expected import EXPECTED, FEWEST_UNITS, Expected
-from reffree.scoring.inputs import check_embeddings
-from reffree.scoring.metrics import parse_metrics, spelling
+from reffree.metrics.free.expected import EXPECTED, FEWEST_UNITS, Expected
+from reffree.metrics.free.inputs import check_embeddings
+from reffree.metrics.free.metrics import parse_metrics, spelling
+from reffree.metrics.gold.metric import GoldMetric
+from reffree.metrics.gold.metrics import GOLD_METRICS
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.posterior import readings
 from reffree.statistics.resampling import DocumentBootstrap
@@ -41,7 +40,6 @@ from reffree.studies.granularity_curves.tables import (
     granularity_reading,
     granularity_tables,
 )
-from reffree.studies.result import StudyResult
 from reffree.studies.study import (
     CorpusPart,
     StudiedCorpus,
@@ -50,6 +48,8 @@ from reffree.studies.study import (
     corpus_parts,
     study_result,
 )
+from reffree.util.bounds import check_number, with_keywords, within_bounds
+from reffree.util.errors import InputError, OptionError
 
 METRICS = ("expected_pk",)
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from reffree.errors import counted, listed
+from reffree.evaluate.result import Table, columns, estimate
 from reffree.evaluate.scores import corpus_mean
-from reffree.scoring.expected import Expected
+from reffree.metrics.free.expected import Expected
 from reffree.statistics.resampling import MIN_DOCUMENTS
 from reffree.studies.granularity_curves.curves import (
     POINTS,
@@ -18,7 +18,7 @@ from reffree.studies.granularity_curves.curves import (
     GranularityCurves,
     gold_name,
 )
-from reffree.studies.result import Table, columns, estimate
+from reffree.util.errors import counted, listed
 
 SYSTEMS = (
     *columns("text", "corpus", "metric", "system"),

@@ -15,13 +15,13 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from reffree.arrays import Floats
-from reffree.corpus import Corpus
-from reffree.reference.metric import GoldMetric, count_pairs
-from reffree.reference.pairs import Pairs
-from reffree.seeds import rng_for
-from reffree.segmentation import Segmentation
+from reffree.data.corpus import Corpus
+from reffree.data.segmentation import Segmentation
+from reffree.metrics.gold.metric import GoldMetric, count_pairs
+from reffree.metrics.gold.pairs import Pairs
 from reffree.statistics.losses import as_loss
+from reffree.util.arrays import Floats
+from reffree.util.seeds import rng_for
 
 Kind = Literal["deletion", "insertion", "transposition"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -14,19 +14,17 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from reffree.bounds import Count, with_keywords, within_bounds
-from reffree.corpus import Corpus
+from reffree.data.corpus import Corpus
 from reffree.encoders.embed import units_taking_part
-from reffree.errors import InputError, OptionError, counted, listed
 from reffree.evaluate.blocks import golds_of
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
+from reffree.evaluate.result import DocumentText, StudyResult, Table, columns, estimate
 from reffree.evaluate.score import check_gold
 from reffree.evaluate.signature import Signature
 from reffree.statistics.coefficients import fleiss_kappa
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.judged_pairs.contrasts import KINDS, Contrast, Kind, contrasts
 from reffree.studies.judged_pairs.votes import Ballot, Votes, spelt
-from reffree.studies.result import DocumentText, StudyResult, Table, columns, estimate
 from reffree.studies.study import (
     StudiedCorpus,
     StudyKeywords,
@@ -34,6 +32,8 @@ from reffree.studies.study import (
     check_study,
     study_result,
 )
+from reffree.util.bounds import Count, with_keywords, within_bounds
+from reffree.util.errors import InputError, OptionError, counted, listed
 
 METRICS = ("boundary_similarity", "alignment", "windowdiff")
 """Those that the paper holds SED against."""

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from reffree.arrays import Integers
-from reffree.errors import InputError, Place, UnknownNameError, listed, shorten
 from reffree.formats.source import Source
 from reffree.studies.judged_pairs.contrasts import VERDICTS, Contrast, Verdict
+from reffree.util.arrays import Integers
+from reffree.util.errors import InputError, Place, UnknownNameError, listed, shorten
 
 BALLOT = ("pair", "corpus", "document", "kind", "first", "second", "signature")
 """Columns that are no judge's: those that a ballot is written with."""

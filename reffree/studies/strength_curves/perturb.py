@@ -13,18 +13,16 @@ from typing import Unpack
 
 import numpy as np
 
-from reffree.bounds import Repetitions, with_keywords, within_bounds
-from reffree.corpus import GOLD, Corpus
+from reffree.data.corpus import GOLD, Corpus
 from reffree.encoders.embed import Vectors
 from reffree.evaluate.metric_set import choose_metrics
+from reffree.evaluate.result import StudyResult
 from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
-from reffree.scoring.result import Unsegmented
-from reffree.seeds import rng_for
+from reffree.metrics.free.result import Unsegmented
 from reffree.statistics.losses import Direction, MeanOverDocuments, SystemLosses
 from reffree.statistics.resampling import resampled_documents
-from reffree.studies.result import StudyResult
 from reffree.studies.strength_curves.perturbation_grid import (
     PerturbationGrid,
     build_grid,
@@ -47,6 +45,8 @@ from reffree.studies.study import (
     corpus_parts,
     study_result,
 )
+from reffree.util.bounds import Repetitions, with_keywords, within_bounds
+from reffree.util.seeds import rng_for
 
 KINDS = ("removal", "transposition")
 """Of the paper's Figures 2 and 3."""

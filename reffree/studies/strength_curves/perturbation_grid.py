@@ -9,12 +9,12 @@ from dataclasses import astuple, dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.corpus import GOLD, Corpus
-from reffree.errors import InputError, OptionError, UnknownNameError
-from reffree.perturbation import PERTURBATIONS, Perturbation, parse_perturbation, perturb
-from reffree.progress import Progress, no_progress
-from reffree.segmentation import Segmentation
+from reffree.data.corpus import GOLD, Corpus
+from reffree.data.perturbation import PERTURBATIONS, Perturbation, parse_perturbation, perturb
+from reffree.data.segmentation import Segmentation
 from reffree.studies.strength_curves.strength_curve import Strength
+from reffree.util.errors import InputError, OptionError, UnknownNameError
+from reffree.util.progress import Progress, no_progress
 
 STRENGTHS: tuple[Strength, ...] = tuple(range(1, 10))
 """Of Ghinassi et al. (2024), Figures 2 and 3, as their released code has it: 0 (gold) to 9."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reffree.arrays import Floats
-from reffree.seeds import rng_for
 from reffree.statistics.coefficients import correlation
 from reffree.statistics.curves import SeedBand, band, mean_defined, min_max, monotonicity
 from reffree.statistics.losses import Direction, SystemLosses
 from reffree.statistics.paired import holm, paired_tests
 from reffree.statistics.resampling import MIN_DOCUMENTS, Counts, percentile_interval
+from reffree.util.arrays import Floats
+from reffree.util.seeds import rng_for
 
 Strength = int | float
 """Boundaries (units for transposition), or with a point a share of the boundaries."""

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from reffree.errors import counted, listed
-from reffree.scoring.result import Unsegmented
+from reffree.evaluate.result import Table, columns, estimate
+from reffree.metrics.free.result import Unsegmented
 from reffree.statistics.losses import Direction
-from reffree.studies.result import Table, columns, estimate
 from reffree.studies.strength_curves.perturbation_grid import PerturbationGrid
 from reffree.studies.strength_curves.strength_curve import ALPHA, StrengthCurve
+from reffree.util.errors import counted, listed
 
 SENTINEL = "n_segments"
 

@@ -15,7 +15,7 @@ from numpy.testing import assert_array_equal
 
 from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_files, cache_path
 from reffree.encoders.cache.eviction import environment_limit, evict, parse_limit
-from reffree.errors import OptionError
+from reffree.util.errors import OptionError
 from tests.encoders.cache.test_store import SPEC, HashEncoder, collect, filled, open_cached, vector
 from tests.properties import examples
 

@@ -26,7 +26,7 @@ from numpy.testing import assert_array_equal
 
 from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path
 from reffree.encoders.cache.eviction import evict
-from reffree.errors import CacheError
+from reffree.util.errors import CacheError
 from tests.encoders.cache.test_store import (
     SPEC,
     TEXTS,

@@ -22,7 +22,7 @@ from reffree.encoders.cache import EmbeddingCache, cache_path
 from reffree.encoders.device import split_devices
 from reffree.encoders.fill_cache import Filled, fill, split_by_length
 from reffree.encoders.launcher import RankError, Ranks, SingleProcess, launch
-from reffree.errors import CacheError, EncoderError
+from reffree.util.errors import CacheError, EncoderError
 from tests.encoders.cache.test_store import SPEC, TEXTS, HashEncoder, open_cached
 
 

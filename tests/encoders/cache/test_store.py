@@ -30,7 +30,7 @@ from reffree.encoders.cache import (
 )
 from reffree.encoders.cache.files import Graph, digest_of, graphs, remove_graphs
 from reffree.encoders.cache.rows import make_rows, text_key
-from reffree.errors import CacheError, OptionError, UnknownNameError
+from reffree.util.errors import CacheError, OptionError, UnknownNameError
 
 SPEC = EncoderSpec(
     **{field.name: "x" for field in fields(EncoderSpec)}
@@ -388,7 +388,7 @@ import os, sys
 from pathlib import Path
 from reffree.encoders.fill_cache import fill
 from reffree.encoders.launcher import SingleProcess
-from reffree.errors import CacheError
+from reffree.util.errors import CacheError
 from tests.encoders.cache.test_store import SPEC, TEXTS, HashEncoder
 from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path, remove
 if os.geteuid() == 0:

@@ -14,7 +14,7 @@ from reffree.encoders.base import EncodedTexts
 from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path
 from reffree.encoders.cache.encoder import Sample, compare_sample
 from reffree.encoders.cache.transfer import Added, export_file, import_file, merge_file
-from reffree.errors import CacheError
+from reffree.util.errors import CacheError
 from tests.encoders.cache.test_store import (
     DIMENSION,
     SPEC,

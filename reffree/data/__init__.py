@@ -1,0 +1,1 @@
+"""What everything else works on: segmentations, documents, corpora."""

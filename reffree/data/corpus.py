@@ -1,0 +1,504 @@
+"""Documents, their gold and their systems' segmentations, checked once and then trusted.
+
+`Document.build` checks a document and `Corpus` that documents go together. What is made from a
+corpus (`Corpus.of_checked`, `Corpus.with_system`, …) is not checked again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from numbers import Real
+from typing import Any
+
+from reffree.data.segmentation import Segmentation
+from reffree.util.bounds import check_limit
+from reffree.util.errors import InputError, Place, counted, located, shorten, visible
+
+GOLD = "gold"
+TIMES = "times"
+"""Key of a document's meta: [start, end] of every unit, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Units of text with the segmentations proposed for them; make it with `Document.build`."""
+
+    id: str
+    units: tuple[str, ...]
+    gold: Segmentation | None = None
+    golds: Mapping[str, Segmentation] = field(default_factory=dict)  # by annotator
+    systems: Mapping[str, Segmentation] = field(default_factory=dict)
+    speakers: tuple[str, ...] | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    kept: tuple[bool, ...] = ()
+    n_left_out: int = field(default=0, compare=False)  # of the units not kept, those with text
+    place: Place = field(default_factory=Place, compare=False)
+
+    @classmethod
+    def build(
+        cls,
+        id: str,
+        units: Sequence[str],
+        *,
+        gold: Segmentation | Sequence[int] | None = None,
+        golds: Mapping[str, Segmentation | Sequence[int]] | None = None,
+        systems: Mapping[str, Segmentation | Sequence[int]] | None = None,
+        speakers: Sequence[str] | None = None,
+        meta: Mapping[str, Any] | None = None,
+        place: Place | None = None,
+    ) -> Document:
+        """Check everything, drop units without text and reindex the segmentations to match."""
+        place = place or Place()
+        if not is_name(id):
+            raise InputError(
+                f"the document id {shorten(repr(id))}",
+                expected="a non-empty string without control characters",
+                remedy='give every document an "id" of its own, in quotes',
+                place=place,
+            )
+        place = replace(place, document=id)
+        units = _check_units(units, place)
+        kept = tuple(bool(unit.strip()) for unit in units)
+        if not any(kept):
+            raise InputError(
+                f"{counted(len(units), 'unit')} without any text" if units else "no units",
+                expected="at least one unit with text",
+                remedy="remove the document or restore its text",
+                place=place,
+            )
+        if speakers is not None:
+            speakers = _check_speakers(speakers, len(units), place)
+        document = cls(
+            id=id,
+            units=tuple(u for u, keep in zip(units, kept, strict=True) if keep),
+            speakers=None
+            if speakers is None
+            else tuple(s for s, keep in zip(speakers, kept, strict=True) if keep),
+            meta=dict(meta or {}),
+            kept=kept,
+            place=place,
+        )
+        checked_gold = None if gold is None else document.align(gold, replace(place, system=GOLD))
+        checked, checked_golds = (
+            {
+                _check_system_name(name, place): document.align(value, replace(place, system=name))
+                for name, value in (given or {}).items()
+            }
+            for given in (systems, golds)
+        )
+        # A system called "gold" is the gold segmentation under another key.
+        named = checked.pop(GOLD, checked_gold)
+        if checked_gold is not None and named != checked_gold:
+            raise InputError(
+                f"a gold segmentation and another system called {GOLD!r}",
+                expected="one gold segmentation",
+                remedy="rename the system",
+                place=place,
+            )
+        return replace(document, gold=named, golds=checked_golds, systems=checked)
+
+    def __post_init__(self) -> None:
+        """Without word of what was dropped, every unit was kept."""
+        if not self.kept:
+            object.__setattr__(self, "kept", (True,) * len(self.units))
+
+    @property
+    def n_dropped(self) -> int:
+        """Units that take no part: without text, or left out by an option."""
+        return len(self.kept) - len(self.units)
+
+    @property
+    def references(self) -> tuple[Segmentation, ...]:
+        """What gold-based metrics compare with: every annotator's gold, else the one gold."""
+        if self.golds:
+            return tuple(self.golds.values())
+        return () if self.gold is None else (self.gold,)
+
+    @property
+    def times(self) -> tuple[tuple[float, float], ...] | None:
+        """Start and end of every unit in seconds, where ``meta["times"]`` has them for all."""
+        given = self.meta.get(TIMES)
+        if not isinstance(given, Sequence) or isinstance(given, str):
+            return None
+        if len(given) == len(self.kept) != len(self.units):
+            given = [pair for pair, keep in zip(given, self.kept, strict=True) if keep]
+        if len(given) != len(self.units) or not all(map(_is_span, given)):
+            return None
+        return tuple((float(start), float(end)) for start, end in given)
+
+    @property
+    def clocks(self) -> tuple[str, ...]:
+        """Where every unit starts, as people read it; nothing where the times are not known."""
+        return tuple(clock(start) for start, _ in self.times or ())
+
+    def align_scores(self, values: Sequence[float], place: Place | None = None) -> list[float]:
+        """Check a score per gap of the units as given, and carry them over to the units kept.
+
+        Where units were dropped, the gap around them has the highest of their gaps' scores.
+        """
+        place = replace(place or self.place, document=self.id)
+        if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+            raise InputError(
+                f"{shorten(values)} as scores",
+                expected="a list of numbers, one for every gap between units",
+                remedy="write them as [0.1, 0.9]",
+                place=place,
+            )
+        for i, value in enumerate(values):
+            is_number = isinstance(value, Real) and not isinstance(value, bool)
+            if not is_number or not math.isfinite(value):
+                raise InputError(
+                    f"score {i + 1} of {len(values)}, {shorten(value)}",
+                    expected="a finite number",
+                    remedy="score every gap, with a low number where there can be no boundary",
+                    place=place,
+                )
+        if len(values) == len(self.units) - 1:
+            return [float(value) for value in values]
+        if len(values) == len(self.kept) - 1:
+            return keep_scores(values, self.kept)
+        raise InputError(
+            counted(len(values), "score"),
+            expected=f"{len(self.kept) - 1}, one for every gap between the document's "
+            f"{counted(len(self.kept), 'unit')}",
+            remedy="leave out the document's end"
+            if len(values) == len(self.kept)
+            else "score this version of the corpus again",
+            place=place,
+        )
+
+    def align(
+        self, value: Segmentation | Sequence[int], place: Place | None = None
+    ) -> Segmentation:
+        """Check masses over the units as given and carry them over to the units that were kept.
+
+        Masses that cover the kept units already, as of a segmenter that saw only those, stay.
+        """
+        place = replace(place or self.place, document=self.id)
+        with located(place):
+            segmentation = value if isinstance(value, Segmentation) else Segmentation(_tuple(value))
+        if segmentation.n_units == len(self.units):
+            return segmentation
+        if segmentation.n_units == len(self.kept):
+            return segmentation.keep(self.kept)
+        raise InputError(
+            f"a segmentation that covers {counted(segmentation.n_units, 'unit')}",
+            expected=f"{len(self.kept)}, the number of units in the document",
+            remedy="run the segmenter again on this version of the corpus",
+            place=place,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Documents in file order, every system present in every one of them."""
+
+    documents: tuple[Document, ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse no documents, repeated ids and systems that miss documents."""
+        if not self.documents:
+            raise InputError(
+                "no documents", expected="at least one", remedy="check that the file is not empty"
+            )
+        first: dict[str, Place] = {}
+        for document in self.documents:
+            refuse_repeat(document, first)
+        for name in dict.fromkeys(name for doc in self.documents for name in doc.systems):
+            missing = [doc for doc in self.documents if name not in doc.systems]
+            if missing:
+                place = replace(missing[0].place, system=name)
+                raise lacking_system(len(missing), len(self.documents), place)
+
+    @classmethod
+    def of_checked(cls, documents: Iterable[Document], notes: tuple[str, ...] = ()) -> Corpus:
+        """Make a corpus of documents that are known to go together; nothing is checked again."""
+        corpus = object.__new__(cls)
+        object.__setattr__(corpus, "documents", tuple(documents))
+        object.__setattr__(corpus, "notes", notes)
+        return corpus
+
+    def __len__(self) -> int:
+        """Return the number of documents."""
+        return len(self.documents)
+
+    def __iter__(self) -> Iterator[Document]:
+        """Go through the documents in order."""
+        return iter(self.documents)
+
+    def __getitem__(self, index: int) -> Document:
+        """Return the document at a position."""
+        return self.documents[index]
+
+    @property
+    def n_units(self) -> int:
+        """Units kept over all documents."""
+        return sum(len(document.units) for document in self.documents)
+
+    @property
+    def n_dropped(self) -> int:
+        """Units that take no part: without text, or left out by an option."""
+        return sum(document.n_dropped for document in self.documents)
+
+    @property
+    def n_without_text(self) -> int:
+        """Units that were dropped because they have no text."""
+        return self.n_dropped - sum(document.n_left_out for document in self.documents)
+
+    @property
+    def has_gold(self) -> bool:
+        """Whether every document has a gold segmentation."""
+        return all(document.gold is not None for document in self.documents)
+
+    @property
+    def hypotheses(self) -> dict[str, tuple[Segmentation, ...]]:
+        """System name → one segmentation per document; gold is the first where it is complete."""
+        table: dict[str, tuple[Segmentation, ...]] = {}
+        if self.has_gold:
+            table[GOLD] = tuple(doc.gold for doc in self.documents if doc.gold is not None)
+        for name in self.documents[0].systems:
+            table[name] = tuple(document.systems[name] for document in self.documents)
+        return table
+
+    def check_new_system(
+        self, name: str, others: Iterable[str] = (), place: Place | None = None
+    ) -> None:
+        """Refuse what names no system, or one that is here or among the others already."""
+        place = replace(place or Place(), system=name)
+        _check_system_name(name, place)
+        has_gold = any(document.gold is not None for document in self.documents)
+        known = {*self.documents[0].systems, *others, *([GOLD] if has_gold else [])}
+        if name in known:
+            raise InputError(
+                "the system a second time",
+                expected="every system name once",
+                remedy="give the other segmentation another name",
+                place=place,
+            )
+
+    def with_system(
+        self,
+        name: str,
+        segmentations: Mapping[str, Segmentation | Sequence[int]],
+        places: Mapping[str, Place] | None = None,
+        place: Place | None = None,
+    ) -> Corpus:
+        """Add a system from document id → segmentation; every document once, none unknown.
+
+        Under the name ``gold`` it becomes the documents' gold.
+        """
+        place = replace(place or Place(), system=name)
+        known = {document.id for document in self.documents}
+        self.check_new_system(name, place=place)
+        for id in segmentations:
+            if id not in known:
+                raise InputError(
+                    "a document that the corpus does not have",
+                    expected=f"one of its {counted(len(known), 'id')}, "
+                    f"such as {self.documents[0].id!r}",
+                    remedy="check that system file and corpus belong together",
+                    place=replace((places or {}).get(id, place), system=name, document=id),
+                )
+        documents = []
+        for document in self.documents:
+            if document.id not in segmentations:
+                absent = len(known) - len(segmentations)
+                raise lacking_system(absent, len(known), replace(place, document=document.id))
+            at = replace((places or {}).get(document.id, place), system=name)
+            aligned = document.align(segmentations[document.id], at)
+            if name == GOLD:
+                documents.append(replace(document, gold=aligned))
+            else:
+                documents.append(replace(document, systems={**document.systems, name: aligned}))
+        return Corpus.of_checked(documents, self.notes)
+
+    def align_scores(
+        self,
+        name: str,
+        scores: Mapping[str, Sequence[float]] | Sequence[Sequence[float]],
+        places: Mapping[str, Place] | None = None,
+        place: Place | None = None,
+    ) -> tuple[list[float], ...]:
+        """Check a scorer's gap scores, by document id or in corpus order: every document once."""
+        place = replace(place or Place(), system=name)
+        _check_system_name(name, place)
+        ids = [document.id for document in self.documents]
+        if not isinstance(scores, Mapping):
+            if len(scores) != len(ids):
+                raise InputError(
+                    f"scores of {counted(len(scores), 'document')}",
+                    expected=f"{len(ids)}, a list for every document of the corpus",
+                    remedy="give them in corpus order, or by document id",
+                    place=place,
+                )
+            scores = dict(zip(ids, scores, strict=True))
+        for id in scores.keys() - set(ids):
+            raise InputError(
+                "a document that the corpus does not have",
+                expected=f"one of its {counted(len(ids), 'id')}, such as {ids[0]!r}",
+                remedy="check that scores and corpus belong together",
+                place=replace((places or {}).get(id, place), system=name, document=id),
+            )
+        for id in ids:
+            if id not in scores:
+                absent = len(ids) - len(scores)
+                raise InputError(
+                    f"no scores ({absent} of {len(ids)} documents lack them)",
+                    expected="a score per gap of every document of the corpus",
+                    remedy="add the missing ones",
+                    place=replace(place, document=id),
+                )
+        return tuple(
+            document.align_scores(
+                scores[document.id], replace((places or {}).get(document.id, place), system=name)
+            )
+            for document in self.documents
+        )
+
+    def only_systems(self, names: Iterable[str]) -> Corpus:
+        """Return the corpus with these of its systems; gold stays."""
+        kept = set(names)
+        documents = [
+            replace(d, systems={name: s for name, s in d.systems.items() if name in kept})
+            for d in self.documents
+        ]
+        return Corpus.of_checked(documents, self.notes)
+
+    @classmethod
+    def merge(cls, corpora: Iterable[Corpus]) -> Corpus:
+        """Put the documents of several corpora behind one another."""
+        parts = list(corpora)
+        documents = tuple(document for part in parts for document in part.documents)
+        notes = tuple(note for part in parts for note in part.notes)
+        has_repeats = len({document.id for document in documents}) < len(documents)
+        if has_repeats or len({frozenset(part[0].systems) for part in parts}) != 1:
+            return cls(documents, notes)  # which says what is wrong
+        return cls.of_checked(documents, notes)
+
+
+def keep_scores(scores: Sequence[float], kept: Sequence[bool]) -> list[float]:
+    """Carry scores of all gaps over to those between units that are kept, the highest of several.
+
+    >>> keep_scores([0.1, 0.9, 0.2], [True, False, True, True])
+    [0.9, 0.2]
+    """
+    places = [i for i, keep in enumerate(kept) if keep]
+    return [float(max(scores[a:b])) for a, b in pairwise(places)]
+
+
+def refuse_repeat(document: Document, first: dict[str, Place]) -> None:
+    """Refuse a document whose id is in ``first``; else its place is noted there."""
+    if document.id in first:
+        earlier = replace(first[document.id], document=None)
+        where = f", first at {earlier}" if str(earlier) else ""
+        raise InputError(
+            f"the id a second time{where}",
+            expected="every document once",
+            remedy="rename or remove one of the two",
+            place=document.place,
+        )
+    first[document.id] = document.place
+
+
+def lacking_system(missing: int, documents: int, place: Place) -> InputError:
+    """Say that some documents lack a system, the first of them at ``place``."""
+    return InputError(
+        f"no segmentation ({missing} of {documents} documents lack it)",
+        expected="one for every document of the corpus",
+        remedy="add the missing ones, so that systems are compared on the same text",
+        place=place,
+    )
+
+
+def clock(seconds: float) -> str:
+    """Write a time as people read it.
+
+    >>> clock(0.4), clock(75), clock(3_725.9)
+    ('0:00', '1:15', '1:02:05')
+    """
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _is_span(value: object) -> bool:
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+        return False
+    is_number = [isinstance(each, (int, float)) and not isinstance(each, bool) for each in value]
+    return all(is_number) and 0 <= value[0] <= value[1] < 1e9
+
+
+def _tuple(value: object) -> tuple[int, ...]:
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return tuple(value)
+    raise InputError(
+        f"the segmentation {shorten(value)}",
+        expected="a list of segment lengths",
+        remedy="write masses such as [3, 4], or convert the file with reffree convert",
+    )
+
+
+def _check_units(units: object, place: Place) -> tuple[str, ...]:
+    if isinstance(units, (str, bytes)) or not isinstance(units, Sequence):
+        raise InputError(
+            f"{type(units).__name__} as units",
+            expected="a list of strings",
+            remedy="split the text into sentences or utterances first",
+            place=place,
+        )
+    for i, unit in enumerate(units):
+        if not isinstance(unit, str):
+            raise InputError(
+                f"unit {i + 1} of {len(units)} is {shorten(unit)} ({type(unit).__name__})",
+                expected="a string",
+                remedy="write the unit as text in quotes",
+                place=place,
+            )
+        if not unit.isascii() and any("\ud800" <= character <= "\udfff" for character in unit):
+            raise InputError(
+                f"half a character in unit {i + 1} of {len(units)}",
+                expected="text that UTF-8 can hold",
+                remedy="replace the lone surrogate",
+                place=place,
+            )
+    longest = max(map(len, units), default=0)
+    check_limit("unit_characters", longest, f"a unit of {longest:,} characters", place)
+    return tuple(units)
+
+
+def _check_speakers(speakers: object, n_units: int, place: Place) -> tuple[str, ...]:
+    if isinstance(speakers, (str, bytes)) or not isinstance(speakers, Sequence):
+        found = f"{type(speakers).__name__} as speakers"
+    elif len(speakers) != n_units:
+        found = counted(len(speakers), "speaker")
+    elif not all(isinstance(speaker, str) for speaker in speakers):
+        found = "a speaker that is not a string"
+    else:
+        return tuple(speakers)
+    raise InputError(
+        found,
+        expected=f"{n_units} strings, one for every unit",
+        remedy="repeat the speaker for every unit or leave the field out",
+        place=place,
+    )
+
+
+def _check_system_name(name: object, place: Place) -> str:
+    """Refuse what cannot name a system."""
+    if isinstance(name, str) and is_name(name):
+        return name
+    raise InputError(
+        f"the system name {shorten(repr(name))}",
+        expected="a non-empty string without control characters",
+        remedy="rename the system",
+        place=place,
+    )
+
+
+def is_name(value: object) -> bool:
+    """Whether a value can stand in a table: text, and nothing that steers a terminal."""
+    return isinstance(value, str) and bool(value.strip()) and visible(value) == value

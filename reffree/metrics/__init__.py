@@ -1,0 +1,1 @@
+"""Metrics: reference-free ones in `free`, gold-based ones in `gold`."""

@@ -1,0 +1,295 @@
+"""Sums over all segmentations of a document, by dynamic programming in log space.
+
+A table has a row for every step of the document and a column for every length: ``[j, L - 1]`` is
+about the stretch of ``L`` steps that ends with step ``j``; cells with ``L > j + 1`` are not read.
+Everything runs in one thread, in one order.
+"""
+
+# Compiled functions take their types from their arguments.
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from reffree.util.compiling import njit
+
+NEGLIGIBLE = -40.0
+"""Terms of a sum that are ``e`` to this times the largest are left out."""
+
+
+@njit(cache=True)
+def squared_sums(gram):
+    """|Σ x|² of every stretch, a table, from the dot products of its steps."""
+    m = len(gram)
+    table = np.zeros((m, m))
+    for j in range(m):
+        with_last = 0.0
+        table[j, 0] = gram[j, j]
+        for length in range(2, j + 2):
+            with_last += gram[j - length + 1, j]
+            table[j, length - 1] = table[j - 1, length - 2] + 2.0 * with_last + gram[j, j]
+    return table
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def dot_products(x):
+    """``x xᵀ``, in an order of sums that does not depend on threads."""
+    m, d = x.shape
+    gram = np.empty((m, m))
+    for i in range(m):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(d):
+                total += x[i, k] * x[j, k]
+            gram[i, j] = total
+            gram[j, i] = total
+    return gram
+
+
+@njit(cache=True)
+def forward(table, log_weight, log_sums):
+    """Fill ``log_sums`` (m + 1,) and return the log of the sum over all segmentations.
+
+    ``log_sums[j]`` is that of the first ``j`` steps; every segment counts ``log_weight`` more.
+    Also returned: mean and variance of the number of segments.
+    """
+    m = len(table)
+    mean = np.zeros(m + 1)
+    square = np.zeros(m + 1)
+    log_sums[0] = 0.0
+    terms = np.empty(m)
+    for j in range(1, m + 1):
+        most = -np.inf
+        for length in range(1, j + 1):
+            term = log_sums[j - length] + table[j - 1, length - 1]
+            terms[length - 1] = term
+            most = max(most, term)
+        total = count = squared = 0.0
+        for length in range(1, j + 1):
+            gap = terms[length - 1] - most
+            if gap > NEGLIGIBLE:
+                share = math.exp(gap)
+                before = mean[j - length]
+                total += share
+                count += share * (before + 1.0)
+                squared += share * (square[j - length] + 2.0 * before + 1.0)
+        log_sums[j] = most + math.log(total) + log_weight
+        mean[j] = count / total
+        square[j] = squared / total
+    return log_sums[m], mean[m], max(square[m] - mean[m] ** 2, 0.0)
+
+
+@njit(cache=True)
+def forward_without_evidence(m, log_weight):
+    """Sum, mean and variance as of `forward` on a table of log lengths, in ``m`` operations.
+
+    Σ over lengths L of L · z[j - L] is a running sum of running sums.
+    """
+    weight = math.exp(log_weight)
+    scale = 0.0  # log of what the numbers below have been divided by
+    # Σ z, Σ L z and the same for z · mean and z · mean square
+    plain = np.array([1.0, 0.0, 0.0])
+    ramp = np.zeros(3)
+    z = np.zeros(3)
+    for _ in range(m):
+        ramp += plain
+        z[0] = weight * ramp[0]
+        z[1] = weight * (ramp[1] + ramp[0])
+        z[2] = weight * (ramp[2] + 2.0 * ramp[1] + ramp[0])
+        plain += z
+        largest = max(plain[0], ramp[0])
+        if largest > 1e100 or largest < 1e-100:
+            plain /= largest
+            ramp /= largest
+            z /= largest
+            scale += math.log(largest)
+    mean = z[1] / z[0]
+    return math.log(z[0]) + scale, mean, max(z[2] / z[0] - mean**2, 0.0)
+
+
+@njit(cache=True)
+def backward(table, log_weight, log_sums):
+    """Fill ``log_sums`` (m + 1,): ``[i]`` is that of the steps from ``i`` on."""
+    m = len(table)
+    log_sums[m] = 0.0
+    terms = np.empty(m)
+    for i in range(m - 1, -1, -1):
+        most = -np.inf
+        for length in range(1, m - i + 1):
+            term = log_sums[i + length] + table[i + length - 1, length - 1]
+            terms[length - 1] = term
+            most = max(most, term)
+        total = 0.0
+        for length in range(1, m - i + 1):
+            gap = terms[length - 1] - most
+            if gap > NEGLIGIBLE:
+                total += math.exp(gap)
+        log_sums[i] = most + math.log(total) + log_weight
+
+
+@njit(cache=True)
+def weight_for(table, segments, log_weight, log_sums):
+    """Log weight of a segment that makes ``segments`` expected, from a first guess.
+
+    A table without columns stands for one of log lengths. Newton's method, bisection where it
+    would leave the bracket.
+    """
+    m = len(table)
+    low, high = -np.inf, np.inf
+    for _ in range(200):
+        if table.shape[1]:
+            _, mean, variance = forward(table, log_weight, log_sums)
+        else:
+            _, mean, variance = forward_without_evidence(m, log_weight)
+        off = segments - mean
+        if abs(off) <= 1e-9 * segments:
+            break
+        if off > 0:
+            low = log_weight
+        else:
+            high = log_weight
+        # of the log of the number of boundaries, which is closer to a line
+        boundaries = max(mean - 1.0, 1e-300)
+        step = math.log((segments - 1.0) / boundaries) * boundaries / max(variance, 1e-300)
+        step = min(max(step, -8.0), 8.0)
+        following = log_weight + step
+        if not low < following < high:
+            following = (low + high) / 2.0
+        if following in (low, high):
+            break
+        log_weight = following
+    return log_weight
+
+
+@njit(cache=True)
+def segment_sums(table, evidence, log_weight, before, after, lags):
+    """Sum over segments what they are likely to be.
+
+    Args:
+        table: what segments weigh.
+        evidence: a table of which the expected sum is wanted.
+        log_weight: of a segment, as of `forward`.
+        before: sums of `forward`.
+        after: sums of `backward`.
+        lags: distances in steps.
+
+    Returns:
+        The probability of a boundary after each step, that of steps ``lag`` apart sharing a
+        segment, (lags, m) by the first of the two, and the expected sum of the evidence.
+    """
+    m = len(table)
+    boundary = np.zeros(m)
+    shared = np.zeros((len(lags), m + 1))
+    total = before[m]
+    expected = 0.0
+    for j in range(1, m + 1):
+        for length in range(1, j + 1):
+            start = j - length
+            log_share = before[start] + table[j - 1, length - 1] + log_weight + after[j] - total
+            if log_share > NEGLIGIBLE:
+                share = math.exp(log_share)
+                boundary[j - 1] += share
+                expected += share * evidence[j - 1, length - 1]
+                for which in range(len(lags)):
+                    if length > lags[which]:
+                        shared[which, start] += share
+                        shared[which, j - lags[which]] -= share
+    for which in range(len(lags)):
+        running = 0.0
+        for i in range(m):
+            running += shared[which, i]
+            shared[which, i] = min(max(running, 0.0), 1.0)
+    return boundary, shared[:, :m], expected
+
+
+@njit(cache=True)
+def draw_ends(table, log_sums, uniform):
+    """Draw segmentations from the sums of `forward`: (draws, m) True after a segment's last step.
+
+    ``uniform`` (draws, m) are random numbers; one is used for every segment.
+    """
+    draws, m = uniform.shape
+    ends = np.zeros((draws, m), dtype=np.bool_)
+    terms = np.empty(m)
+    for draw in range(draws):
+        j = m
+        used = 0
+        while j > 0:
+            ends[draw, j - 1] = True
+            most = -np.inf
+            for length in range(1, j + 1):
+                terms[length - 1] = log_sums[j - length] + table[j - 1, length - 1]
+                most = max(most, terms[length - 1])
+            total = 0.0
+            for length in range(1, j + 1):
+                gap = terms[length - 1] - most
+                total += math.exp(gap) if gap > NEGLIGIBLE else 0.0
+                terms[length - 1] = total
+            wanted = uniform[draw, used] * total
+            used += 1
+            length = 1
+            while length < j and terms[length - 1] <= wanted:
+                length += 1
+            j -= length
+    return ends
+
+
+@njit(cache=True)
+def expected_disagreement(masses, sums, windows, weights):
+    """Expected Pk of hypotheses.
+
+    Args:
+        masses: (h, s), padded with zeros.
+        sums: (nodes, n + 1) running sums of ``1 - 2q`` over the windows of each node, and
+            in the last place of each row the mean of ``q``.
+        windows: (nodes,) sizes.
+        weights: (nodes,) that sum to 1.
+    """
+    n = sums.shape[1] - 2
+    scores = np.zeros(len(masses))
+    for h in range(len(masses)):
+        for node in range(len(windows)):
+            if weights[node] == 0.0:
+                continue
+            k = windows[node]
+            inside = 0.0
+            start = 0
+            for mass in masses[h]:
+                if mass > k:
+                    inside += sums[node, start + mass - k] - sums[node, start]
+                start += mass
+            scores[h] += weights[node] * (sums[node, n + 1] + inside / (n - k))
+    return scores
+
+
+@njit(cache=True)
+def least_disagreement(edges, sums, windows, weights):
+    """Segment lengths, in units, with the least expected Pk of all; the fewest of those.
+
+    ``edges`` (m + 1,) are the units before each step; the others as of `expected_disagreement`.
+    """
+    m = len(edges) - 1
+    n = sums.shape[1] - 2
+    least = np.full(m + 1, np.inf)
+    last = np.zeros(m + 1, dtype=np.int64)
+    least[0] = 0.0
+    for j in range(1, m + 1):
+        for i in range(j):
+            cost = least[i] + 1e-12
+            for node in range(len(windows)):
+                k = windows[node]
+                if weights[node] > 0.0 and edges[j] - edges[i] > k:
+                    inside = sums[node, edges[j] - k] - sums[node, edges[i]]
+                    cost += weights[node] * inside / (n - k)
+            if cost < least[j]:
+                least[j] = cost
+                last[j] = i
+    lengths = []
+    j = m
+    while j > 0:
+        lengths.append(edges[j] - edges[last[j]])
+        j = last[j]
+    return np.array(lengths[::-1])

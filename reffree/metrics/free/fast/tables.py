@@ -1,0 +1,293 @@
+"""Look-ups of one document for the compiled loop, only as wide as its hypotheses need.
+
+For an edge ``c`` (0 … n) and a unit ``i``:
+
+* ``squared[c, i]``, ``distance[c, i]``: the signed sum of ``|x_i - x_j|²``, ``|x_i - x_j|`` from
+  unit ``i`` outwards to the edge;
+* ``sums[c, i]``: over the pairs of the units ``c … i``, with lengths ``w`` and ``a = 1 - cos``, the
+  sums of ``|x_i - x_j|²``, ``a``, ``(w_i + w_j) a`` and ``w_i w_j a``.
+
+Rows are edges, so that a segment's units lie side by side. A row holds only the units that some
+hypothesis has in a segment that touches the edge: with one hypothesis some three segments, with
+very many the whole document. All are sums of non-negative terms, so nothing cancels.
+"""
+
+# Compiled functions take their types from their arguments.
+# mypy: disable-error-code="no-untyped-def,call-arg"
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from reffree.data.masses import Masses
+from reffree.metrics.free.arp import ZERO_CENTROID
+from reffree.metrics.free.fast.distances import U, kept_apart, measure_pairs
+from reffree.metrics.free.fast.vectors import VECTORISED, Vectors, take
+from reffree.util.arrays import Floats, Integers
+from reffree.util.compiling import njit
+from reffree.util.parallel import available_threads, in_threads
+
+THREADED = 1 << 15
+"""Entries of a table from which threads are worth starting."""
+
+NEAR = 1e-6
+"""Angles (1 - cos) below this are measured directly: differences cancel."""
+
+UNLIKE = 1e-3
+"""Vectors whose lengths differ by more than this factor have their angle measured directly."""
+
+
+class TableBand(NamedTuple):
+    """Which units every edge's row holds, and where."""
+
+    low: Integers  # (n + 1,) first unit
+    high: Integers  # (n + 1,) after the last unit
+    base: Integers  # (n + 1,) entry [c, i] is at base[c] + i
+    size: int  # entries in all
+
+
+class Tables(NamedTuple):
+    """Look-ups of one document."""
+
+    base: Integers  # (n + 1,) entry [c, i] of the next two is at base[c] + i
+    top: Integers  # (n + 1,) entry [c, i] of the sums is at top[c] + i, where c <= i
+    squared: Floats  # (size,)
+    distance: Floats  # (size,)
+    sums: Floats  # (spans, 4)
+    length: Floats  # (n,) the vectors' lengths
+    memory: Floats  # what all of them are parts of
+
+    @property
+    def spread(self) -> Floats:
+        """Variance, cosine and pairwise dispersion of the units ``c … i`` at ``[base[c] + i]``."""
+        spread = np.zeros((len(self.squared), 3))
+        n = len(self.length)
+        for c in range(n):
+            stop = c + int(self.top[c + 1] - self.top[c]) + 1
+            sums = self.sums[self.top[c] + c : self.top[c] + stop].T.copy()
+            squares, angles, cosines, products = sums[:, 1:]
+            weight, count = np.cumsum(self.length[c:stop])[1:], np.arange(2.0, stop - c + 1)
+            disperse(squares, angles, cosines, products, weight, count)
+            into = spread[self.base[c] + c + 1 : self.base[c] + stop]
+            into[:, 0], into[:, 1], into[:, 2] = squares, cosines, angles
+        return spread
+
+
+def band_of(masses: Masses, n_units: int, known: TableBand | None = None) -> TableBand:
+    """Find the units that share a segment or neighbouring ones with each edge.
+
+    Never narrower than the ``known`` band.
+    """
+    edges = np.arange(n_units + 1)
+    low, high = np.maximum(edges - 1, 0), np.minimum(edges + 1, n_units)
+    if known is not None:
+        low, high = known.low.copy(), known.high.copy()
+    widen(masses, low, high)
+    base, size = places(low, high)
+    return TableBand(low, high, base, size)
+
+
+def table_bytes(band: TableBand) -> int:
+    """Return what the tables take, with what they are made from but the vectors."""
+    n_units = len(band.low) - 1
+    n_spans = int((band.high - np.arange(n_units + 1)).sum())
+    return 8 * (2 * band.size + 5 * n_spans)
+
+
+def build_tables(vectors: Vectors, band: TableBand, threads: int | None = None) -> Tables:
+    """Make the look-ups that the band says.
+
+    On ``threads``, as many as there are processors by default.
+    """
+    n, x, length, rounding = len(vectors), vectors.rows, vectors.length, vectors.rounding
+    top, n_spans = places(np.arange(n + 1), band.high)
+    sizes = (band.size, band.size, 4 * n_spans, n_spans)
+    memory = take(sum(sizes))
+    ends = list(accumulate(sizes, initial=0))
+    squared, distance, sums, pairs = (memory[a:b] for a, b in pairwise(ends))
+    sums = sums.reshape(n_spans, 4)
+    where = (band.low, band.high, band.base, top)
+    share = 1 if band.size < THREADED else threads or available_threads()
+
+    def measure(first: int) -> None:
+        measure_pairs(first, share, x, length, rounding, where, pairs, squared)
+
+    in_threads([partial(measure, first) for first in range(share)])
+    sum_up = [
+        partial(sum_to_edges, pairs, where, squared, distance),
+        partial(sum_spans, pairs, x, length, rounding, where, sums),
+    ]
+    in_threads(sum_up, threads=share)
+    return Tables(band.base, top, squared, distance, sums, length, memory)
+
+
+def places(low: Integers, high: Integers) -> tuple[Integers, int]:
+    """Rows of different lengths in one array: what to add to an index, and all their length."""
+    ends = np.cumsum(high - low)
+    return ends - high, int(ends[-1])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def widen(masses, low, high):
+    """Widen every edge's units to those of all segments beside it and of their neighbours."""
+    n = len(low) - 1
+    for h in range(masses.shape[0]):
+        before, start, s = 0, 0, 0
+        if masses[h, 0] == n:
+            continue  # without a boundary nothing is looked up
+        while start < n:
+            stop = start + masses[h, s]
+            after = stop + masses[h, s + 1] if stop < n else stop
+            low[stop] = min(low[stop], before)
+            high[start] = max(high[start], after)
+            before, start, s = start, stop, s + 1
+    # Both move right with the edge, so what is said of a segment's end holds for all of it.
+    for c in range(n - 1, -1, -1):
+        low[c] = min(low[c], low[c + 1])
+    for c in range(1, n + 1):
+        high[c] = max(high[c], high[c - 1])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sum_to_edges(pairs, band, squared, distance):
+    """Running sums from every unit to the edges after it, then to those before it."""
+    low, high, base, top = band
+    n = len(low) - 1
+    for c in range(n):
+        first = low[c + 1]
+        before, after = squared[base[c] + first : base[c] + c], squared[base[c + 1] + first :]
+        near, far = distance[base[c] + first : base[c] + c], distance[base[c + 1] + first :]
+        for i in range(len(before)):
+            pair = after[i]
+            after[i] = before[i] + pair
+            far[i] = near[i] + math.sqrt(pair)
+        squared[base[c + 1] + c] = 0.0
+        distance[base[c + 1] + c] = 0.0
+    for a in range(n - 1, -1, -1):
+        first, stop = a + 1, high[a]
+        pair = pairs[top[a] + first : top[a] + stop]
+        before, after = squared[base[a] + first :], squared[base[a + 1] + first :]
+        far, near = distance[base[a] + first :], distance[base[a + 1] + first :]
+        for i in range(len(pair)):
+            before[i] = after[i] - pair[i]
+            far[i] = near[i] - math.sqrt(pair[i])
+        squared[base[a] + a] = 0.0
+        distance[base[a] + a] = 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sum_spans(pairs, x, length, rounding, band, sums):
+    """Sums over the pairs of every span: see `Tables`."""
+    _, high, _, top = band
+    n = len(x)
+    running = np.zeros((4, n))  # from each unit to the span's start
+    turn = np.empty(n)
+    for a in range(n - 1, -1, -1):
+        first, count, at = a + 1, high[a] - a - 1, top[a] + a + 1
+        if turns(pairs, U(at), length, U(a), U(first), U(count), turn):
+            turn_again(x, length, rounding, a, first, turn[:count])
+        extend(pairs, U(at), turn, length, U(a), U(first), U(count), running)
+        for k in range(4):
+            sums[at - 1, k] = 0.0
+        _add_up(running, U(first), U(count), sums, U(at))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def turns(pairs, at, length, unit, first, count, turn):
+    """``1 - cos`` of a unit with ``count`` others; 1 where one has no direction.
+
+    Returns whether some of them have to be measured directly.
+    """
+    is_hard = False
+    own = length[unit]
+    for i in range(count):
+        other = length[first + i]
+        both, difference = own * other, own - other
+        angle = (pairs[at + i] - difference * difference) / (2.0 * both if both > 0.0 else 1.0)
+        angle = angle if both > 0.0 else 1.0
+        turn[i] = angle
+        shorter, longer = (own, other) if own < other else (other, own)
+        is_hard |= angle < NEAR
+        is_hard |= shorter < UNLIKE * longer
+    return is_hard
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def turn_again(x, length, rounding, unit, first, turn):
+    """Measure small angles, and those of vectors of unlike lengths."""
+    own, length_of = length[unit], length[first : first + len(turn)]
+    for i in range(len(turn)):
+        shorter, longer = min(own, length_of[i]), max(own, length_of[i])
+        if shorter > 0.0 and (turn[i] < NEAR or shorter < UNLIKE * longer):
+            value = _angle(x[unit], x[first + i], 1.0 / own, 1.0 / length_of[i])
+            turn[i] = value if value > rounding else 0.0
+
+
+@njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
+def _angle(a, b, scale_a, scale_b):
+    """Half the squared distance of two vectors brought to length 1."""
+    kept_apart()
+    total = 0.0
+    for k in range(len(a)):
+        difference = a[k] * scale_a - b[k] * scale_b
+        total += difference * difference
+    return total / 2.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def extend(pairs, at, turn, length, unit, first, count, running):
+    """Add a unit to the sums of those after it."""
+    own = length[unit]
+    squared, angle, weighted, product = running[0], running[1], running[2], running[3]
+    for i in range(count):
+        other = length[first + i]
+        squared[first + i] += pairs[at + i]
+        angle[first + i] += turn[i]
+        weighted[first + i] += (own + other) * turn[i]
+        product[first + i] += own * other * turn[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_up(running, first, count, sums, at):
+    """Sums over spans, from what each further unit adds."""
+    squared, angle, weighted, product = running[0], running[1], running[2], running[3]
+    total = (0.0, 0.0, 0.0, 0.0)
+    for i in range(count):
+        k = first + i
+        total = (
+            total[0] + squared[k],
+            total[1] + angle[k],
+            total[2] + weighted[k],
+            total[3] + product[k],
+        )
+        into = sums[at + i]
+        into[0], into[1], into[2], into[3] = total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def disperse(squared, angle, weighted, product, weight, count):
+    """Sums over the pairs of spans of ``count`` units become dispersions, in place.
+
+    Variances, mean angles and, in the place of ``weighted``, cosine dispersions: see
+    `ArpCos.dispersion`. Short loops without branches, because those vectorise.
+    """
+    for i in range(len(count)):
+        m, total = count[i], weight[i]
+        share, inverse = 1.0 / m, 1.0 / (total if total > 0.0 else 1.0)
+        squared[i] *= share * share
+        angle[i] *= 2.0 * share / (m - 1.0 if m > 1.0 else 1.0)
+        weighted[i] *= inverse * share
+        product[i] *= 2.0 * inverse * inverse
+    for i in range(len(count)):
+        alpha, beta = weighted[i], product[i]
+        rest = 1.0 - beta
+        centroid = math.sqrt(rest if rest > ZERO_CENTROID else ZERO_CENTROID)
+        value = (alpha * (1.0 + centroid) - beta) / (centroid * (1.0 + centroid))
+        value = value if value > 0.0 else 0.0
+        value = value if rest > ZERO_CENTROID else 1.0
+        weighted[i] = value if weight[i] > 0.0 else 1.0

@@ -1,0 +1,414 @@
+"""From boundary scores to boundaries: selection apart from scoring (Coen, "When F1 Fails", §5).
+
+A document of ``n`` units has ``n - 1`` scores, one per gap, higher = more of a boundary; score
+``i`` (from 0) belongs to the boundary ``i + 1``. Every rule keeps boundaries ``min_gap`` units
+apart: ``|b - b'| >= min_gap``. That is how §5.1 ("at least g messages") and Appendix F have it; the
+"within g positions" of the static rule, which could also forbid a distance of exactly ``g``, is
+read the same way. The document's ends are no boundaries and keep no distance.
+
+Where only some gaps may become boundaries, such as those before a user's turn (§9.3), they are
+given as ``candidates``, a truth value per gap: shares and rates are then of these, distances stay
+in units.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from abc import ABC, abstractmethod
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import Field, dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from reffree.data.corpus import Corpus
+from reffree.data.segmentation import Segmentation
+from reffree.util.arrays import Floats
+from reffree.util.bounds import check_number, check_whole
+from reffree.util.errors import InputError, listed, shorten
+from reffree.util.naming import parse_named
+
+MIN_GAP = 3
+"""Units between boundaries in all of the paper's experiments."""
+
+Candidates = NDArray[np.bool_]
+"""Which gaps of a document may become boundaries."""
+
+
+def select_above(
+    scores: ArrayLike,
+    threshold: float = 0.5,
+    min_gap: int = MIN_GAP,
+    candidates: ArrayLike | None = None,
+) -> Segmentation:
+    """Static rule (§5.1): every score of at least ``threshold``, by non-maximum suppression.
+
+    Candidates are taken from the highest score down, the left one of two equal scores first; one
+    is accepted unless an accepted boundary is nearer than ``min_gap`` units. The defaults are the
+    paper's, for scores that are probabilities.
+
+    >>> select_above([0.9, 0.8, 0.1, 0.7, 0.6, 0.9]).boundaries
+    (1, 6)
+    """
+    checked = _checked(scores)
+    high = np.flatnonzero((checked >= threshold) & _mask(candidates, checked))
+    return _suppress(checked, high, len(high), min_gap)
+
+
+def select_top(
+    scores: ArrayLike, k: int, min_gap: int = 1, candidates: ArrayLike | None = None
+) -> Segmentation:
+    """Target density: the ``k`` highest scores, by the same suppression.
+
+    Fewer than ``k`` where the document has fewer gaps, or where the boundaries accepted so far
+    leave no gap that is ``min_gap`` units away from all of them.
+
+    >>> select_top([0.9, 0.8, 0.1, 0.7, 0.6, 0.9], k=3).boundaries
+    (1, 2, 6)
+    """
+    check_whole("k", k, 0)
+    checked = _checked(scores)
+    return _suppress(checked, np.flatnonzero(_mask(candidates, checked)), k, min_gap)
+
+
+def select_share(
+    scores: ArrayLike, share: float, min_gap: int = 1, candidates: ArrayLike | None = None
+) -> Segmentation:
+    """Target density: `select_top` with ``share`` of the candidates, rounded (half up).
+
+    >>> select_share([0.9, 0.8, 0.1, 0.7, 0.6, 0.9], 0.5).boundaries
+    (1, 2, 6)
+    """
+    if not 0 <= share <= 1:
+        raise InputError(
+            f"share = {share}", expected="a number from 0 to 1", remedy="write 0.1 for every tenth"
+        )
+    checked = _checked(scores)
+    mask = _mask(candidates, checked)
+    return select_top(checked, math.floor(share * int(mask.sum()) + 0.5), min_gap, mask)
+
+
+@dataclass(slots=True)
+class AdaptiveThreshold:
+    r"""Online rule (Appendix F): a threshold that steers the rate of boundaries to a target.
+
+    At every step one gap becomes a candidate and stays active for ``lifetime`` steps. Each step
+    adds a candidate's own score to its evidence, :math:`e_i \leftarrow e_i + s_i`, and commits it
+    if :math:`e_i \ge \tau` and no boundary is nearer than ``min_gap``, older candidates first.
+    Then, with :math:`\hat\rho` the boundaries committed per step over the last ``window`` steps,
+
+    .. math:: \tau \leftarrow \tau + \eta (\hat\rho - \rho).
+
+    So :math:`\sum_t (\hat\rho_t - \rho) = (\tau_T - \tau_0) / \eta`: as long as thresholds stay
+    within bounds, the realised rate approaches the target like :math:`1 / (\eta T)`, whatever the
+    scores and however they drift. The threshold outlives documents: hand one controller through a
+    corpus to steer its rate, and expect nothing of a single short document.
+
+    Settled where the paper is silent or of two minds. It has no values for ``window``,
+    ``step_size`` and the first threshold; the defaults suit scores from 0 to 1. It does not say
+    when a candidate stops being active, so ``lifetime`` and its default are ours: if none ever did,
+    evidence would grow without end, the threshold would have to climb after it, and a target of .05
+    would end at .15 to .24 (depth scores of meetings). ``lifetime = 1`` is no accumulation. The
+    paper's text counts a position once, its pseudocode at every step that it is active; here it
+    counts once, as in the definition of the target rate. With a fixed threshold and ``lifetime =
+    1`` this is not the static rule, as the paper has it, but its online counterpart: of two
+    candidates too near each other the first wins, not the higher.
+
+    A gap that scores below ``least`` (Figure 3's candidate threshold) is processed and counts for
+    the rate, but never becomes a boundary. In that figure as many boundaries are selected, at one
+    rate, from 73.5 % of the gaps as from 57.7 %; so the rate is one of gaps.
+    """
+
+    rate: float
+    min_gap: int = MIN_GAP
+    window: int = 50
+    step_size: float = 0.2
+    threshold: float = 0.5
+    lifetime: int = 3
+    least: float = -math.inf
+    boundaries: list[int] = field(default_factory=list, init=False)  # of this document
+    _n_seen: int = field(default=0, init=False)  # candidates of this document
+    # Of each active candidate: its number, its place, its score and its evidence.
+    _active: deque[tuple[int, int, float, float]] = field(
+        default_factory=deque, init=False, repr=False
+    )
+    _recent: deque[int] = field(default_factory=deque, init=False, repr=False)  # commits per step
+    _n_recent: int = field(default=0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse rates that the gap forbids and steps that lead nowhere."""
+        check_whole("min_gap", self.min_gap, 1)
+        check_whole("lifetime", self.lifetime, 1)
+        check_whole("window", self.window, 1)
+        if not 0 < self.rate <= 1 / self.min_gap:
+            raise InputError(
+                f"rate = {self.rate} with min_gap = {self.min_gap}",
+                expected=f"above 0 and at most 1/{self.min_gap}, all that the gap leaves room for",
+                remedy="lower the rate or the gap",
+            )
+        if not 0 < self.step_size < math.inf or not math.isfinite(self.threshold):
+            raise InputError(
+                f"step_size = {self.step_size} and threshold = {self.threshold}",
+                expected="a step above 0 and a finite threshold",
+                remedy="leave them out for scores from 0 to 1",
+            )
+
+    def start_document(self) -> None:
+        """Forget boundaries and candidates; threshold and recent rate go on."""
+        self.boundaries = []
+        self._active.clear()
+        self._n_seen = 0
+
+    def step(self, score: float, place: int | None = None) -> bool:
+        """Take the next candidate's score; return whether a boundary was committed.
+
+        It may lie up to ``lifetime - 1`` candidates back: see ``boundaries``, which has them in
+        order. A ``lifetime`` above ``min_gap`` leaves room for several at once. ``place`` is the
+        units before the candidate; left out, every gap is one.
+        """
+        self._n_seen += 1
+        if score >= self.least:
+            at = self._n_seen if place is None else place
+            self._active.append((self._n_seen, at, score, 0.0))
+        n_committed = 0
+        for _ in range(len(self._active)):
+            number, at, own, evidence = self._active.popleft()
+            evidence += own
+            if self._is_blocked(at):
+                continue
+            if evidence >= self.threshold:
+                insort(self.boundaries, at)
+                n_committed += 1
+            elif self._n_seen - number + 1 < self.lifetime:
+                self._active.append((number, at, own, evidence))
+        self._recent.append(n_committed)
+        self._n_recent += n_committed
+        if len(self._recent) > self.window:
+            self._n_recent -= self._recent.popleft()
+        self.threshold += self.step_size * (self._n_recent / len(self._recent) - self.rate)
+        return n_committed > 0
+
+    def _is_blocked(self, at: int) -> bool:
+        place = bisect_left(self.boundaries, at)
+        return any(
+            abs(at - b) < self.min_gap for b in self.boundaries[max(0, place - 1) : place + 1]
+        )
+
+
+def select_adaptive(
+    scores: ArrayLike, controller: AdaptiveThreshold, candidates: ArrayLike | None = None
+) -> Segmentation:
+    """Run the online rule over a whole document; the controller keeps its threshold for the next.
+
+    >>> select_adaptive([0.9, 0.1, 0.1, 0.1, 0.8, 0.1], AdaptiveThreshold(rate=0.2)).boundaries
+    (1, 5)
+    """
+    checked = _checked(scores)
+    controller.start_document()
+    for i in np.flatnonzero(_mask(candidates, checked)).tolist():
+        controller.step(float(checked[i]), i + 1)
+    return Segmentation.from_boundaries(controller.boundaries, len(checked) + 1)
+
+
+class Selection(ABC):
+    """A rule with its options, over the documents of a corpus; frozen dataclasses extend it."""
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    name: ClassVar[str]
+
+    @abstractmethod
+    def __call__(
+        self, scores: Sequence[ArrayLike], candidates: Sequence[ArrayLike] | None = None
+    ) -> tuple[Segmentation, ...]:
+        """Select in every document, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaticSelection(Selection):
+    """Every gap that scores ``tau`` or more, ``gap`` units apart (`select_above`)."""
+
+    tau: float = 0.5
+    gap: int = MIN_GAP
+    name: ClassVar[str] = "static"
+
+    def __post_init__(self) -> None:
+        """Refuse what is no threshold and no distance."""
+        check_number("tau", self.tau, remedy="write static:tau=0.5")
+        check_whole("gap", self.gap, 1, remedy="write static:tau=0.5,gap=3")
+
+    def __call__(
+        self, scores: Sequence[ArrayLike], candidates: Sequence[ArrayLike] | None = None
+    ) -> tuple[Segmentation, ...]:
+        """Select in every document on its own."""
+        masks = _every(scores, candidates)
+        return tuple(select_above(s, self.tau, self.gap, c) for s, c in masks)
+
+
+@dataclass(frozen=True, slots=True)
+class DensitySelection(Selection):
+    """In every document the highest, ``rate`` of its candidates (`select_share`)."""
+
+    rate: float | None = None
+    gap: int = MIN_GAP
+    name: ClassVar[str] = "density"
+
+    def __post_init__(self) -> None:
+        """Refuse rates that the gap forbids."""
+        check_whole("gap", self.gap, 1, remedy="write density:rate=0.1,gap=3")
+        _check_rate("rate", self.rate, self.gap, "density:rate=0.1")
+
+    def __call__(
+        self, scores: Sequence[ArrayLike], candidates: Sequence[ArrayLike] | None = None
+    ) -> tuple[Segmentation, ...]:
+        """Select in every document on its own."""
+        masks = _every(scores, candidates)
+        return tuple(select_share(s, self.rate or 0.0, self.gap, c) for s, c in masks)
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveSelection(Selection):
+    """Online, steered to ``rho`` boundaries a candidate over the corpus (`AdaptiveThreshold`).
+
+    ``tau`` is the first threshold and ``step`` how far one can move, on the scores' own scale.
+    """
+
+    rho: float | None = None
+    gap: int = MIN_GAP
+    window: int = 50
+    step: float = 0.2
+    tau: float = 0.5
+    lifetime: int = 3
+    least: float | None = None
+    name: ClassVar[str] = "adaptive"
+
+    def __post_init__(self) -> None:
+        """Refuse what the controller refuses."""
+        check_whole("gap", self.gap, 1, remedy="write adaptive:rho=0.1,gap=3")
+        _check_rate("rho", self.rho, self.gap, "adaptive:rho=0.1")
+        self.controller()
+
+    def controller(self) -> AdaptiveThreshold:
+        """Return a controller that has seen nothing."""
+        least = -math.inf if self.least is None else self.least
+        return AdaptiveThreshold(
+            self.rho or 0.0, self.gap, self.window, self.step, self.tau, self.lifetime, least
+        )
+
+    def __call__(
+        self, scores: Sequence[ArrayLike], candidates: Sequence[ArrayLike] | None = None
+    ) -> tuple[Segmentation, ...]:
+        """Select in one document after the other; the threshold goes on from each to the next."""
+        controller = self.controller()
+        masks = _every(scores, candidates)
+        return tuple(select_adaptive(s, controller, c) for s, c in masks)
+
+
+SELECTIONS: dict[str, type[Selection]] = {
+    kind.name: kind for kind in (StaticSelection, DensitySelection, AdaptiveSelection)
+}
+
+
+def parse_selection(text: str) -> Selection:
+    """Read a rule, such as ``static:tau=0.5,gap=3`` or ``adaptive:rho=0.1``."""
+    return parse_named(text, SELECTIONS, "selection", "--select")
+
+
+def speaker_candidates(
+    corpus: Corpus, speakers: str | Sequence[str]
+) -> tuple[Candidates, ...] | None:
+    """Of every document the gaps before a turn of one of the speakers; None where none is named.
+
+    Coen, §9.3: in talk with an assistant users open topics, and its own turns answer them.
+    """
+    wanted = [speakers] if isinstance(speakers, str) else list(speakers)
+    if not wanted:
+        return None
+    found: dict[str, None] = {}
+    for document in corpus.documents:
+        if document.speakers is None:
+            raise InputError(
+                "units without speakers",
+                expected=f"a speaker for every unit, as only those of {listed(map(repr, wanted))} "
+                "may start a segment",
+                remedy='add "speakers" to the document, or leave out --candidates-speaker',
+                place=document.place,
+            )
+        found |= dict.fromkeys(document.speakers)
+    for name in wanted:
+        if name not in found:
+            near = difflib.get_close_matches(name, found, n=1)
+            few = ", ".join(repr(shorten(each)) for each in list(found)[:8])
+            raise InputError(
+                f"no unit of the speaker {shorten(name)!r}",
+                expected=f"one of the corpus's, {few}{', …' if len(found) > 8 else ''}",
+                remedy=f"did you mean {near[0]!r}?" if near else "name one of them",
+            )
+    named = frozenset(wanted)
+    return tuple(
+        np.array([speaker in named for speaker in document.speakers or ()][1:], dtype=bool)
+        for document in corpus.documents
+    )
+
+
+def _every(
+    scores: Sequence[ArrayLike], candidates: Sequence[ArrayLike] | None
+) -> list[tuple[ArrayLike, ArrayLike | None]]:
+    """Documents' scores with their candidates."""
+    given = [None] * len(scores) if candidates is None else candidates
+    return list(zip(scores, given, strict=True))
+
+
+def _check_rate(option: str, rate: float | None, gap: int, example: str) -> None:
+    if rate is None or not 0 < rate <= 1 / gap:
+        raise InputError(
+            f"no {option}" if rate is None else f"{option} = {rate} with gap = {gap}",
+            expected=f"boundaries a candidate, above 0 and at most 1/{gap}, all that the gap "
+            "leaves room for",
+            remedy=f"lower it or the gap, as in {example}" if rate else f"write {example}",
+        )
+
+
+def _mask(candidates: ArrayLike | None, scores: Floats) -> Candidates:
+    """Candidates as truth values, all gaps where none are given."""
+    if candidates is None:
+        return np.ones(len(scores), dtype=bool)
+    mask = np.asarray(candidates, dtype=bool)
+    if mask.shape != scores.shape:
+        raise InputError(
+            f"candidates of shape {mask.shape} for {len(scores)} scores",
+            expected="a truth value for every gap",
+            remedy="give as many as there are scores",
+        )
+    return mask
+
+
+def _suppress(scores: Floats, candidates: NDArray[np.int64], k: int, min_gap: int) -> Segmentation:
+    """Greedy non-maximum suppression until ``k`` candidates are accepted."""
+    check_whole("min_gap", min_gap, 1)
+    is_blocked = np.zeros(len(scores), dtype=bool)
+    accepted: list[int] = []
+    for i in candidates[np.argsort(-scores[candidates], kind="stable")].tolist():
+        if len(accepted) == k:
+            break
+        if not is_blocked[i]:
+            accepted.append(i + 1)
+            is_blocked[max(0, i - min_gap + 1) : i + min_gap] = True
+    return Segmentation.from_boundaries(accepted, len(scores) + 1)
+
+
+def _checked(scores: ArrayLike) -> Floats:
+    checked = np.asarray(scores, dtype=np.float64)
+    if checked.ndim != 1 or not np.isfinite(checked).all():
+        raise InputError(
+            f"scores of shape {checked.shape}"
+            if checked.ndim != 1
+            else "a score that is no number",
+            expected="one finite number per gap between units",
+            remedy="leave out the document's ends, and score every gap",
+        )
+    return checked

@@ -1,0 +1,1 @@
+"""What any room may use: errors, options, files, progress."""

@@ -1,0 +1,243 @@
+"""Numbers that users give, and how large they may be.
+
+A number of a metric's or a method's own is checked where its dataclass is made (`check_whole`,
+`check_number`); a keyword of a study says its bounds beside its type, and function, command and
+study file take them from there:
+
+>>> @within_bounds
+... def study(*, resamples: Annotated[int, Bounds(100, 1000)] = 100) -> int:
+...     return resamples
+>>> bounds_of(study)
+{'resamples': Bounds(least=100, most=1000)}
+
+A small file can ask for much memory, and a number on the command line for much time: beyond
+`LIMITS` a mistake or a trap is likelier. Whoever means it raises the limit for a run:
+``REFFREE_LIMITS=null_draws=1000000,dimension=100000``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, wraps
+from inspect import signature
+from numbers import Integral, Real
+from typing import (
+    Annotated,
+    Any,
+    ParamSpec,
+    TypeVar,
+    Unpack,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from reffree.util.errors import InputError, OptionError, Place, UnknownNameError, shorten
+
+MANY = 10**9
+"""More units than any document has; sums and products of two such numbers do not overflow."""
+
+MOST_BYTES = 2**60
+
+VARIABLE = "REFFREE_LIMITS"
+LIMITS = {
+    "unit_characters": 1_000_000,  # of one unit, which is a sentence, an utterance, a turn
+    "dimension": 65_536,  # numbers in one vector of a file
+    "embedding_bytes": 8 * 1024**3,  # of all vectors of a file, once they are unpacked
+    "unpacked_bytes": 4 * 1024**3,  # of a gzip file, once it is unpacked
+    "units_without_text": 10_000_000,  # of a document that only its segmentations tell of
+    "null_draws": 100_000,  # of --null; p is known to 1 in as many
+}
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and the most a number may be, both included."""
+
+    least: int = 0
+    most: int = MANY
+
+    def __get_pydantic_core_schema__(self, source: object, handler: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Let a study file's fields have the same bounds."""
+        return {**handler(source), "ge": self.least, "le": self.most}
+
+
+MOST_SEED = 2**53  # what any reader of JSON takes for a whole number
+
+Seed = Annotated[int, Bounds(0, MOST_SEED)]
+Resamples = Annotated[int, Bounds(100, 100_000)]
+Repetitions = Annotated[int, Bounds(1, 10_000)]
+Folds = Annotated[int, Bounds(2, 1_000)]
+Count = Annotated[int, Bounds(0)]
+Positive = Annotated[int, Bounds(1)]
+
+
+def bounds_of(function: Callable[..., Any]) -> dict[str, Bounds]:
+    """Return the keywords of a function that have bounds, those in ``Unpack`` included."""
+    hints = get_type_hints(function, include_extras=True)
+    for hint in list(hints.values()):
+        if get_origin(hint) is Unpack:
+            hints |= get_type_hints(get_args(hint)[0], include_extras=True)
+    return {name: bounds for name, hint in hints.items() if (bounds := bounds_in(hint)) is not None}
+
+
+def bounds_in(hint: object) -> Bounds | None:
+    """Return the bounds that stand beside a type, if there are any."""
+    beside = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return next((each for each in beside if isinstance(each, Bounds)), None)
+
+
+def with_keywords(more: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a function that passes keywords of ``more`` on refuse others itself.
+
+    >>> from typing import TypedDict
+    >>> class Encoding(TypedDict, total=False):
+    ...     device: str
+    >>> @with_keywords(Encoding)
+    ... def score(corpus: str, *, metrics: str = "all", **encoding: Unpack[Encoding]) -> None: ...
+    >>> score("mine", metric="pk")
+    Traceback (most recent call last):
+    TypeError: score() got an unexpected keyword argument 'metric'; did you mean 'metrics'?
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        own = signature(function).parameters.values()
+        known = [each.name for each in own if each.kind is not each.VAR_KEYWORD]
+        known += more.__annotations__
+
+        @wraps(function)
+        def checked(*args: P.args, **keywords: P.kwargs) -> R:
+            for name in keywords:
+                if name not in known:
+                    near = difflib.get_close_matches(name, known, n=1)
+                    hint = f"; did you mean {near[0]!r}?" if near else ""
+                    raise TypeError(
+                        f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}"
+                    )
+            return function(*args, **keywords)
+
+        return checked
+
+    return decorate
+
+
+def within_bounds(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function refuse keywords out of their bounds before it does anything."""
+    limits = cache(bounds_of)
+
+    @wraps(function)
+    def bounded(*args: P.args, **keywords: P.kwargs) -> R:
+        for option, bounds in limits(function).items():
+            if option in keywords:
+                value = keywords[option]
+                check_whole(option, value, bounds.least, bounds.most)
+        return function(*args, **keywords)
+
+    return bounded
+
+
+def check_whole(
+    option: str,
+    value: object,
+    least: int = 0,
+    most: int = MANY,
+    *,
+    remedy: str = "leave it out for its default",
+) -> None:
+    """Refuse what is no whole number, or one out of its bounds."""
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_whole or value < least or value > most:  # type: ignore[operator]
+        is_large = is_whole and value > most  # type: ignore[operator]
+        bound = f"{most:,} or less" if is_large else f"{least} or more"
+        raise OptionError(
+            f"{option} = {_shown(value)}", expected=f"a whole number, {bound}", remedy=remedy
+        )
+
+
+def check_number(
+    option: str,
+    value: object,
+    least: float = -MANY,
+    most: float = MANY,
+    *,
+    remedy: str = "leave it out for its default",
+) -> None:
+    """Refuse what is no number, not finite, or out of its bounds."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not least <= value <= most:  # type: ignore[operator]
+        is_small = is_number and (value < least or math.isnan(value))  # type: ignore
+        bound = f"{least:,} or more" if is_small else f"{most:,} or less"
+        raise OptionError(
+            f"{option} = {_shown(value)}", expected=f"a number, {bound}", remedy=remedy
+        )
+
+
+def check_choice(option: str, value: object, choices: Sequence[str], default: str) -> None:
+    """Refuse what is none of the choices."""
+    if value not in choices:
+        raise InputError(
+            f"{option} = {value}",
+            expected=" or ".join(choices),
+            remedy=f"leave it out for {default}",
+        )
+
+
+def check_limit(name: str, found: int, what: str, place: Place | None = None) -> None:
+    """Refuse more than the limit of that name; ``what`` was found, as in ``a unit of 9 bytes``."""
+    most = _limits()[name]
+    if found > most:
+        kind = OptionError if place is None else InputError
+        raise kind(
+            what,
+            expected=f"at most {most:,}",
+            remedy=f"check it, or allow more with {VARIABLE}={name}={found}",
+            place=place,
+        )
+
+
+def limit(name: str) -> int:
+    """Return a limit, for those who ask often before they refuse."""
+    return _limits()[name]
+
+
+def _limits() -> dict[str, int]:
+    """Return the limits with those that the environment sets."""
+    limits = dict(LIMITS)
+    for setting in filter(None, os.environ.get(VARIABLE, "").split(",")):
+        name, _, value = setting.partition("=")
+        if name not in LIMITS:
+            raise UnknownNameError(f"limit in {VARIABLE}", name, LIMITS)
+        if not (value.isascii() and value.isdecimal() and len(value) <= 18):
+            raise OptionError(
+                f"{VARIABLE} {shorten(setting)!r}",
+                expected=f"{name}=NUMBER",
+                remedy=f"write a whole number, as in {name}={LIMITS[name]}",
+            )
+        limits[name] = int(value)
+    return limits
+
+
+def parse_bytes(text: str) -> int | None:
+    """Read a size, such as 500M or 2G (powers of 1,024); None where the text is none.
+
+    >>> parse_bytes("1.5K"), parse_bytes("2 GiB"), parse_bytes("0"), parse_bytes("many")
+    (1536, 2147483648, None, None)
+    """
+    found = re.fullmatch(r"(\d{1,18}(?:\.\d{1,18})?)\s*([kmgt]?)(?:i?b)?", text.strip().lower())
+    size = int(float(found[1]) * 1024 ** " kmgt".index(found[2] or " ")) if found else 0
+    return size if 0 < size <= MOST_BYTES else None
+
+
+def _shown(value: object) -> str:
+    """Show a value; Python writes out no whole number of thousands of digits."""
+    if isinstance(value, int) and value.bit_length() > 200:
+        return f"a number of {int(value.bit_length() * math.log10(2)):,} digits or so"
+    return shorten(str(value))
