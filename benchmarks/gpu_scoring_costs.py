@@ -37,7 +37,7 @@ from reffree.metrics.free.arithmetic import (
     arithmetic_of,
 )
 from reffree.metrics.free.batches import Budget
-from reffree.metrics.free.metrics import WITHOUT_SEARCH, parse_metrics
+from reffree.metrics.registry import WITHOUT_SEARCH, parse_metrics
 
 SECTOR_BYTES = 32
 """A card reads at least so much for an entry of a table that stands alone."""

@@ -21,7 +21,7 @@ from reffree.data.masses import Masses, stack_masses
 from reffree.evaluate.scores import Scores, average_weight, corpus_mean, filled_weights
 from reffree.evaluate.table import NullTest
 from reffree.metrics.free.evidence import Reading
-from reffree.metrics.free.metrics import Metric
+from reffree.metrics.free.result import FreeMetric
 from reffree.statistics.exact_sums import ExactSums
 from reffree.util.arrays import Floats
 from reffree.util.seeds import rng_for
@@ -109,7 +109,7 @@ def against_null(
         for m, (name, metric) in enumerate(metrics.items()):
             at = scores.index(name)
             for d, drawn in zip(group, found[name], strict=True):
-                null = drawn.documents.cpu().numpy().reshape(len(systems), draws)
+                null = drawn.on_host().documents.reshape(len(systems), draws)
                 for s, system in enumerate(systems):
                     raw, weight = float(scores.raw[at, d, s]), float(scores.weights[at, d, s])
                     tests[d, system, name] = compare_with_null(raw, null[s], metric)
@@ -140,7 +140,7 @@ def corpus_tests(scores: Scores) -> dict[tuple[str, str], NullTest | None]:
     return tests
 
 
-def compare_with_null(raw: float, null: Floats, metric: Metric) -> NullTest | None:
+def compare_with_null(raw: float, null: Floats, metric: FreeMetric) -> NullTest | None:
     """``z = (loss - mean)/sd``, ``p = (1 + #{null loss ≤ loss}) / (1 + draws)``.
 
     None where the score or every draw is undefined; no z where all draws are equal.

@@ -18,7 +18,7 @@ from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import corpus_vectors
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.result import StudyResult
-from reffree.metrics.free.metrics import DEFAULT
+from reffree.metrics.registry import DEFAULT
 from reffree.report.study import render
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.diagnosis.checks import RULES

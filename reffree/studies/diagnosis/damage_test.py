@@ -27,9 +27,8 @@ from reffree.encoders.embed import Embeddings
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings, corpus_mean, filled_weights
-from reffree.metrics.free.metrics import spelling
 from reffree.metrics.free.result import Unsegmented
-from reffree.metrics.free.sag import Sag
+from reffree.metrics.registry import spelling
 from reffree.statistics.curves import mean_defined
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.study import StudySettings
@@ -166,13 +165,7 @@ def run_damage_tests(
     as_it_is = scores_of(
         _with_systems(corpus, texts, hypotheses), metrics, how, embedded, settings.progress
     )
-    # The shuffles of sag are shared out over the rotations: their mean needs no more in all.
-    on_rings = [
-        replace(m, shuffles=max(1, m.shuffles // seeds)) if isinstance(m, Sag) else m
-        for m in metrics.reference_free.values()
-    ]
-    by_spelling = {spelling(m): m for m in on_rings}
-    ring_metrics = MetricSet(tuple(by_spelling), by_spelling, {})
+    ring_metrics = MetricSet(tuple(metrics.reference_free), metrics.reference_free, {})
     rotated = []
     for i in range(seeds):
         orders = [rotation(len(each.units), each.id, seed * seeds + i) for each in corpus]

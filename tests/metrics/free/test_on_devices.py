@@ -27,7 +27,7 @@ from reffree.metrics.free.arithmetic import (
 )
 from reffree.metrics.free.batches import Budget
 from reffree.metrics.free.engine import score_document, score_documents
-from reffree.metrics.free.metrics import COMPILED, WITHOUT_SEARCH, parse_metrics
+from reffree.metrics.registry import COMPILED, WITHOUT_SEARCH, parse_metrics
 from tests.encoders.test_devices import Watch
 from tests.helpers import refusal
 from tests.metrics.free.test_scoring import (

@@ -19,7 +19,7 @@ from reffree.metrics.free.fast import search
 from reffree.metrics.free.fast.document import CompiledDocument
 from reffree.metrics.free.fast.search import largest_gains, search_document
 from reffree.metrics.free.fast.vectors import Vectors
-from reffree.metrics.free.metrics import parse_metrics
+from reffree.metrics.registry import parse_metrics
 from reffree.metrics.free.sag import Sag
 from reffree.util.errors import InputError
 from tests.metrics.free.test_scoring import random_masses
