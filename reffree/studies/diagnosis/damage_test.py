@@ -28,7 +28,6 @@ from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings, corpus_mean, filled_weights
 from reffree.metrics.free.result import Unsegmented
-from reffree.metrics.registry import spelling
 from reffree.statistics.curves import mean_defined
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.study import StudySettings
@@ -185,11 +184,11 @@ def run_damage_tests(
         name: _damage_test(
             metrics.losses(name, as_it_is.raw[m]),
             filled_weights(as_it_is.weights[m, :, 0]),
-            metrics.losses(name, np.stack([x.raw[x.index(spelling(ring))] for x in rotated], 2)),
+            metrics.losses(name, np.stack([x.raw[x.index(name)] for x in rotated], 2)),
             is_changed,
             bootstrap,
         )
-        for m, (name, ring) in enumerate(zip(metrics.names, on_rings, strict=True))
+        for m, name in enumerate(metrics.names)
     }
 
 
