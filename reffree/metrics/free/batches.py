@@ -243,7 +243,7 @@ class TorchTask:
                 segments=pad(
                     part.segments,
                     (0, width - part.segments.shape[1]),
-                    value=torch.nan,  # type: ignore[arg-type]
+                    value=torch.nan,
                 ),
             )
             for part in parts

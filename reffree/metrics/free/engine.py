@@ -109,7 +109,7 @@ def score_document(
     )
     device: Any = "cpu"
     if is_tensor(embeddings) and embeddings.device.type not in COMPILED_DEVICES:  # type: ignore[union-attr]
-        device = embeddings.device  # type: ignore[union-attr]
+        device = embeddings.device
     return {name: torch.as_tensor(raw.documents, device=device) for name, (raw,) in scores.items()}
 
 
