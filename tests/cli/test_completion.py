@@ -15,8 +15,7 @@ from reffree.cli import cli, completion
 from reffree.data.perturbation import PERTURBATIONS
 from reffree.encoders.aliases import ALIASES
 from reffree.formats import FORMATS
-from reffree.metrics.registry import FREE_METRICS
-from reffree.metrics.registry import GOLD_METRICS
+from reffree.metrics.registry import FREE_METRICS, GOLD_METRICS
 from reffree.segmenters.segment import ARP_BASELINES, SEGMENTERS
 from reffree.segmenters.selection import SELECTIONS
 from tests.test_architecture import HEAVY
@@ -32,7 +31,9 @@ def offered(*typed, kind="plain"):
 
 def test_names_are_those_of_the_registries():
     assert set(completion.REFERENCE_FREE) == set(FREE_METRICS)
-    assert set(completion.EXPECTED) == {name for name in FREE_METRICS if name.startswith("expected_")}
+    assert set(completion.EXPECTED) == {
+        name for name in FREE_METRICS if name.startswith("expected_")
+    }
     assert set(completion.GOLD_BASED) == set(GOLD_METRICS)
     assert set(completion.METHODS) == {*SEGMENTERS, ARP_BASELINES}
     assert set(completion.GAP_METHODS) < set(completion.METHODS)
