@@ -32,6 +32,7 @@ import reffree
 from reffree.data.masses import mass_matrix
 from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.expected import ExpectedWindowDiff
+from reffree.metrics.free.fast import vectors as workspace
 from reffree.metrics.free.posterior import Posterior
 from reffree.metrics.registry import WITHOUT_SEARCH
 from reffree.util.arrays import Floats
@@ -187,6 +188,7 @@ def measure(n: int, d: int, count: int, rounds: int) -> dict[str, Any]:
         for name, run in runs.items():
             spent = best_of(run, TURNS if n < 5000 else 1) / sizes[name]
             seconds[name] = min(spent, seconds.get(name, np.inf))
+    workspace.spare.clear()  # memory kept from before counts, too
     tracemalloc.start()
     reffree.score_document(x, hypotheses)
     peak = tracemalloc.get_traced_memory()[1]

@@ -27,6 +27,7 @@ import reffree
 from reffree.data.masses import distinct_rows, mass_matrix
 from reffree.metrics.free.fast import tables as kernels
 from reffree.metrics.free.fast.document import CompiledDocument
+from reffree.metrics.free.fast.vectors import give_back
 from reffree.metrics.free.inputs import check_matrix
 
 RESULTS = Path(__file__).parent / "results" / "scoring_limits.json"
@@ -97,6 +98,7 @@ def limits(n: int = 500, d: int = 384) -> dict[str, float]:
     def tables() -> None:
         document = CompiledDocument(x)
         document.prepare([masses], lambda: 1 << 40)
+        document.discard()
 
     built = best(tables)
     return {
@@ -122,11 +124,12 @@ def shares(n: int = 500, d: int = 384, count: int = 1000) -> dict[str, float]:
     vectors, threads = document.vectors, torch.get_num_threads()
 
     def make_tables() -> None:
-        kernels.build_tables(vectors, band, threads)
+        made = kernels.build_tables(vectors, band, threads)
+        give_back(made.memory)
 
     steps: dict[str, Callable[[], object]] = {
         "check the matrix": lambda: check_matrix(x, "d"),
-        "take the vectors": lambda: CompiledDocument(torch.from_numpy(x)),
+        "take the vectors": lambda: CompiledDocument(torch.from_numpy(x)).discard(),
         "read the hypotheses": lambda: mass_matrix(hypotheses, n),
         "find repeats": lambda: distinct_rows(masses),
         "find what tables need": lambda: kernels.band_of(masses, n),

@@ -295,6 +295,7 @@ class _Task:
                 if metric.name == "segrefree":
                     found = replace(found, left_out=scores.left_out.astype(np.float64))
                 self.results[spelling(metric)][i] = found
+        document.discard()
 
     def score_custom(self, i: int, metrics: Sequence[CustomMetric]) -> None:
         """Score one document by functions that users registered, segment by segment."""

@@ -714,3 +714,73 @@ def test_nltk_ghd(pair, ins, del_, shift):
 
 
 # segeval and nltk, where they are wrong -------------------------------------------------------
+
+
+def test_segeval_compares_large_labels_by_identity():
+    """Unit labels past CPython's cached integers are all different; masses are not affected."""
+
+    def labelled(first, *masses):
+        return [int(str(first + i)) for i, mass in enumerate(masses) for _ in range(mass)]
+
+    def score(first):
+        pair = labelled(first, 4, 6), labelled(first, 5, 5)
+        position = segeval.BoundaryFormat.position
+        return segeval.pk(*pair, window_size=2, boundary_format=position)
+
+    assert pk([4, 6], [5, 5], k=2) == F(1, 4)
+    assert float(score(1)) == 0.25
+    assert float(score(1001)) == 0
+    pairs_against_one = [600], [2] * 300
+    assert segeval.pk(*pairs_against_one, window_size=2) == pk(*pairs_against_one, k=2) == 1
+
+
+def test_segeval_windowdiff_stops_at_windows_of_256():
+    document = [600], [300, 300]
+    assert windowdiff(*document, k=256) == F(256, 344)
+    with pytest.raises(AssertionError):
+        segeval.window_diff(*document, window_size=256)
+
+
+def test_segeval_calls_an_undefined_pk_zero():
+    assert segeval.pk([1, 1], [2], window_size=2) == 0
+    assert pk([1, 1], [2], k=2) is None
+
+
+@pytest.mark.parametrize("metric", ["boundary_similarity", "segmentation_similarity"])
+def test_segeval_fails_on_two_unsegmented_documents(metric):
+    with pytest.raises(ValueError, match="empty"):
+        getattr(segeval, metric)([10], [10])
+
+
+def test_segeval_alignments_are_greedy():
+    # Boundaries {4, 5} against {2, 3}: 4-3 first leaves 5 and 2; 4-2 and 5-3 cost 4/3, not 7/3.
+    pair = [4, 1, 1, 1], [2, 1, 3, 1]
+    assert boundary_similarity(*pair, n_t=3) == 1 - F(4, 3) / 3
+    assert F(segeval.boundary_similarity(*pair, n_t=3)) == decimals(1 - F(7, 3) / 4, 12)
+
+
+def test_segeval_precision_is_recall():
+    hypothesis, reference = [5, 5], REFERENCE  # the one hypothesis boundary is right
+    matrix = segeval.boundary_confusion_matrix(hypothesis, reference)
+    assert segeval.precision(matrix) == segeval.recall(matrix) == 0.5
+    assert (bed_precision(hypothesis, reference), bed_recall(hypothesis, reference)) == (1, F(1, 2))
+    # Asked for boundaries only, it has the two exchanged.
+    assert segeval.precision(matrix, classification=1) == 0.5
+    assert segeval.recall(matrix, classification=1) == 1
+
+
+def test_segeval_credits_near_misses_the_wrong_way_round():
+    # A match, a near miss over one unit of three, and a boundary too many.
+    hypothesis, reference = masses_from([3, 8, 12], 14), masses_from([3, 7], 14)
+    matrix = segeval.boundary_confusion_matrix(hypothesis, reference, n_t=3)
+    assert F(matrix[1][1]) == decimals(1 + F(1, 3), 12)
+    assert bed_precision(hypothesis, reference, n_t=3) == (1 + F(2, 3)) / 3
+    assert bed_recall(hypothesis, reference, n_t=3) == (1 + F(2, 3)) / 2
+
+
+def test_nltk_takes_boundaries_for_segments():
+    # Two segments of five: k should be 2, a gap string has one boundary, so nltk's k is 4.
+    hypothesis, reference = gaps_of([4, 6]), gaps_of([5, 5])
+    assert pk([4, 6], [5, 5]) == F(1, 4)
+    assert nltk_segmentation.pk(reference, hypothesis) == decimals(pk([4, 6], [5, 5], k=4), 12)
+    assert pk([4, 6], [5, 5], k=4) == F(1, 3)

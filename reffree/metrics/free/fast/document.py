@@ -29,7 +29,7 @@ from reffree.metrics.free.fast.tables import (
     disperse,
     table_bytes,
 )
-from reffree.metrics.free.fast.vectors import VECTORISED, Vectors
+from reffree.metrics.free.fast.vectors import VECTORISED, Vectors, give_back
 from reffree.metrics.free.inputs import Given, check_finite, check_matrix
 from reffree.metrics.free.result import Rule
 from reffree.metrics.free.segrefree import ALL_SINGLE, EQUAL_CENTROIDS
@@ -122,7 +122,7 @@ class CompiledDocument:
             needed = table_bytes(band)
             if needed > SMALL and needed > memory():
                 return False
-            self.tables = None  # before the larger ones are made
+            self._discard_tables()  # before the larger ones are made
             self.tables = build_tables(self.vectors, band, compute_threads())
             self.band = band
         return True
@@ -135,10 +135,10 @@ class CompiledDocument:
         groups = fitting_groups(masses, len(self.vectors), memory)
         self._check_passes(masses, len(groups), memory)
         for group in groups:
-            self.tables = None
+            self._discard_tables()
             self.tables = sweep_tables(self.vectors, masses[group], threads)
             done.append(self.score(masses[group], threads, keep_segments=keep_segments, rule=rule))
-        self.tables = self.band = None
+        self._discard_tables()
         return joined(done)
 
     def _check_passes(self, masses: Masses, count: int, memory: int) -> None:
@@ -162,7 +162,7 @@ class CompiledDocument:
         """Score hypotheses given as masses padded with zeros at the end, after `prepare`."""
         if self.tables is None:
             raise RuntimeError("no tables: call prepare first")
-        tables = self.tables
+        tables = self.tables[:-1]
         count, width = masses.shape
         raw = np.empty((count, len(COMPILED)))
         left_out = np.zeros(count, dtype=np.int64)
@@ -178,6 +178,16 @@ class CompiledDocument:
 
         over_rows(work, count, shares)
         return CompiledScores(raw, left_out, np.count_nonzero(masses, axis=1), segments)
+
+    def discard(self) -> None:
+        """Give the memory to the next document; nothing can be scored any more."""
+        self._discard_tables()
+        self.vectors.discard()
+
+    def _discard_tables(self) -> None:
+        if self.tables is not None:
+            give_back(self.tables.memory)
+        self.tables = self.band = None
 
 
 def joined(parts: Sequence[CompiledScores]) -> CompiledScores:

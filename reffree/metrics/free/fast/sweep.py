@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ import numpy as np
 from reffree.data.masses import Masses
 from reffree.metrics.free.fast.distances import TILE, U, measure_tiles
 from reffree.metrics.free.fast.tables import Tables, band_of, extend, places, turn_again, turns
-from reffree.metrics.free.fast.vectors import Vectors
+from reffree.metrics.free.fast.vectors import Vectors, take
 from reffree.util.arrays import Integers
 from reffree.util.compiling import njit
 from reffree.util.parallel import in_threads
@@ -76,8 +77,10 @@ def sweep_tables(vectors: Vectors, masses: Masses, threads: int) -> Tables:
     """Make the look-ups of these hypotheses."""
     n, x, length = len(vectors), vectors.rows, vectors.length
     rows = Rows.of(masses, n)
-    squared, distance = np.empty(rows.size), np.empty(rows.size)
-    tables = (squared, distance, np.empty((rows.n_spans, 4)))
+    sizes = (rows.size, rows.size, 4 * rows.n_spans)
+    memory = take(sum(sizes))
+    squared, distance, sums = (memory[a:b] for a, b in pairwise(accumulate(sizes, initial=0)))
+    tables = (squared, distance, sums.reshape(rows.n_spans, 4))
     reach = band_of(masses, n).high
     found = tuple(rows[:5])
     running, spans = np.zeros((5, n)), np.empty((TILE, 4))
@@ -109,7 +112,7 @@ def sweep_tables(vectors: Vectors, masses: Masses, threads: int) -> Tables:
                 *(start, stop, left, right, pairs, x, length, vectors.rounding),
                 *(found, tables, running, spans),
             )
-    return Tables(rows.base, rows.top, *tables, length)
+    return Tables(rows.base, rows.top, *tables, length, memory)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

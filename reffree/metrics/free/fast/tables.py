@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ import numpy as np
 from reffree.data.masses import Masses
 from reffree.metrics.free.arp import ZERO_CENTROID
 from reffree.metrics.free.fast.distances import U, kept_apart, measure_pairs
-from reffree.metrics.free.fast.vectors import VECTORISED, Vectors
+from reffree.metrics.free.fast.vectors import VECTORISED, Vectors, take
 from reffree.util.arrays import Floats, Integers
 from reffree.util.compiling import njit
 from reffree.util.parallel import available_threads, in_threads
@@ -59,6 +60,7 @@ class Tables(NamedTuple):
     distance: Floats  # (size,)
     sums: Floats  # (spans, 4)
     length: Floats  # (n,) the vectors' lengths
+    memory: Floats  # what all of them are parts of
 
     @property
     def spread(self) -> Floats:
@@ -104,8 +106,11 @@ def build_tables(vectors: Vectors, band: TableBand, threads: int | None = None) 
     """
     n, x, length, rounding = len(vectors), vectors.rows, vectors.length, vectors.rounding
     top, n_spans = places(np.arange(n + 1), band.high)
-    squared, distance = np.empty(band.size), np.empty(band.size)
-    sums, pairs = np.empty((n_spans, 4)), np.empty(n_spans)
+    sizes = (band.size, band.size, 4 * n_spans, n_spans)
+    memory = take(sum(sizes))
+    ends = list(accumulate(sizes, initial=0))
+    squared, distance, sums, pairs = (memory[a:b] for a, b in pairwise(ends))
+    sums = sums.reshape(n_spans, 4)
     where = (band.low, band.high, band.base, top)
     share = 1 if band.size < THREADED else threads or available_threads()
 
@@ -118,7 +123,7 @@ def build_tables(vectors: Vectors, band: TableBand, threads: int | None = None) 
         partial(sum_spans, pairs, x, length, rounding, where, sums),
     ]
     in_threads(sum_up, threads=share)
-    return Tables(band.base, top, squared, distance, sums, length)
+    return Tables(band.base, top, squared, distance, sums, length, memory)
 
 
 def places(low: Integers, high: Integers) -> tuple[Integers, int]:

@@ -127,10 +127,19 @@ def test_a_score_is_the_same_to_the_last_bit_in_any_company(n):
             assert values[0] == in_company[name][i], name
 
 
-def test_hypotheses_are_scored_after_tables_are_made():
-    document = CompiledDocument(np.ones((4, 2)))
+def test_tables_of_one_document_are_safe_from_the_next():
+    rng = np.random.default_rng(6)
+    matrix = mass_matrix([[10, 20, 30], [30, 20, 10]], 60)
+    kept, gone, last = (CompiledDocument(torch.from_numpy(rng.normal(size=(60, 3)))) for _ in "abc")
+    for document in (kept, gone):
+        document.prepare([matrix], lambda: 1 << 30)
+    before = kept.score(matrix, 1).raw
+    gone.discard()
+    last.prepare([matrix], lambda: 1 << 30)  # in the memory of the one that is gone
+    last.score(matrix, 1)
+    assert_array_equal(kept.score(matrix, 1).raw, before)
     with pytest.raises(RuntimeError, match="prepare"):
-        document.score(mass_matrix([[2, 2]], 4), 1)
+        gone.score(matrix, 1)
 
 
 def test_spreads_are_the_dispersions_of_all_spans():
