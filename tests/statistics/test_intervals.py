@@ -15,7 +15,7 @@ from reffree.data.corpus import Corpus, Document
 from reffree.evaluate.scores import corpus_mean
 from reffree.statistics.curves import band
 from reffree.statistics.paired import paired_tests
-from reffree.statistics.resampling import DocumentBootstrap, percentiles
+from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.comparison import compare_table
 from reffree.studies.correlation.correlate import correlate
 from tests.properties import examples, intervals_held
@@ -105,13 +105,6 @@ def test_bands_over_seeds(curves):
     has = found.n_seeds > 0
     assert (found.low[has] <= found.mean[has]).all()
     assert (found.mean[has] <= found.high[has]).all()
-
-
-def test_an_estimate_that_resampling_leaves_behind_is_still_held():
-    resampled = np.linspace(0, 1, 101)
-    assert percentiles(0.5, resampled) == pytest.approx((0.025, 0.975))
-    assert percentiles(1.5, resampled) == pytest.approx((0.025, 1.5))
-    assert percentiles(-1.5, resampled) == pytest.approx((-1.5, 0.975))
 
 
 @st.composite

@@ -18,9 +18,7 @@ from reffree.statistics.pairwise import (
     permutation_p,
     sign_flips,
 )
-from reffree.statistics.resampling import (
-    resampled_documents,
-)
+from reffree.statistics.resampling import resampled_documents
 from tests.oracles import statistics as oracle
 from tests.properties import examples
 from tests.statistics.helpers import NAN, as_lists, few_values, or_nan, pairs_of_losses

@@ -160,21 +160,3 @@ def test_swapping_both_holds_its_level_where_metrics_differ_by_noise_alone():
         test = permutation_test(x, y, z.mean(1), "pearson", rng, swap="both", permutations=200)
         rejected += test.p <= 0.05
     assert rejected <= 15
-
-
-def test_a_family_of_true_nulls_has_few_discoveries():
-    """Six metrics against a seventh, all alike in their correlation with gold; 60 runs.
-
-    5 % + 3 standard deviations is 13 %.
-    """
-    discoveries = 0
-    for run in range(60):
-        rng = np.random.default_rng([run, 3])
-        gold, *views = rng.normal(size=(8, 15))
-        *losses, z = simulated(np.stack([*(gold + view for view in views), gold]), 40, rng)
-        p_values = [
-            permutation_test(x, losses[0], z.mean(1), "kendall", rng, permutations=200).p
-            for x in losses[1:]
-        ]
-        discoveries += min(benjamini_hochberg(p_values)) <= 0.05
-    assert discoveries <= 8
