@@ -17,8 +17,7 @@ from reffree.statistics.curves import band
 from reffree.statistics.paired import paired_tests
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.comparison import compare_table
-from reffree.studies.correlation.correlate import correlate
-from tests.properties import examples, intervals_held
+from tests.properties import examples
 
 NAN = float("nan")
 METRICS = ["arp_pair", "silhouette", "segrefree", "pk", "bed", "winpr", "bor", "f1"]
@@ -142,19 +141,3 @@ def test_scores_and_comparisons(case, average, seed):
         for pair in metric["pairs"]:
             if pair["ci"] is not None:
                 assert pair["ci"][0] <= pair["difference"] <= pair["ci"][1]
-
-
-@given(corpora(), st.integers(0, 3))
-@examples(5)
-def test_every_table_of_a_correlation_study(case, seed):
-    corpus, vectors = case
-    result = correlate(
-        {"c": corpus},
-        metrics=["arp_pair", "silhouette", "pk", "f1"],
-        pool="given",
-        cohesion=["c"],
-        embeddings={"c": vectors},
-        resamples=100,
-        seed=seed,
-    )
-    assert intervals_held(result) >= 0

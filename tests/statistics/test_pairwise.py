@@ -9,9 +9,8 @@ import pytest
 import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
-from reffree.statistics import pairwise
 from reffree.statistics.pairwise import (
     NormalP,
     TieCalibratedAccuracy,
@@ -56,17 +55,6 @@ def test_the_normal_p_is_that_of_its_formula():
     expected = scipy.stats.norm.cdf(gaps * np.sqrt(100 / (s**2 + gaps**2)))
     assert_allclose(found, expected, rtol=0, atol=1.1e-4)
     assert found[0] < 1e-8
-
-
-def test_pairs_and_flips_may_come_a_few_at_a_time(monkeypatch):
-    losses = np.random.default_rng(23).normal(size=(5, 7))
-    losses[1, 2] = NAN
-    flips = sign_flips(7, np.random.default_rng(0))
-    whole = permutation_p(losses, flips), NormalP(losses).of(losses[None, :, 0])
-    for at_once in (1, 15, 50):
-        monkeypatch.setattr(pairwise, "AT_ONCE", at_once)
-        assert_array_equal(permutation_p(losses, flips), whole[0])
-        assert_array_equal(NormalP(losses).of(losses[None, :, 0]), whole[1])
 
 
 def flipped_by_convolution(gaps, step=1e-3):

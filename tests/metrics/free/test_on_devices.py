@@ -92,19 +92,6 @@ def test_hard_documents_equal_the_definition(kind):
         assert_allclose(scores[name], expected, rtol=1e-6, atol=1e-6, err_msg=name)
 
 
-def test_scores_agree_with_the_compiled_loop_within_the_tolerance():
-    rng = np.random.default_rng(4)
-    x = (rng.normal(size=(200, 384)) + np.repeat(rng.normal(size=(20, 384)), 10, axis=0)) / 30
-    x = x.astype(np.float32)
-    masses = [random_masses(rng, 200, k) for k in (2, 10, 20, 60, 199)]
-    expected = score_document(x, masses, list(COMPILED))
-    with by_torch():
-        found = score_document(x, masses, list(COMPILED))
-    for name in COMPILED:
-        limit = {"rtol": engine.TOLERANCE, "atol": engine.TOLERANCE}
-        assert_allclose(found[name], expected[name], **limit, err_msg=name)
-
-
 # Without values --------------------------------------------------------------------------------
 
 
