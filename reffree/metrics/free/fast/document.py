@@ -61,12 +61,7 @@ class CompiledScores(NamedTuple):
     raw: Floats  # (hypotheses, COMPILED) NaN where undefined or without a boundary
     left_out: Integers  # (hypotheses,) pairs that SegReFree left out
     n_segments: Integers  # (hypotheses,)
-    segments: Floats  # (hypotheses or 0, COMPILED, segments) NaN where a segment has no score
-
-    def taken(self, rows: Integers) -> CompiledScores:
-        """Some hypotheses, any of them several times."""
-        segments = self.segments[rows] if len(self.segments) else self.segments
-        return CompiledScores(self.raw[rows], self.left_out[rows], self.n_segments[rows], segments)
+    segments: Floats  # (hypotheses, COMPILED, segments or 0) NaN where a segment has no score
 
 
 class CompiledDocument:
@@ -108,7 +103,7 @@ class CompiledDocument:
             else:
                 found = self._score_groups(distinct, memory(), threads, keep_segments, rule)
             if distinct is not masses:
-                found = found.taken(place)
+                found = CompiledScores(*(each[place] for each in found))
             done.append(found)
             progress(len(masses))
         return joined(done)
@@ -166,7 +161,7 @@ class CompiledDocument:
         count, width = masses.shape
         raw = np.empty((count, len(COMPILED)))
         left_out = np.zeros(count, dtype=np.int64)
-        segments = np.full((count if keep_segments else 0, len(COMPILED), width), np.nan)
+        segments = np.full((count, len(COMPILED), width if keep_segments else 0), np.nan)
         scale = np.ldexp(
             1.0, np.clip([2 * self.vectors.exponent, self.vectors.exponent], -1000, 1000)
         )
@@ -213,8 +208,8 @@ def score_hypotheses(
 ):
     """Fill a row of ``scores`` in the order of `COMPILED` and a count for every row of masses.
 
-    ``parts``, unless it is empty, gets the segments' scores (hypotheses, `COMPILED`, segments),
-    which must be NaN before. ``is_paper`` is the rule for one-unit segments, and ``scale`` what
+    ``parts``, unless it has no columns, gets the segments' scores, (hypotheses, `COMPILED`,
+    segments), which must be NaN before. ``is_paper`` is the rule for one-unit segments, and ``scale`` what
     variances and standard deviations of the vectors as given are times those of the tables.
     """
     edges = np.zeros(masses.shape[1] + 1, dtype=np.int64)
@@ -233,7 +228,7 @@ def score_hypotheses(
         _arp(cut, top, sums, length, is_paper, scale, sets, scores[h])
         n_multiple = _units(cut, base, top, squared, distance, sums, segments, scores[h])
         left_out[h] = _segrefree(cut, top, sums, segments, n_multiple, is_paper, scores[h])
-        if len(parts) > 0:
+        if parts.shape[2] > 0:
             _keep_parts(sets, segments, n_segments, is_paper, parts[h])
 
 
@@ -282,15 +277,11 @@ def _arp(edges, top, sums, length, is_paper, scale, sets, out):
             if count[n + s] == 1.0:
                 squares[n + s] *= scale[0]
                 roots[n + s] *= scale[1]
-        out[0] = _mean_as_printed(squares, count[n:])
-        out[1] = _mean_as_printed(roots, count[n:])
-        out[2] = _mean_as_printed(cosines, count[n:])
-        out[3] = _mean_as_printed(angles, count[n:])
-        return
-    out[0] = _mean_proximity(squares)
-    out[1] = _mean_proximity(roots)
-    out[2] = _mean_proximity(cosines)
-    out[3] = _mean_proximity(angles)
+    for column, values in enumerate((squares, roots, cosines, angles)):
+        if is_paper and n_multiple < n:
+            out[column] = _mean_as_printed(values, count[n:])
+        else:
+            out[column] = _mean_proximity(values)
 
 
 @njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
