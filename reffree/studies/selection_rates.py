@@ -32,18 +32,15 @@ from reffree.segmenters.selection import (
     select_adaptive,
     speaker_candidates,
 )
+from reffree.studies.keywords import StudyKeywords
 from reffree.studies.score_files import (
-    ScoreFile,
     candidates_field,
     read_score_files,
-    score_names,
-    score_prints,
-    speaker_names,
+    score_fingerprints,
 )
 from reffree.studies.study import (
     CorpusPart,
     StudiedCorpus,
-    StudyKeywords,
     StudySettings,
     corpus_parts,
     study_result,
@@ -120,7 +117,7 @@ def selection(
     corpora: Mapping[str, Corpus],
     *,
     methods: Sequence[str] = METHODS,
-    scores: Mapping[str, Mapping[str, ScoreFile]] | None = None,
+    scores: Mapping[str, Mapping[str, Any]] | None = None,
     rate: float = RATE,
     shares: Sequence[float] = SHARES,
     min_gap: Positive = MIN_GAP,
@@ -151,6 +148,8 @@ def selection(
         **keywords: how to encode and run: see `StudySettings`.
     """
     settings = StudySettings(**keywords)
+    one = isinstance(candidates_speaker, str)
+    speakers = [candidates_speaker] if one else list(candidates_speaker)
     rule = AdaptiveSelection(rate, min_gap, window, step_size, threshold, lifetime)
     wanted = _checked_shares(shares)
     parsed = _parsed(methods)
@@ -202,15 +201,14 @@ def selection(
         verdict=_answer(results, rate),
         tables=_tables(results, rate),
         signature={
-            "methods": "+".join([*parsed, *score_prints(read)]),
+            "methods": "+".join([*parsed, *score_fingerprints(read).values()]),
             "select": spelling_of(rule),
             "shares": ",".join(f"{each:g}" for each in wanted),
-            **candidates_field(candidates_speaker),
+            **candidates_field(speakers),
         },
-        short_signature=settings.short_signature,
         settings={
             "methods": list(parsed),
-            "scores": score_names(read),
+            "scores": list(score_fingerprints(read)),
             "rate": rate,
             "shares": list(wanted),
             "min_gap": min_gap,
@@ -218,7 +216,7 @@ def selection(
             "step_size": step_size,
             "threshold": threshold,
             "lifetime": lifetime,
-            "candidates_speaker": speaker_names(candidates_speaker),
+            "candidates_speaker": speakers,
             "seed": settings.seed,
         },
         notes=_notes(results, rate),

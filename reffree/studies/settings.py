@@ -13,7 +13,7 @@ from reffree.encoders.embed import Vectors
 from reffree.evaluate.result import Result, Table, columns, estimate
 from reffree.evaluate.score import score
 from reffree.evaluate.table import ScoreTable
-from reffree.studies.study import StudyKeywords
+from reffree.studies.keywords import StudyKeywords
 from reffree.util.errors import InputError, listed
 
 METRIC = "expected_pk"

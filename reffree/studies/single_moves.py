@@ -33,7 +33,8 @@ from reffree.evaluate.signature import Signature
 from reffree.metrics.gold.metric import GoldMetric, count_pairs
 from reffree.metrics.gold.pairs import Pairs
 from reffree.statistics.losses import as_loss
-from reffree.studies.study import StudiedCorpus, StudyKeywords, StudySettings, check_study
+from reffree.studies.keywords import StudyKeywords
+from reffree.studies.study import StudiedCorpus, StudySettings, check_study
 from reffree.util.arrays import Booleans, Integers
 from reffree.util.bounds import check_whole, with_keywords, within_bounds
 from reffree.util.errors import InputError, OptionError, counted, listed

@@ -41,9 +41,9 @@ from reffree.segmenters.scorer.train import PAPER_THRESHOLD, train_scorer
 from reffree.segmenters.segment import parse_segmenter
 from reffree.segmenters.selection import MIN_GAP, select_above
 from reffree.statistics.resampling import DocumentBootstrap
+from reffree.studies.keywords import StudyKeywords
 from reffree.studies.study import (
     StudiedCorpus,
-    StudyKeywords,
     StudySettings,
     check_study,
     study_result,
@@ -240,7 +240,6 @@ def transfer(
             "gap": f"{min_gap}",
             "pooled": "+".join(POOLED),
         },
-        short_signature=settings.short_signature,
         settings={
             "train": [list(plan.learnt.gold) for plan in plans if plan.learnt is not None],
             "splices": list(splices),
@@ -356,7 +355,7 @@ class TestedCorpus(StudiedCorpus):
         ids = [document.id for document in corpus]
         for system, made in systems.items():
             corpus = corpus.with_system(system, dict(zip(ids, made, strict=True)))
-        how = ScoreSettings(settings, seed=settings.seed, memory=settings.memory)
+        how = ScoreSettings(settings, seed=settings.seed)
         scores, pooled = (
             scores_of(corpus, metrics, replace(how, average=average), embedded, settings.progress)
             for average in AVERAGES

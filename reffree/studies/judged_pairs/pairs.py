@@ -25,9 +25,9 @@ from reffree.statistics.coefficients import fleiss_kappa
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.judged_pairs.contrasts import KINDS, Contrast, Kind, contrasts
 from reffree.studies.judged_pairs.votes import Ballot, Votes, spelt
+from reffree.studies.keywords import StudyKeywords
 from reffree.studies.study import (
     StudiedCorpus,
-    StudyKeywords,
     StudySettings,
     check_study,
     study_result,
@@ -116,7 +116,6 @@ def pairs(
         tables=_tables(every, names, agreement),
         signature={"by": names[0], "kinds": "+".join(kinds)}
         | ({} if voted is None else {"judges": f"{len(voted.judges)}"}),
-        short_signature=settings.short_signature,
         settings={
             "kinds": list(kinds),
             "by": names[0],
