@@ -1,4 +1,4 @@
-"""Which metrics notice damage to a segmentation: a test of reliability that needs no gold.
+"""Diagnosis of metrics: which of them notice damage to a segmentation, without any gold.
 
 The source is perturbed in known ways, and held against random boundaries of the same number. A
 metric that says something about the corpus gives the damaged segmentation the higher loss in more
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +28,7 @@ from reffree.encoders.embed import Embeddings
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings, corpus_mean, filled_weights
-from reffree.metrics.free.metrics import spelling
 from reffree.metrics.free.result import Unsegmented
-from reffree.metrics.free.sag import Sag
 from reffree.statistics.curves import mean_defined
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.study import StudySettings
@@ -67,55 +66,33 @@ PREFERS = "prefers the damage"
 TOO_FEW = "too few documents"
 
 
-@dataclass(frozen=True, slots=True)
-class NoticedShare:
-    """In which share of documents a metric's loss rises with the damage."""
-
-    share: float | None  # None where no document tells
-    ci: tuple[float, float] | None
-    documents: int  # that tell
-    undefined: int  # damaged, but without a loss before or after
-    turned: float | None  # the same share of rotated documents: what is due to lengths alone
-    excess_ci: tuple[float, float] | None  # of the difference, over documents
-
-    @property
-    def verdict(self) -> str:
-        """Whether the metric notices, as far as the intervals support it."""
-        if self.share is None or self.ci is None:
-            return TOO_FEW
-        is_place = self.excess_ci is not None and self.excess_ci[0] > 0
-        if self.ci[0] > CHANCE and self.share >= CHANCE + CLEAR and is_place:
-            return NOTICES
-        if self.ci[1] < CHANCE and self.share <= CHANCE - CLEAR:
-            return PREFERS
-        return MISSES
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class DamageTest:
-    """How often one metric notices damage to the source of one corpus."""
+    """How often one metric notices damage to the source of one corpus: a row for each kind."""
 
-    damages: dict[tuple[str, str], NoticedShare]  # by kind and strength
-    kinds: dict[str, NoticedShare]  # all strengths of a kind together
-    overall: NoticedShare  # the mean of the kinds
+    damages: dict[tuple[str, str], Row]  # by kind and strength
+    kinds: dict[str, Row]  # all strengths of a kind together
+    overall: Row  # the mean of the kinds
     gap: float | None  # mean loss of random boundaries minus that of the source
     gap_ci: tuple[float, float] | None
 
     @property
     def verdict(self) -> str:
         """What it prefers counts most; then whether it notices where boundaries are."""
-        if any(share.verdict == PREFERS for share in self.kinds.values()):
-            return PREFERS
-        return self.overall.verdict
+        verdict: str = self.overall["verdict"]
+        return PREFERS if self.kinds_with(PREFERS) else verdict
 
-    def kinds_with(self, verdict: str) -> list[str]:
-        """Kinds of damage of that verdict."""
-        return [kind for kind, share in self.kinds.items() if share.verdict == verdict]
+    def kinds_with(self, *verdicts: str) -> list[str]:
+        """Kinds of damage of these verdicts, those of the first one first."""
+        return [kind for v in verdicts for kind, row in self.kinds.items() if row["verdict"] == v]
 
     @property
     def unnoticed(self) -> list[str]:
         """Kinds of damage it neither notices nor prefers, as far as can be told."""
-        return [*self.kinds_with(MISSES), *self.kinds_with(TOO_FEW)]
+        return self.kinds_with(MISSES, TOO_FEW)
 
     @property
     def resolution(self) -> float | None:
@@ -123,6 +100,24 @@ class DamageTest:
         if self.gap is None or self.gap_ci is None or self.gap <= 0:
             return None
         return (self.gap_ci[1] - self.gap_ci[0]) / 2 / self.gap
+
+
+def judge_share(
+    share: float | None, ci: tuple[float, float] | None, excess_ci: tuple[float, float] | None
+) -> str:
+    """Say whether a metric notices damage, as far as the intervals support it.
+
+    Args:
+        share: of documents in which its loss rises, and its interval.
+        ci: of the share.
+        excess_ci: of the share beyond that on rotated documents.
+    """
+    if share is None or ci is None:
+        return TOO_FEW
+    is_place = excess_ci is not None and excess_ci[0] > 0
+    if ci[0] > CHANCE and share >= CHANCE + CLEAR and is_place:
+        return NOTICES
+    return PREFERS if ci[1] < CHANCE and share <= CHANCE - CLEAR else MISSES
 
 
 def damaged(
@@ -159,20 +154,13 @@ def run_damage_tests(
 ) -> dict[str, DamageTest]:
     """Damage the source in every way, with ``seeds`` draws each, and score it by every metric."""
     seed = settings.seed
-    how = ScoreSettings(settings, UNSEGMENTED, seed=seed, memory=settings.memory)
+    how = ScoreSettings(settings, UNSEGMENTED, seed=seed)
     columns = [corpus.hypotheses[source], *damaged(corpus, source, seeds=seeds, seed=seed)]
     hypotheses = list(zip(*columns, strict=True))  # by document
     texts = [document.units for document in corpus]
     as_it_is = scores_of(
         _with_systems(corpus, texts, hypotheses), metrics, how, embedded, settings.progress
     )
-    # The shuffles of sag are shared out over the rotations: their mean needs no more in all.
-    on_rings = [
-        replace(m, shuffles=max(1, m.shuffles // seeds)) if isinstance(m, Sag) else m
-        for m in metrics.reference_free.values()
-    ]
-    by_spelling = {spelling(m): m for m in on_rings}
-    ring_metrics = MetricSet(tuple(by_spelling), by_spelling, {})
     rotated = []
     for i in range(seeds):
         orders = [rotation(len(each.units), each.id, seed * seeds + i) for each in corpus]
@@ -181,7 +169,7 @@ def run_damage_tests(
         rows = [(row[0], *row[1 + i :: seeds]) for row in hypotheses]
         found = scores_of(
             _with_systems(corpus, texts, rows),
-            ring_metrics,
+            metrics,
             how,
             replace(embedded, vectors=rings),
             settings.progress,
@@ -192,11 +180,11 @@ def run_damage_tests(
         name: _damage_test(
             metrics.losses(name, as_it_is.raw[m]),
             filled_weights(as_it_is.weights[m, :, 0]),
-            metrics.losses(name, np.stack([x.raw[x.index(spelling(ring))] for x in rotated], 2)),
+            metrics.losses(name, np.stack([x.raw[m] for x in rotated], 2)),
             is_changed,
             bootstrap,
         )
-        for m, (name, ring) in enumerate(zip(metrics.names, on_rings, strict=True))
+        for m, name in enumerate(metrics.names)
     }
 
 
@@ -243,34 +231,38 @@ def _damage_test(
     )  # (d, damages)
     was_damaged: Booleans = np.any(changed, axis=2)
 
-    def share(chosen: Sequence[Sequence[int]]) -> NoticedShare:
-        """Mean over kinds of the mean over a kind's damages."""
+    def notice(chosen: Sequence[Sequence[int]]) -> Row:
+        """In which share of documents the loss rises: mean over kinds of that over damages.
+
+        ``documents`` tell; ``undefined`` are damaged, but without a loss before or after;
+        ``turned`` is the share of rotated documents, which is due to lengths alone.
+        """
         values, chance = (
             mean_defined(np.stack([mean_defined(x[:, kind], 1) for kind in chosen], 1), 1)
             for x in (told, by_chance)
         )
         touched = np.any(was_damaged[:, [j for kind in chosen for j in kind]], axis=1)
         defined = ~np.isnan(values)
-        noticed, turned, excess = (
+        share, turned, excess = (
             corpus_mean(x, np.ones_like(x)) for x in (values, chance, values - chance)
         )
-        return NoticedShare(
-            share=noticed,
-            ci=bootstrap.interval(noticed, values),
-            documents=int(defined.sum()),
-            undefined=int((touched & ~defined).sum()),
-            turned=turned,
-            excess_ci=bootstrap.interval(excess, values - chance),
-        )
+        ci = bootstrap.interval(share, values)
+        excess_ci = bootstrap.interval(excess, values - chance)
+        return {
+            **{"share": share, "ci": ci, "turned": turned, "excess_ci": excess_ci},
+            "documents": int(defined.sum()),
+            "undefined": int((touched & ~defined).sum()),
+            "verdict": judge_share(share, ci, excess_ci),
+        }
 
     at = {kind: [j for j, damage in enumerate(DAMAGES) if damage[0] == kind] for kind in KINDS}
     first = 1 + at[RANDOM][0] * seeds
     gaps = mean_defined(losses[:, first : first + seeds], 1) - losses[:, 0]
     gap = corpus_mean(gaps, weights)
     return DamageTest(
-        damages={damage: share([[j]]) for j, damage in enumerate(DAMAGES)},
-        kinds={kind: share([at[kind]]) for kind in KINDS},
-        overall=share(list(at.values())),
+        damages={damage: notice([[j]]) for j, damage in enumerate(DAMAGES)},
+        kinds={kind: notice([at[kind]]) for kind in KINDS},
+        overall=notice(list(at.values())),
         gap=gap,
         gap_ci=bootstrap.interval(gap, gaps, weights),
     )

@@ -1,4 +1,4 @@
-r"""What vectors of a corpus make hard to tell: twins, returns to a topic, one direction for all.
+r"""Diagnosis of vectors: twins, returns to a topic, one direction for all.
 
 *Twins* are units with the same text, or nearly the same vector, in another segment of their
 document: no segmentation can tell them apart.
@@ -147,33 +147,22 @@ def _pairs(
     return row[is_twin], found[is_twin]
 
 
-@dataclass(frozen=True, slots=True)
-class Returns:
-    """Segments with a neighbour and a segment that is none: from 3 segments on, then all but one.
-
-    ``chance`` is the probability that the nearest segment is no neighbour if the order of segments
-    says nothing: 1 - neighbours/(N - 1).
-    """
-
-    margins: Floats
-    chance: Floats
-
-    @property
-    def is_return(self) -> Booleans:
-        """Which of them are returns."""
-        return self.margins > EQUAL_MARGIN
-
-
-def semantic_returns(rows: Floats, masses: Sequence[int]) -> Returns:
+def semantic_returns(rows: Floats, masses: Sequence[int]) -> tuple[Floats, Floats]:
     """Compare every segment's nearest non-neighbour with its nearest neighbour.
+
+    Of segments with a neighbour and a segment that is none: from 3 segments on, then all but one.
 
     Args:
         rows: `directions` of the units: every unit counts alike in its centroid.
         masses: of the document's segments.
+
+    Returns:
+        Their margins, returns above `EQUAL_MARGIN`; and the probability that the nearest segment is
+        no neighbour if the order of segments says nothing, 1 - neighbours/(N - 1).
     """
     n = len(masses)
     if n < 3:
-        return Returns(np.empty(0), np.empty(0))
+        return np.empty(0), np.empty(0)
     starts = np.cumsum([0, *masses[:-1]])
     sums = np.add.reduceat(rows, starts)
     # What is left of vectors that cancel out is rounding, not a direction.
@@ -188,7 +177,7 @@ def semantic_returns(rows: Floats, masses: Sequence[int]) -> Returns:
     neighbour = np.maximum(np.append(-np.inf, beside), np.append(beside, -np.inf))
     has_both = np.isfinite(farther)
     neighbours = np.where((at == 0) | (at == n - 1), 1, 2)
-    return Returns((farther - neighbour)[has_both], (1 - neighbours / (n - 1))[has_both])
+    return (farther - neighbour)[has_both], (1 - neighbours / (n - 1))[has_both]
 
 
 @dataclass(frozen=True, slots=True)
