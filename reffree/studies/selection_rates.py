@@ -148,8 +148,9 @@ def selection(
         **keywords: how to encode and run: see `StudySettings`.
     """
     settings = StudySettings(**keywords)
-    one = isinstance(candidates_speaker, str)
-    speakers = [candidates_speaker] if one else list(candidates_speaker)
+    speakers = (
+        [candidates_speaker] if isinstance(candidates_speaker, str) else list(candidates_speaker)
+    )
     rule = AdaptiveSelection(rate, min_gap, window, step_size, threshold, lifetime)
     wanted = _checked_shares(shares)
     parsed = _parsed(methods)

@@ -8,6 +8,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from reffree.studies.correlation.cases import sentinel_scores
+from reffree.studies.correlation.pool import COHESION, LEXICAL, PERTURBED, complete_pool
+from reffree.studies.correlation.tables import mean_and_sd
 from scipy import stats
 
 from reffree.data.corpus import Corpus, Document
@@ -19,9 +22,6 @@ from reffree.evaluate.score import score
 from reffree.report.study import render
 from reffree.statistics.resampling import resampled_documents
 from reffree.studies import TABLES, compare_encoders, correlate
-from reffree.studies.correlation.cases import sentinel_scores
-from reffree.studies.correlation.pool import COHESION, LEXICAL, PERTURBED, complete_pool
-from reffree.studies.correlation.tables import mean_and_sd
 from reffree.studies.encoders import _told_apart, measure_speed
 from reffree.util.errors import EncoderError, InputError, OptionError, UnknownNameError
 from reffree.util.progress import Timed, no_progress

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reffree.studies.density_curves.density import THRESHOLDS, density
+from reffree.studies.density_curves.points import lay_out_points, regime
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
@@ -17,8 +19,6 @@ from reffree.segmenters.base import Inputs
 from reffree.segmenters.depth import Depth, depths_of
 from reffree.segmenters.gap_scores import gap_scores, parse_scored_method
 from reffree.segmenters.selection import select_above
-from reffree.studies.density_curves.density import THRESHOLDS, density
-from reffree.studies.density_curves.points import lay_out_points, regime
 from reffree.util.errors import InputError, OptionError, UnknownNameError
 from tests.helpers import halves, invoke, rows, topical_corpus
 from tests.oracles import reference_based, selection, studies

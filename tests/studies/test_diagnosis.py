@@ -11,16 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-
-from reffree.cli import main
-from reffree.data.corpus import Corpus, Document
-from reffree.data.segmentation import Segmentation
-from reffree.encoders.embed import corpus_vectors
-from reffree.evaluate.metric_set import choose_metrics
-from reffree.evaluate.result import Result
-from reffree.metrics.free.metrics import DEFAULT
-from reffree.report.study import render
-from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.diagnosis.checks import RULES
 from reffree.studies.diagnosis.damage_test import (
     DAMAGES,
@@ -46,6 +36,16 @@ from reffree.studies.diagnosis.embedding_space import (
     near_twins,
     semantic_returns,
 )
+
+from reffree.cli import main
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
+from reffree.encoders.embed import corpus_vectors
+from reffree.evaluate.metric_set import choose_metrics
+from reffree.evaluate.result import Result
+from reffree.metrics.free.metrics import DEFAULT
+from reffree.report.study import render
+from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.study import StudySettings
 from reffree.util.errors import InputError, OptionError, UnknownNameError
 from reffree.util.progress import no_progress

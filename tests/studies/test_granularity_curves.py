@@ -10,6 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reffree.studies.granularity_curves.curves import (
+    POINTS,
+    AssumedSegments,
+    GranularityCurves,
+    parts_of,
+)
+from reffree.studies.granularity_curves.granularity import granularity
+from reffree.studies.granularity_curves.tables import granularity_answer
 
 import reffree
 from reffree.data.corpus import Corpus, Document
@@ -20,14 +28,6 @@ from reffree.metrics.free.posterior import Posterior
 from reffree.metrics.gold import pk
 from reffree.report.study import render
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.studies.granularity_curves.curves import (
-    POINTS,
-    AssumedSegments,
-    GranularityCurves,
-    parts_of,
-)
-from reffree.studies.granularity_curves.granularity import granularity
-from reffree.studies.granularity_curves.tables import granularity_answer
 from reffree.util.errors import InputError, OptionError, UnknownNameError
 from reffree.util.seeds import rng_for
 from tests.helpers import halves, invoke, rows, topical_corpus

@@ -8,13 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from reffree.data.corpus import Corpus, Document
-from reffree.data.perturbation import parse_perturbation
-from reffree.data.perturbation import perturb as perturb_corpus
-from reffree.evaluate.result import Result
-from reffree.report.study import render
-from reffree.statistics.losses import MeanOverDocuments
 from reffree.studies.strength_curves.perturb import perturb
 from reffree.studies.strength_curves.perturbation_grid import (
     build_grid,
@@ -22,6 +15,13 @@ from reffree.studies.strength_curves.perturbation_grid import (
     parse_strengths,
 )
 from reffree.studies.strength_curves.strength_curve import StrengthCurve
+
+from reffree.data.corpus import Corpus, Document
+from reffree.data.perturbation import parse_perturbation
+from reffree.data.perturbation import perturb as perturb_corpus
+from reffree.evaluate.result import Result
+from reffree.report.study import render
+from reffree.statistics.losses import MeanOverDocuments
 from reffree.util.errors import InputError, OptionError, UnknownNameError
 from tests.helpers import invoke, rows, topical_corpus
 from tests.oracles import reference_based, studies

@@ -1,45 +1,76 @@
-"""One corpus under one encoder: systems, losses of every metric, and the statistics per pool."""
+"""Systems of a correlation study: what the corpus brings, a default pool, and how all are scored.
+
+Two pools are kept apart. *Independent* systems do not seek cohesion in vectors: gold, random and
+lexical segmentations, perturbed gold, and supervised systems, which read vectors but have learnt
+from gold what a boundary is. *Cohesion-seeking* ones optimise similarity in the
+embedding space, which is what reference-free metrics measure, so on them a low loss says little.
+Among the independent ones, the *blind* do not read the text at all; lexical segmenters do, and look
+for cohesion in its words.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
-from reffree.data.corpus import Corpus
+from reffree.data.corpus import GOLD, Corpus
+from reffree.data.perturbation import parse_perturbation, perturb
 from reffree.data.segmentation import Segmentation
-from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
+from reffree.encoders.embed import Embeddings
 from reffree.encoders.models import DEFAULT_ENCODER
-from reffree.encoders.sentence_transformer import open_encoder
-from reffree.evaluate.metric_set import MetricSet, check_metrics, choose_metrics
+from reffree.evaluate.metric_set import MetricSet, choose_metrics
 from reffree.evaluate.score import scores_of
-from reffree.evaluate.scores import Average, ScoreSettings
+from reffree.evaluate.scores import ScoreSettings
 from reffree.evaluate.signature import Signature
-from reffree.metrics.free.metrics import DEFAULT
-from reffree.metrics.free.result import Unsegmented
-from reffree.metrics.gold.metrics import GOLD_DEFAULT, GOLD_METRICS
-from reffree.segmenters.labeller.description import ARCHITECTURES, Architecture
-from reffree.segmenters.segment import parse_segmenter, segment
+from reffree.segmenters.segment import ARP_BASELINES, segment
 from reffree.statistics.coefficients import MIN_SYSTEMS
 from reffree.statistics.losses import MeanOverDocuments, SystemLosses
 from reffree.statistics.meta_evaluation import MetaEvaluation
 from reffree.statistics.resampling import Counts
-from reffree.studies.correlation.pool import (
-    Choice,
-    Member,
-    check_pool,
-    complete_pool,
-    supervised_methods,
-)
-from reffree.studies.study import CorpusPart, StudiedCorpus, StudySettings, corpus_parts
+from reffree.studies.study import CorpusPart, StudiedCorpus, StudySettings
 from reffree.util.arrays import Booleans, Floats, Integers
-from reffree.util.errors import CacheError, EncoderError, UnknownNameError
+from reffree.util.errors import InputError
 from reffree.util.seeds import rng_for
 
+Pool = Literal["independent", "cohesion"]
+Kind = Literal["gold", "random", "perturbed", "lexical", "cohesion", "supervised", "given"]
 POOLS = ("independent", "blind", "cohesion", "all")
-FOLDS = 5
+
+ENOUGH_SYSTEMS = 8
+"""With as many systems of its own, a corpus needs no default pool."""
+
+PERTURBED = (
+    *("removal:0.25", "removal:0.5", "removal:0.75"),
+    *("insertion:0.5", "insertion:1.0", "insertion:2.0"),
+    *("transposition:1", "transposition:2", "transposition:3"),
+    *("replacement:0.25", "replacement:0.5", "replacement:0.75"),
+    *("mixture:0.3", "mixture:0.6"),
+)
+LEXICAL = ("texttiling", "c99", "textseg")
+COHESION = (
+    *("depth", "depth:threshold=1", "depth:k=gold"),
+    *("changepoint", "changepoint:k=gold", "changepoint:kernel=linear,k=gold"),
+    *("greedy:metric=arp_pair,climb=false", "greedy:metric=arp_pair,k=gold,climb=false"),
+    *("greedy:metric=silhouette,climb=false", "greedy:metric=silhouette,k=gold,climb=false"),
+    *("optimal:metric=arp_std", "optimal:metric=arp_std,k=gold"),
+    "posterior",
+)
+Step = tuple[Kind, Pool, tuple[str, ...]]
+STEPS: tuple[Step, ...] = (
+    ("random", "independent", (ARP_BASELINES,)),
+    ("lexical", "independent", LEXICAL),
+    ("cohesion", "cohesion", COHESION),
+)
+"""What the default pool is made with, beside perturbed gold; the first is the paper's too."""
+
+BLIND = ("gold", "random", "perturbed")
+SEEKERS = ("depth", "changepoint", "greedy", "optimal", "posterior", "scorer")
+"""Methods of ``reffree segment`` that look at vectors: a system so called is cohesion-seeking."""
+
 
 SENTINELS = {
     "n_segments": "number of segments of a document; reads no text",
@@ -56,26 +87,35 @@ every gold-based metric.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseSettings(StudySettings):
-    """What all cases of a study share, but for the encoder."""
+    """The values of `CorrelationKeywords`, but that metrics are of both kinds."""
 
-    metrics: tuple[str, ...]
-    pool: Choice = "auto"
-    supervised: tuple[Architecture, ...] = ()
-    folds: int = FOLDS
-    cohesion: tuple[str, ...] = ()
-    unsegmented: Unsegmented = "neutral"
-    average: Average = "macro"
-    resamples: int
+    metrics: Sequence[str]
+    pool: Literal["auto", "given", "default", "both", "paper"] = "auto"
+    supervised: Sequence[str] = ()
+    folds: int = 5
+    cohesion: Sequence[str] = ()
+    unsegmented: Literal["neutral", "skip", "worst"] = "neutral"
+    average: Literal["macro", "micro"] = "macro"
+    resamples: int = 1000
+    texts: int = 3
 
-    def scoring(self) -> ScoreSettings:
-        """How all systems are scored."""
-        return ScoreSettings(
-            self,
-            unsegmented=self.unsegmented,
-            average=self.average,
-            seed=self.seed,
-            memory=self.memory,
-        )
+    @property
+    def methods(self) -> dict[str, str]:
+        """Supervised methods of ``reffree segment`` by architecture."""
+        return {a: f"supervised:architecture={a},folds={self.folds}" for a in self.supervised}
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A system and where it belongs."""
+
+    system: str
+    kind: Kind
+    pool: Pool
+
+    def is_in(self, pool: str) -> bool:
+        """Whether the system counts in a pool: its own, ``all``, or ``blind``."""
+        return pool in (self.pool, "all") or (pool == "blind" and self.kind in BLIND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,79 +152,16 @@ class Case(StudiedCorpus):
         return {metric: losses.over(once)[0] for metric, losses in self.losses.items()}
 
 
-def both_kinds(metrics: Sequence[str] | None) -> tuple[str, ...]:
-    """Fill in the default of the kind of metric that is missing."""
-    given = tuple(metrics or ())
-    check_metrics(given)
-    is_gold = [name.partition(":")[0] in GOLD_METRICS or name == "gold" for name in given]
-    free = () if not all(is_gold) else tuple(DEFAULT)
-    gold = () if any(is_gold) else tuple(GOLD_DEFAULT)
-    return (*free, *given, *gold)
-
-
-def chosen_architectures(
-    supervised: Sequence[Architecture] | None, pool: Choice
-) -> tuple[Architecture, ...]:
-    """Return the architectures given, else all for the paper's pool and none for others."""
-    if supervised is None:
-        return ARCHITECTURES if pool == "paper" else ()
-    return tuple(dict.fromkeys(supervised))
-
-
-def found_encoders(
-    encoders: Sequence[str | None], fallback: str | None, settings: CaseSettings
-) -> tuple[Sequence[str | None], list[str]]:
-    """Return the encoders that are to be had, or the fallback; and a note on each that is not.
-
-    Without a fallback all are returned, for the study to refuse what is not there.
-    """
-    if fallback is None:
-        return encoders, []
-    found, notes = [], []
-    for encoder in encoders:
-        try:
-            open_encoder(replace(settings, encoder=encoder or settings.encoder))
-        except CacheError:
-            raise
-        except EncoderError as error:
-            notes.append(f"left out: {error}")
-        else:
-            found.append(encoder)
-    if not found:
-        notes.append(f"none of the encoders is to be had: {fallback} was taken instead.")
-    return found or [fallback], notes
-
-
-def check_cases(
-    corpora: Mapping[str, Corpus],
-    vectors: Mapping[str, Vectors] | None,
-    encoders: Sequence[str | None],
-    settings: CaseSettings,
-) -> list[tuple[CorpusPart, CaseSettings]]:
-    """Refuse what cannot be studied before anything is encoded; a case for every encoder."""
-    parts = corpus_parts(corpora, vectors, settings, one_gold=True)
-    everything = {name for part in parts for name in part.corpus.hypotheses}
-    for name in settings.cohesion:
-        if name not in everything:
-            raise UnknownNameError("system", name, everything)
-    for part in parts:
-        check_pool(part.corpus, settings.pool)
-    chosen = choose_metrics(
-        settings.metrics, parts[0].corpus, seed=settings.seed, offline=settings.offline
-    )
-    settings.scoring()  # which refuses policies and averages that do not exist
-    cases = [
-        (part, replace(settings, encoder=encoder or settings.encoder))
-        for encoder in encoders
-        for part in parts
-    ]
-    methods = [
-        parse_segmenter(text)
-        for text in supervised_methods(settings.supervised, settings.folds).values()
-    ]
-    for part, own in cases:
-        part.check(chosen.reference_free.values(), methods, own)
-    return cases
+def check_gold(corpus: Corpus) -> None:
+    """Refuse a corpus without gold."""
+    if GOLD not in corpus.hypotheses:
+        place = next(d.place for d in corpus.documents if d.gold is None)
+        raise InputError(
+            "a document without gold",
+            expected="gold in every document, to correlate with",
+            remedy="add it, or ask reffree diagnose, which needs none",
+            place=place,
+        )
 
 
 def make_cases(checked: Sequence[tuple[CorpusPart, CaseSettings]]) -> list[Case]:
@@ -197,11 +174,10 @@ def make_cases(checked: Sequence[tuple[CorpusPart, CaseSettings]]) -> list[Case]
     trained: dict[str, dict[str, tuple[Segmentation, ...]]] = {}
     cases = []
     for part, own in checked:
-        methods = supervised_methods(own.supervised, own.folds)
-        if methods:
-            vectors = corpus_vectors(part.corpus, part.vectors, own, own.progress)
+        if own.supervised:
+            vectors = part.encode(own)
             label = "" if part.vectors else f" ({own.encoder or DEFAULT_ENCODER})"
-            named = {f"{name}{label}": text for name, text in methods.items()}
+            named = {f"{name}{label}": text for name, text in own.methods.items()}
             bare = part.corpus.only_systems(())
             made = segment(
                 bare,
@@ -224,21 +200,65 @@ def make_case(
     supervised: Mapping[str, tuple[Segmentation, ...]] | None = None,
 ) -> Case:
     """Encode, complete the pool, score all systems with all metrics."""
-    corpus = part.corpus
-    ids = [document.id for document in corpus.documents]
-    for name, segmentations in (supervised or {}).items():
-        corpus = corpus.with_system(name, dict(zip(ids, segmentations, strict=True)))
-    embedded = corpus_vectors(part.corpus, part.vectors, settings, settings.progress)
-    pooled, members = complete_pool(
-        corpus,
-        embedded,
-        settings.pool,
-        cohesion=settings.cohesion,
-        supervised=tuple(supervised or ()),
-        seed=settings.seed,
-        progress=settings.progress,
-    )
+    embedded = part.encode(settings)
+    pooled, members = complete_pool(part.corpus, embedded, settings, supervised or {})
     return score_case(part.name, pooled, members, embedded, settings)
+
+
+def complete_pool(
+    corpus: Corpus,
+    embedded: Embeddings,
+    settings: CaseSettings,
+    supervised: Mapping[str, tuple[Segmentation, ...]],
+) -> tuple[Corpus, list[Member]]:
+    """Return the corpus with all systems of the study, and what each of them is.
+
+    ``auto`` adds the default pool to a corpus with fewer than `ENOUGH_SYSTEMS` systems of its own;
+    ``given`` never, ``both`` always; ``default`` leaves the corpus's own systems out, and so does
+    ``paper``, the pool of Ghinassi et al. (2024), §3.4.1: gold, nine random systems and those of
+    ``supervised``, which were made for the study and are in every pool. The setting ``cohesion``
+    names systems of the corpus that optimise embedding similarity, beside those whose names say so.
+    A default system whose name the corpus has already is not made again.
+    """
+    given = [name for name in corpus.hypotheses if name != GOLD]
+    if settings.pool in ("default", "paper"):
+        corpus, given = corpus.only_systems(()), []
+    members = [Member(GOLD, "gold", "independent")]
+    bare = corpus.only_systems(())
+
+    def add(made: Mapping[str, Sequence[Segmentation]], kind: Kind, pool: Pool) -> None:
+        nonlocal corpus
+        for name, segmentations in made.items():
+            if name not in corpus.hypotheses:
+                by_id = {d.id: each for d, each in zip(corpus, segmentations, strict=True)}
+                corpus = corpus.with_system(name, by_id)
+                members.append(Member(name, kind, pool))
+
+    add(supervised, "supervised", "independent")
+    for name in given:
+        seeks = name in settings.cohesion or name.partition(":")[0] in SEEKERS
+        members.append(Member(name, "given", "cohesion" if seeks else "independent"))
+    is_enough = settings.pool == "auto" and len(given) >= ENOUGH_SYSTEMS
+    if settings.pool == "given" or is_enough:
+        return corpus, members
+    there = set(corpus.hypotheses)
+    for kind, pool, methods in STEPS[:1] if settings.pool == "paper" else STEPS:
+        if wanted := [method for method in methods if method not in there]:
+            made = segment(
+                *(bare, wanted),
+                seed=settings.seed,
+                embeddings=embedded,
+                progress=settings.progress,
+            )
+            add(made.hypotheses, kind, pool)
+    if settings.pool != "paper":
+        add(_perturb_gold(corpus, settings.seed), "perturbed", "independent")
+    return corpus, members
+
+
+def _perturb_gold(corpus: Corpus, seed: int) -> dict[str, Sequence[Segmentation]]:
+    made = [perturb(corpus, parse_perturbation(text), seed) for text in PERTURBED]
+    return {system.name: system.segmentations for system in made}
 
 
 def score_case(
@@ -250,7 +270,8 @@ def score_case(
 ) -> Case:
     """Score the systems of a corpus that is complete; vectors may be another encoder's."""
     chosen = choose_metrics(settings.metrics, corpus, seed=settings.seed, offline=settings.offline)
-    scores = scores_of(corpus, chosen, settings.scoring(), embedded, settings.progress)
+    how = ScoreSettings(settings, settings.unsegmented, settings.average, settings.seed)
+    scores = scores_of(corpus, chosen, how, embedded, settings.progress)
     is_out = (scores.n_segments == 1) & (settings.unsegmented == "skip")
     scores = scores.without(is_out)
     # Members come in the order in which they were made; losses in that of the corpus.
@@ -276,9 +297,8 @@ def score_case(
         unsegmented=settings.unsegmented,
         average=settings.average,
     )
-    encoder = embedded.spec.name
-    n_out = int(is_out.sum())
-    return Case(name, corpus, embedded, signature, encoder, ordered, chosen, losses, pools, n_out)
+    about = (name, corpus, embedded, signature, embedded.spec.name)
+    return Case(*about, ordered, chosen, losses, pools, int(is_out.sum()))
 
 
 def sentinel_scores(
