@@ -71,7 +71,6 @@ Matching = Literal["many_to_one", "one_to_one"]
 W_F1 = {"many_to_one": "w_f1", "one_to_one": "w_f1_one_to_one"}
 """Measure of every matching, as of Coen's appendices A and G."""
 
-MATCHINGS: tuple[Matching, ...] = ("many_to_one", "one_to_one")
 UNMATCHED = ("bor", "coverage", "purity")
 """Measures that no matching changes."""
 
@@ -150,7 +149,7 @@ def density(
     matchings: Annotated[
         Sequence[Matching],
         Option("W-F1's: many_to_one, one_to_one; may be repeated.", flag="--matching", cli=False),
-    ] = MATCHINGS,
+    ] = ("many_to_one", "one_to_one"),
     metrics: Annotated[
         Sequence[str],
         metric_option("Further metrics on the sweep, as in reffree score; may be repeated."),

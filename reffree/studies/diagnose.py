@@ -264,7 +264,7 @@ def diagnose(
         Sequence[str] | None,
         metric_option(
             "Reference-free, as in reffree score; may be repeated.",
-            names="reference_free",
+            names="free",
             default="those of reffree score",
         ),
     ] = None,
@@ -655,8 +655,8 @@ def metric_advice(tests: Mapping[str, DamageTest]) -> list[tuple[str, str]]:
     if whole:
         its = "its" if len(whole) == 1 else "their"
         sentence = (
-            f"Use {_shares(whole, tests)}: every kind of damage raises {its} loss in more documents "
-            "than by chance."
+            f"Use {_shares(whole, tests)}: every kind of damage raises {its} loss in more "
+            "documents than by chance."
         )
         advice.append((", ".join(whole), sentence))
     if partly:
