@@ -75,7 +75,6 @@ def run_config(
             result = kept
         else:
             result = find_study(step.study)(
-                corpora, memory=memory, progress=progress, **step.settings
             )
             write_file(path, [write(result)])
             ledger[step.name] = prints[step.name]

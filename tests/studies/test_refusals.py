@@ -84,7 +84,7 @@ REFUSED = [
     (correlate, {"good": GOOD}, {"metrics": ["sed:vectors=nowhere"]}, "nowhere"),
     (correlate, {"good": GOOD}, {"unsegmented": "best"}, "unsegmented = best"),
     (correlate, {"good": GOOD}, {"average": "most"}, "average = most"),
-    (correlate, {"good": GOOD}, {"encoders": [None, "nowhere/none"]}, "nowhere/none"),
+    (correlate, {"good": GOOD}, {"encoders": ["minilm", "nowhere/none"]}, "nowhere/none"),
     (encoders, {"good": GOOD}, {"encoders": ["minilm"]}, "the encoders 'minilm'"),
     (perturb, BOTH, {}, "no gold to perturb"),
     (perturb, BOTH, {"source": "nobody"}, "unknown system 'nobody'"),
