@@ -74,8 +74,7 @@ def run_config(
         if kept is not None:
             result = kept
         else:
-            result = find_study(step.study)(
-            )
+            result = find_study(step.study)(corpora, progress=progress, **step.settings)
             write_file(path, [write(result)])
             ledger[step.name] = prints[step.name]
             write_file(folder / FINISHED, [json.dumps(ledger, indent=1) + "\n"])
