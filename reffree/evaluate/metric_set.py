@@ -13,7 +13,6 @@ from reffree.metrics.free.expected import Expected
 from reffree.metrics.free.metrics import DEFAULT, METRICS, Metric, parse_metric, parse_metrics
 from reffree.metrics.gold.metric import GoldMetric, Golds
 from reffree.metrics.gold.metrics import GOLD_DEFAULT, GOLD_METRICS, SedOver, parse_gold_metric
-from reffree.segmenters.scorer.description import read_description
 from reffree.statistics.losses import Direction, as_loss
 from reffree.util.arrays import Floats
 from reffree.util.errors import InputError, UnknownNameError
@@ -81,6 +80,8 @@ def choose_metrics(
             (metric,) = parse_metrics([text], seed)
             reference_free[order[-1]] = metric
             if isinstance(metric, Expected) and metric.scorer:
+                from reffree.segmenters.scorer.description import read_description
+
                 read_description(Path(metric.scorer))  # refuses what is none before any work
     if not order:
         raise InputError(
@@ -99,11 +100,16 @@ def parse_any(text: str) -> Metric | GoldMetric | SedOver:
     raise UnknownNameError("metric", name, [*METRICS, *GOLD_METRICS])
 
 
+def check_metric(name: str) -> None:
+    """Refuse the name of no metric; ``all`` and ``gold`` stand for several."""
+    if name not in ALL:
+        parse_any(name)
+
+
 def check_metrics(names: Sequence[str]) -> None:
-    """Refuse names of no metric, before any work; ``all`` and ``gold`` stand for several."""
+    """Refuse names of no metric, before any work."""
     for name in names:
-        if name not in ALL:
-            parse_any(name)
+        check_metric(name)
 
 
 def _default(corpus: Corpus | CorpusCounts) -> list[str]:

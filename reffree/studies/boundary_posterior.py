@@ -17,7 +17,6 @@ from reffree.encoders.embed import (
     Vectors,
     coming_spec,
     corpus_vectors,
-    distinct_texts,
     units_taking_part,
 )
 from reffree.encoders.options import EncoderOptions, Encoding
@@ -247,7 +246,7 @@ def boundaries(
     signature = Signature({k: v for k, v in scored.fields.items() if k not in UNRELATED})
     return BoundaryMap(
         signature.short() if short_signature else str(signature),
-        counts.to_dict(len(distinct_texts(corpus)), embedded),
+        counts.to_dict(embedded),
         tuple(found),
         (*corpus.notes, *dropped_notes(counts, embedded), *_notes(found)),
     )
