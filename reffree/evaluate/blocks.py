@@ -17,7 +17,7 @@ from reffree.data.corpus import Corpus
 from reffree.data.masses import mass_matrix
 from reffree.evaluate.corpus_counts import BLOCK_UNITS
 from reffree.evaluate.metric_set import MetricSet
-from reffree.evaluate.scores import Scores, ScoreSettings
+from reffree.evaluate.scores import Scores, ScoreSettings, on_host
 from reffree.evaluate.table import DocumentScores, PartScore
 from reffree.metrics.gold.metric import Golds, count_pairs
 from reffree.metrics.gold.pairs import Pairs

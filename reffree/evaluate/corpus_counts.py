@@ -59,7 +59,9 @@ class CorpusCounts:
         self.n_compared += bool(document.references)
         if document.golds:
             self.annotators.add(len(document.golds))
-        self._texts.update(blake2b(unit.encode(), digest_size=16).digest() for unit in document.units)
+        self._texts.update(
+            blake2b(unit.encode(), digest_size=16).digest() for unit in document.units
+        )
 
     @property
     def n_distinct(self) -> int:

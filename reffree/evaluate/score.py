@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from reffree.evaluate.corpus_counts import CorpusCounts, blocks_of
 from reffree.evaluate.metric_set import MetricSet, check_metric, choose_metrics
 from reffree.evaluate.notes import score_notes
 from reffree.evaluate.null import corpus_tests
-from reffree.evaluate.scores import Average, Scores, ScoreSettings
+from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.evaluate.table import ScoreTable
 from reffree.evaluate.verdict import verdict
@@ -25,10 +25,9 @@ from reffree.formats import load
 from reffree.formats.shards import Shards
 from reffree.formats.values import is_value
 from reffree.metrics.free.pooling import document_pool
-from reffree.metrics.free.result import Unsegmented
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.util.bounds import MOST_SEED, check_limit
-from reffree.util.declare import Annotated, Bounds, Option, declared
+from reffree.util.declare import Bounds, Option, declared
 from reffree.util.errors import InputError, OptionError, Place
 from reffree.util.progress import Progress, no_progress
 
@@ -44,7 +43,7 @@ def score(
     corpus: Corpus | Shards | Any,  # noqa: ANN401  (what `load` takes)
     *,
     metrics: Annotated[
-        Sequence[str] | str | None,
+        Sequence[str] | None,
         Option(
             METRIC_HELP,
             flag="-m/--metric",
@@ -57,10 +56,11 @@ def score(
     per_document: Annotated[bool, Option("Also every document's scores.")] = False,
     per_segment: Annotated[bool, Option("Also every segment's scores.")] = False,
     unsegmented: Annotated[
-        Unsegmented, Option("What a document without a boundary scores.", metavar="RULE")
+        Literal["neutral", "skip", "worst"],
+        Option("What a document without a boundary scores.", metavar="RULE"),
     ] = "neutral",
     average: Annotated[
-        Average, Option("Gold-based metrics, macro or micro.", metavar="HOW")
+        Literal["macro", "micro"], Option("Of gold-based metrics over documents.", metavar="HOW")
     ] = "macro",
     null: Annotated[
         int,
@@ -70,9 +70,7 @@ def score(
             metavar="N",
         ),
     ] = 0,
-    explain: Annotated[
-        bool, Option("Also what boundaries contribute, and better places.")
-    ] = False,
+    explain: Annotated[bool, Option("Also what boundaries contribute, and better places.")] = False,
     seed: Annotated[int, Bounds(0, MOST_SEED), Option("Seed of everything random.")] = 0,
     progress: Progress = no_progress,
     **encoding: Unpack[Encoding],

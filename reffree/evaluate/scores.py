@@ -160,6 +160,11 @@ class Scores:
         """Whether a metric's corpus score is the median over documents."""
         return document_pool(self.metrics.reference_free.get(name)) == "median"
 
+    def shown(self, name: str) -> Floats:
+        """What tables show of one metric's scores: (documents, systems)."""
+        raw = self.raw[self.index(name)]
+        return np.array([[self.metrics.shown(name, x) for x in row] for row in raw.tolist()])
+
     def losses(self, name: str) -> SystemLosses:
         """One metric of all systems as losses, lower is better, ready to be resampled."""
         return self._over_documents(name, partial(self.metrics.losses, name))

@@ -42,9 +42,7 @@ def is_corpus(source: Source) -> bool:
         return "units" in file.schema_arrow.names
 
 
-def tables(
-    source: Source, *, nulls: bool = False
-) -> Iterator[tuple[dict[str, object], Place]]:
+def tables(source: Source, *, nulls: bool = False) -> Iterator[tuple[dict[str, object], Place]]:
     """Yield rows as corpus JSONL would have them; with ``nulls`` a row has every column."""
     place = source.place()
     pa, pq = _pyarrow(place)

@@ -356,7 +356,7 @@ class TestedCorpus(StudiedCorpus):
         ids = [document.id for document in corpus]
         for system, made in systems.items():
             corpus = corpus.with_system(system, dict(zip(ids, made, strict=True)))
-        how = ScoreSettings(settings, seed=settings.seed, memory=settings.memory)
+        how = ScoreSettings(settings, seed=settings.seed)
         scores, pooled = (
             scores_of(corpus, metrics, replace(how, average=average), embedded, settings.progress)
             for average in AVERAGES

@@ -74,7 +74,6 @@ class CaseSettings(StudySettings):
             unsegmented=self.unsegmented,
             average=self.average,
             seed=self.seed,
-            memory=self.memory,
         )
 
 

@@ -26,7 +26,7 @@ from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Embeddings
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.score import scores_of
-from reffree.evaluate.scores import ScoreSettings, corpus_mean, filled_weights
+from reffree.evaluate.scores import ScoreSettings, corpus_mean
 from reffree.metrics.free.metrics import spelling
 from reffree.metrics.free.result import Unsegmented
 from reffree.metrics.free.sag import Sag
@@ -159,7 +159,7 @@ def run_damage_tests(
 ) -> dict[str, DamageTest]:
     """Damage the source in every way, with ``seeds`` draws each, and score it by every metric."""
     seed = settings.seed
-    how = ScoreSettings(settings, UNSEGMENTED, seed=seed, memory=settings.memory)
+    how = ScoreSettings(settings, UNSEGMENTED, seed=seed)
     columns = [corpus.hypotheses[source], *damaged(corpus, source, seeds=seeds, seed=seed)]
     hypotheses = list(zip(*columns, strict=True))  # by document
     texts = [document.units for document in corpus]
@@ -191,7 +191,7 @@ def run_damage_tests(
     return {
         name: _damage_test(
             metrics.losses(name, as_it_is.raw[m]),
-            filled_weights(as_it_is.weights[m, :, 0]),
+            as_it_is.weights[m, :, 0],
             metrics.losses(name, np.stack([x.raw[x.index(spelling(ring))] for x in rotated], 2)),
             is_changed,
             bootstrap,

@@ -201,7 +201,7 @@ def _choose_source(
         return SourceSystem(systems[0], "the only system")
     metric = ExpectedPk(seed=settings.seed)
     metrics = MetricSet((metric.name,), {metric.name: metric}, {})
-    how = ScoreSettings(settings, seed=settings.seed, memory=settings.memory)
+    how = ScoreSettings(settings, seed=settings.seed)
     scores = scores_of(corpus, metrics, how, embedded)
     means = [corpus_mean(raw, np.ones(len(corpus))) for raw in scores.raw[0].T]
     losses = [np.inf if mean is None else metric.orientation.loss(mean) for mean in means]
