@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, Unpack
 import numpy as np
 
 from reffree.data.corpus import Corpus
-from reffree.data.filter import filter_units
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.evaluate.blocks import Plan, golds_of, score_blocks
@@ -118,12 +117,11 @@ def score(
     is_remote = options.device.partition(":")[0] == "ray"
     _check_source(corpus, settings, is_given=embeddings is not None, is_remote=is_remote)
     given: Embeddings | None = None
-    if isinstance(corpus, Corpus) and embeddings is not None:
+    if isinstance(corpus, Corpus):
         part, embeddings = units_taking_part(corpus, embeddings, options)
         corpus = part.corpus
-        given = corpus_vectors(corpus, embeddings, options, progress)
-    elif isinstance(corpus, Corpus):
-        corpus = filter_units(corpus, options).corpus
+        if embeddings is not None:
+            given = corpus_vectors(corpus, embeddings, options, progress)
     counts = CorpusCounts.of(corpus)
     counts.check_complete()
     chosen = choose_metrics(metrics, counts, seed=seed, offline=options.offline)
@@ -134,7 +132,7 @@ def score(
 
         scores = score_on_ray(blocks_of(corpus), plan, counts.n_units, progress)
     else:
-        plan = plan.with_encoder() if given is None else plan.with_vectors(corpus, given)
+        plan = plan.with_encoder() if given is None else plan.with_vectors(part.corpus, given)
         scores = score_blocks(blocks_of(corpus), plan, counts.n_units, progress)
     return _table(scores, counts, corpus.notes)
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from reffree.encoders.embed import Embeddings
 
 Average = Literal["macro", "micro"]
-ARRAYS = ("raw", "weights", "left_out", "spread", "facts")
 
 TOO_FEW = f"fewer than {MIN_DOCUMENTS} documents with a score"
 FACTS = ("information", "chance_information", "assumed_segments")
@@ -122,18 +121,22 @@ class Scores:
     def concatenate(cls, blocks: Sequence[Scores]) -> Scores:
         """Put blocks behind one another and add up their null draws."""
         first = blocks[0]
-        if len(blocks) == 1:
-            return first
-        over_documents = {
-            name: np.concatenate([getattr(block, name) for block in blocks], axis=axis)
-            for axis, names in enumerate((("n_segments", "has_gold"), ARRAYS))
-            for name in names
-        }
+        nulls = [block.null for block in blocks if block.null is not None]
+
+        def joined(name: str, axis: int) -> Any:  # noqa: ANN401  (arrays of any type)
+            return np.concatenate([getattr(block, name) for block in blocks], axis=axis)
+
         return replace(
             first,
-            **over_documents,
+            n_segments=joined("n_segments", 0),
+            has_gold=joined("has_gold", 0),
+            raw=joined("raw", 1),
+            weights=joined("weights", 1),
+            left_out=joined("left_out", 1),
+            spread=joined("spread", 1),
+            facts=joined("facts", 1),
             counts={name: _counts(blocks, name) for name in first.metrics.gold_based},
-            null=None if first.null is None else np.sum([block.null for block in blocks], axis=0),
+            null=np.sum(nulls, axis=0) if nulls else None,
             embedded=_embedded([block.embedded for block in blocks]),
             rows=tuple(row for block in blocks for row in block.rows),
         )
@@ -264,7 +267,7 @@ class Scores:
         """Score of a system on one document."""
         m = self.index(name)
         raw, weight = float(self.raw[m, d, s]), float(self.weights[m, d, s])
-        known: dict[str, float | None] = {}
+        known: dict[str, Any] = {}
         if name in self.metrics.gold_based:
             is_weighed = self.metrics.gold_based[name].pooled and not math.isnan(raw)
             weight = float(self.counts[name][d, s, -1]) if is_weighed else 1.0

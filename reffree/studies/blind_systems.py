@@ -109,7 +109,6 @@ def baselines(
         tables=_tables(rows, names),
         signature={"methods": "+".join(methods) or "none"}
         | _made_with([each.embedded for each in studied]),
-        short_signature=settings.short_signature,
         settings={"methods": list(methods), "metrics": names, "seed": settings.seed},
         notes=(),
         reading={

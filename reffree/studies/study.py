@@ -36,8 +36,6 @@ class StudyKeywords(Encoding, total=False):
     """Keywords that every study takes; `StudySettings` has their meaning and defaults."""
 
     seed: Seed
-    short_signature: bool
-    memory: int | None
     progress: Progress
 
 
@@ -47,14 +45,10 @@ class StudySettings(EncoderOptions):
 
     Attributes:
         seed: of everything random: systems, perturbations, resamples and permutations.
-        short_signature: abbreviate the signature.
-        memory: bytes that scoring lays out at most, beside vectors; a quarter of those free.
         progress: called as stages start.
     """
 
     seed: int = 0
-    short_signature: bool = False
-    memory: int | None = None
     progress: Progress = no_progress
 
 
@@ -139,7 +133,6 @@ def study_result(
     verdict: Iterable[str],
     tables: Iterable[Table],
     signature: Mapping[str, str],
-    short_signature: bool,
     settings: dict[str, Any],
     notes: Iterable[str],
     reading: dict[str, str],
@@ -158,7 +151,7 @@ def study_result(
         question=question,
         verdict=tuple(verdict),
         tables=tuple(tables),
-        signature=_joint([each.signature for each in studied], signature, short=short_signature),
+        signature=_joint([each.signature for each in studied], signature),
         settings=settings,
         corpora=tuple(each.description for each in once.values()),
         notes=(*(note for each in once.values() for note in each.notes), *notes),
@@ -167,7 +160,7 @@ def study_result(
     )
 
 
-def _joint(parts: Sequence[Signature], own: Mapping[str, str], *, short: bool) -> str:
+def _joint(parts: Sequence[Signature], own: Mapping[str, str]) -> str:
     """Return the fields of all corpora's signatures, with a study's own ones before the seed.
 
     A field on which corpora differ has every value once, joined by ``+``.
@@ -179,8 +172,8 @@ def _joint(parts: Sequence[Signature], own: Mapping[str, str], *, short: bool) -
             for name in names
         }
     )
-    seed = "|s:" if short else "|seed:"
-    before, after = (joined.short() if short else str(joined)).rsplit(seed, 1)
+    seed = "|seed:"
+    before, after = str(joined).rsplit(seed, 1)
     return "|".join([before, *(f"{key}:{value}" for key, value in own.items())]) + seed + after
 
 

@@ -240,7 +240,6 @@ def transfer(
             "gap": f"{min_gap}",
             "pooled": "+".join(POOLED),
         },
-        short_signature=settings.short_signature,
         settings={
             "train": [list(plan.learnt.gold) for plan in plans if plan.learnt is not None],
             "splices": list(splices),

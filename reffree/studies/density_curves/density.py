@@ -177,7 +177,6 @@ def density(
             "gap": f"{min_gap}",
             **candidates_field(candidates_speaker),
         },
-        short_signature=settings.short_signature,
         settings={
             "methods": list(parsed),
             "scores": score_names(read),

@@ -98,7 +98,6 @@ def diagnose(
             "damage": "+".join(f"{k}({','.join(s)})" for k, s in STRENGTHS.items()) + "+random",
             "seeds": f"{seeds}",
         },
-        short_signature=settings.short_signature,
         settings={
             "sources": {each.name: asdict(each.source) for each in diagnosed},
             "metrics": list(diagnosed[0].damage_tests),

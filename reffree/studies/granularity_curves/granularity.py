@@ -93,7 +93,6 @@ def granularity(
         verdict=granularity_answer(curves),
         tables=granularity_tables(curves),
         signature={"assumed": f"{POINTS}(log-spaced)"},
-        short_signature=settings.short_signature,
         settings={"metrics": list(chosen), "points": POINTS, "seed": settings.seed},
         notes=granularity_notes(curves),
         reading=granularity_reading(chosen),

@@ -135,7 +135,6 @@ def perturb(
             "seeds": f"{seeds}",
             "test": f"paired-permutation+holm({ALPHA:g})",
         },
-        short_signature=settings.short_signature,
         settings={
             "strengths": done,
             **({} if strengths is not None else {"strengths_by_corpus": by_corpus}),
