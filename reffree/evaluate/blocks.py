@@ -17,7 +17,7 @@ from reffree.data.corpus import Corpus
 from reffree.data.masses import mass_matrix
 from reffree.evaluate.corpus_counts import BLOCK_UNITS
 from reffree.evaluate.metric_set import MetricSet
-from reffree.evaluate.scores import Scores, ScoreSettings, on_host
+from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.table import DocumentScores, PartScore
 from reffree.metrics.gold.metric import Golds, count_pairs
 from reffree.metrics.gold.pairs import Pairs
@@ -119,7 +119,7 @@ def score_documents(documents: Corpus, plan: Plan, progress: Progress = no_progr
     for name, found in raw.items():
         scores.put(name, found)
         for d, each in enumerate(found) if settings.per_segment else ():
-            for s, segments in enumerate(on_host(each.segments).tolist()):
+            for s, segments in enumerate(each.on_host().segments.tolist()):
                 parts = segments[: int(scores.n_segments[d, s])]
                 shown = tuple(_segment_score(plan.metrics, name, part) for part in parts)
                 extras.setdefault((d, s), {}).setdefault(name, {})["segments"] = shown

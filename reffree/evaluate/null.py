@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from reffree.data.corpus import Corpus
 from reffree.data.masses import Masses, stack_masses
-from reffree.evaluate.scores import Scores, ScoreSettings, corpus_mean, on_host
+from reffree.evaluate.scores import Scores, ScoreSettings, corpus_mean
 from reffree.evaluate.table import NullTest
-from reffree.metrics.free.metrics import Metric
+from reffree.metrics.free.result import FreeMetric
 from reffree.util.arrays import Floats
 from reffree.util.seeds import rng_for
 
@@ -80,7 +80,7 @@ def draw_null(
         for m, (name, metric) in enumerate(metrics.items()):
             at = scores.index(name)
             for d, drawn in zip(group, found[name], strict=True):
-                null = on_host(drawn.documents).reshape(len(systems), draws)
+                null = drawn.on_host().documents.reshape(len(systems), draws)
                 for s, values in enumerate(null):
                     raw, weight = float(scores.raw[at, d, s]), float(scores.weights[at, d, s])
                     tests[d, s, name] = compare_with_null(raw, values, metric)
@@ -106,7 +106,7 @@ def corpus_tests(scores: Scores) -> dict[tuple[str, str], NullTest | None]:
     return tests
 
 
-def compare_with_null(raw: float, null: Floats, metric: Metric) -> NullTest | None:
+def compare_with_null(raw: float, null: Floats, metric: FreeMetric) -> NullTest | None:
     """``z = (loss - mean)/sd``, ``p = (1 + #{null loss ≤ loss}) / (1 + draws)``.
 
     None where the score or every draw is undefined; no z where all draws are equal.

@@ -110,11 +110,12 @@ class Scores:
         """Put a reference-free metric's scores of every document into their places."""
         m = self.index(name)
         for d, scores in enumerate(found):
-            self.raw[m, d] = on_host(scores.documents)
-            self.weights[m, d] = on_host(scores.weights)
-            self.left_out[m, d] = on_host(scores.left_out)
+            scores = scores.on_host()
+            self.raw[m, d] = scores.documents
+            self.weights[m, d] = scores.weights
+            self.left_out[m, d] = scores.left_out
             if scores.facts is not None:
-                self.spread[m, d] = on_host(scores.spread)
+                self.spread[m, d] = scores.spread
                 self.facts[m, d] = scores.facts
 
     @classmethod
@@ -289,11 +290,6 @@ class Scores:
         if self.n_segments[d, s] == 1:
             return f"no boundary (unsegmented={self.settings.unsegmented})"
         return self.metrics.reference_free[name].undefined
-
-
-def on_host(array: Any) -> Floats:  # noqa: ANN401  (an array or a tensor)
-    """Return a tensor's values as a NumPy array."""
-    return np.asarray(array.cpu() if hasattr(array, "cpu") else array)
 
 
 def corpus_mean(raw: Floats, weights: Floats) -> float | None:

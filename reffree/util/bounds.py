@@ -62,8 +62,9 @@ R = TypeVar("R")
 class Bounds:
     """The least and the most a number may be, both included."""
 
-    least: int = 0
-    most: int = MANY
+    least: float = 0
+    most: float = MANY
+    remedy: str = "leave it out for its default"
 
     def __get_pydantic_core_schema__(self, source: object, handler: Any) -> dict[str, Any]:  # noqa: ANN401
         """Let pydantic hold a field to the bounds; NumPy's whole numbers are whole numbers, too."""
