@@ -142,9 +142,10 @@ def _large_files(given: Mapping[str, Any], options: Mapping[str, Any]) -> Shards
         return None
     import psutil
 
+    from reffree.encoders.device import parse_ray
     from reffree.formats.shards import Shards
 
-    is_remote = str(options.get("device")).partition(":")[0] == "ray"
+    is_remote = parse_ray(options.get("device")) is not None
     shards = Shards.of(given["corpora"], given["input_format"])
     limit = 0 if is_remote else IN_MEMORY * psutil.virtual_memory().available
     return shards if shards is not None and shards.n_bytes > limit else None

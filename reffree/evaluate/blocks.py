@@ -43,7 +43,7 @@ class Plan:
         if not self.metrics.reference_free:
             return self
         from reffree.encoders.embed import encode_corpus
-        from reffree.encoders.sentence_transformer import open_encoder
+        from reffree.encoders.opening import open_encoder
 
         options = self.settings.options
         encoder = open_encoder(options)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Unpack
 import numpy as np
 
 from reffree.data.corpus import Corpus
+from reffree.encoders.device import parse_ray
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.evaluate.blocks import Plan, golds_of, score_blocks
@@ -114,7 +115,7 @@ def score(
     if is_value(corpus):
         corpus = load(corpus)
     options = settings.options
-    is_remote = options.device.partition(":")[0] == "ray"
+    is_remote = parse_ray(options.device) is not None
     _check_source(corpus, settings, is_given=embeddings is not None, is_remote=is_remote)
     given: Embeddings | None = None
     if isinstance(corpus, Corpus):

@@ -15,9 +15,9 @@ from hashlib import blake2b
 from importlib.metadata import version
 
 from reffree.data.corpus import Corpus
-from reffree.encoders.backends.probe import PROBE, one_digit_up
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.embed import Embeddings
+from reffree.encoders.probe import PROBE, one_digit_up
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.metric_set import MetricSet
 from reffree.metrics.free.custom import CustomMetric
