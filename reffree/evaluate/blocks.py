@@ -93,14 +93,15 @@ def score_documents(documents: Corpus, plan: Plan, progress: Progress = no_progr
     score_against_gold(scores, documents)
     if plan.embed is None:
         return replace(scores, rows=_rows(scores, documents, {}))
-    from reffree.encoders.device import choose_device, scoring_device
+    from reffree.encoders.device import device_names
     from reffree.metrics.free import engine
 
     settings, metrics = plan.settings, list(plan.metrics.reference_free.values())
     embedded = plan.embed(documents, progress)
-    vectors, where = embedded.vectors, settings.options.device
-    device = scoring_device(choose_device(where))
-    read = readings(documents, metrics, vectors, embedded.spec, where)
+    vectors = embedded.vectors
+    device = device_names(settings.options.device)[0]
+    device = "cpu" if device == "mps" else device  # which has no float64
+    read = readings(documents, metrics, vectors, embedded.spec, settings.options.device)
     size = len(plan.systems) * len(documents)
     with progress("Scoring", size) as advance:
         raw = engine.score_documents(

@@ -20,7 +20,6 @@ from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.table import CorpusScore, DocumentScores, NullTest, PartScore, SystemScores
 from reffree.metrics.free.pooling import document_pool
 from reffree.metrics.free.result import RawScores, Unsegmented, check_unsegmented
-from reffree.metrics.gold.failure_modes import FailureMode, failure_mode
 from reffree.statistics.losses import (
     MeanOverDocuments,
     MedianOverDocuments,
@@ -33,6 +32,7 @@ from reffree.util.bounds import check_choice
 
 if TYPE_CHECKING:
     from reffree.encoders.embed import Embeddings
+    from reffree.metrics.gold.failure_modes import FailureMode
 
 Average = Literal["macro", "micro"]
 
@@ -333,4 +333,6 @@ def _failure_mode(scores: Mapping[str, CorpusScore]) -> FailureMode | None:
     known = {name: value for name, value in values.items() if value is not None}
     if len(known) < 3 or "bor" not in scores:
         return None
+    from reffree.metrics.gold.failure_modes import failure_mode
+
     return failure_mode(known["w_f1"], scores["bor"].value, known["purity"], known["coverage"])
