@@ -199,7 +199,7 @@ class DocumentScores:
         return result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ScoreTable:
     """Everything `reffree score` prints, in one value; `to_result` is what reports are made of."""
 
