@@ -133,9 +133,7 @@ class Here:
 
 
 @pytest.mark.parametrize("metrics", [METRICS, ["pk"]], ids=["vectors", "gold-alone"])
-def test_actors_give_the_bytes_of_this_process(
-    tmp_path, model, small_blocks, monkeypatch, metrics
-):
+def test_actors_give_the_bytes_of_this_process(tmp_path, model, small_blocks, monkeypatch, metrics):
     path = write_jsonl(tmp_path / "c.jsonl", tables(12, gold=lambda d: d > 6))
     how = {"encoder": model, "metrics": metrics, "cache": tmp_path / "cache"}
     if len(metrics) > 1:
