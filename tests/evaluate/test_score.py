@@ -218,7 +218,7 @@ def test_options_are_validated_and_repeated():
     for wrong, sentence in (
         ({"seed": -1}, "found seed = -1; expected a whole number, 0 or more"),
         ({"null": "many"}, "found null = many; expected a whole number"),
-        ({"unsegmented": "none"}, "found unsegmented = none; expected neutral, skip or worst"),
+        ({"unsegmented": "none"}, "found unsegmented = none; expected neutral or skip or worst"),
         ({"null": 10**6}, "1,000,000 draws"),
     ):
         with pytest.raises(OptionError, match=sentence):

@@ -6,6 +6,7 @@ import json
 import pickle
 import random
 from contextlib import contextmanager
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -234,8 +235,7 @@ def test_blocks_are_documents_in_order_as_many_as_fit(lengths):
     finally:
         corpus_counts.BLOCK_UNITS = before
     assert [document for block in blocks for document in block] == documents
-    for block, after in zip(blocks, [*blocks[1:], None], strict=True):
-        assert block.n_units <= 64 or len(block) == 1
-        assert after is None or block.n_units + len(after[0].units) > 64
+    assert all(block.n_units <= 64 or len(block) == 1 for block in blocks)
+    assert all(block.n_units + len(after[0].units) > 64 for block, after in pairwise(blocks))
     counts = CorpusCounts.of(documents)
     assert (counts.n_units, counts.n_distinct) == (sum(lengths), int(bool(lengths)))
