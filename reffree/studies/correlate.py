@@ -17,12 +17,11 @@ import numpy as np
 
 from reffree.data.corpus import GOLD, Corpus
 from reffree.encoders.embed import Vectors
-from reffree.encoders.sentence_transformer import open_encoder
+from reffree.encoders.opening import open_encoder
 from reffree.evaluate.metric_set import check_metrics, choose_metrics
 from reffree.evaluate.result import DocumentText, Field, Result, Table, columns, estimate
 from reffree.evaluate.table import judged_by
-from reffree.metrics.free.metrics import DEFAULT
-from reffree.metrics.gold.metrics import GOLD_DEFAULT, GOLD_METRICS
+from reffree.metrics.registry import DEFAULT, GOLD_DEFAULT, GOLD_METRICS
 from reffree.segmenters.segment import parse_segmenter
 from reffree.statistics.meta_evaluation import CORPUS_MEASURES, DOCUMENT_MEASURES, MetaEvaluation
 from reffree.statistics.significance import benjamini_hochberg

@@ -20,8 +20,7 @@ from reffree.evaluate.scores import ScoreSettings, corpus_mean
 from reffree.evaluate.signature import Signature
 from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.expected import FEWEST_UNITS, INFORMED, ExpectedPk
-from reffree.metrics.free.metrics import DEFAULT
-from reffree.metrics.gold.metrics import GOLD_METRICS
+from reffree.metrics.registry import DEFAULT, GOLD_METRICS
 from reffree.statistics.resampling import MIN_DOCUMENTS, DocumentBootstrap
 from reffree.studies.diagnose_damage import (
     DAMAGES,

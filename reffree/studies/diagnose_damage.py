@@ -27,7 +27,7 @@ from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Embeddings
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.score import scores_of
-from reffree.evaluate.scores import ScoreSettings, corpus_mean, filled_weights
+from reffree.evaluate.scores import ScoreSettings, corpus_mean
 from reffree.metrics.free.result import Unsegmented
 from reffree.statistics.curves import mean_defined
 from reffree.statistics.resampling import DocumentBootstrap
@@ -179,7 +179,7 @@ def run_damage_tests(
     return {
         name: _damage_test(
             metrics.losses(name, as_it_is.raw[m]),
-            filled_weights(as_it_is.weights[m, :, 0]),
+            as_it_is.weights[m, :, 0],
             metrics.losses(name, np.stack([x.raw[m] for x in rotated], 2)),
             is_changed,
             bootstrap,

@@ -28,10 +28,9 @@ from reffree.evaluate.signature import Signature
 from reffree.evaluate.table import CorpusScore
 from reffree.metrics.free.expected import EXPECTED, FEWEST_UNITS, Expected
 from reffree.metrics.free.inputs import check_embeddings
-from reffree.metrics.free.metrics import parse_metrics, spelling
 from reffree.metrics.free.posterior import FEWEST, assumed_segments, most_segments
 from reffree.metrics.gold.metric import GoldMetric
-from reffree.metrics.gold.metrics import GOLD_METRICS
+from reffree.metrics.registry import GOLD_METRICS, parse_metrics, spelling
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.posterior import readings
 from reffree.statistics.resampling import MIN_DOCUMENTS, DocumentBootstrap

@@ -48,7 +48,6 @@ def run_config(
     folder: Path,
     *,
     fresh: bool = False,
-    memory: int | None = None,
     progress: Progress = no_progress,
     write: Callable[[Result], str],
     on_step: Callable[[Finished], None] = lambda finished: None,
