@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
-from reffree.evaluate.result import Result
 from reffree.report.study import render
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.depth import Depth, depths_of
@@ -318,21 +315,6 @@ def test_annotators_are_averaged():
     )
     assert result.corpora[0]["gold_boundaries"] == round(5 * 1.5)
     assert all(row["method"] != "gold" for row in result.table("curves").records())
-
-
-def test_same_seed_same_bytes_and_json_round_trip(small):
-    corpus, vectors, result = small
-    again = density(
-        {"small": corpus},
-        methods=["depth:window=4", "random", "depth"],
-        thresholds=SWEEP[::-1],
-        metrics=["arp_pair"],
-        embeddings={"small": vectors},
-        seed=3,
-    )
-    text = render(result, "json")
-    assert render(again, "json") == text
-    assert render(Result.from_dict(json.loads(text)), "json") == text
 
 
 def test_two_corpora_share_a_signature():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import product
 from math import prod
 
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 import reffree
 from reffree.data.corpus import Corpus, Document
-from reffree.evaluate.result import Result
 from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.expected import ExpectedPk, ExpectedWF1
 from reffree.metrics.free.posterior import Posterior
@@ -333,14 +331,6 @@ def test_few_documents_have_no_intervals():
     assert all(row["low"] is None for row in rows(result, "curves"))
     assert "a: fewer than 5 documents, so no intervals, and no difference is clear." in result.notes
     assert "cannot be told" in result.verdict[0]
-
-
-def test_same_seed_same_bytes_and_json_round_trip(small):
-    corpus, vectors, result = small
-    again = granularity({"small": corpus}, embeddings={"small": vectors}, seed=3)
-    text = render(result, "json")
-    assert render(again, "json") == text
-    assert render(Result.from_dict(json.loads(text)), "json") == text
 
 
 def test_two_corpora_are_told_apart():

@@ -55,6 +55,9 @@ def test_results_are_written_in_every_format(files, name):
     result = Result.from_dict(json.loads(done.stdout))
     assert result.command == name
     assert [each["name"] for each in result.corpora] == ["corpus"]
+    again = run(name, corpus, "--embeddings", vectors, *SHORT[name], "-f", "json")
+    assert again.stdout == done.stdout
+    assert render(result, "json").strip() == done.stdout.strip()
     known = {option.name for option in options_of(find_study(name))}
     assert known <= result.settings.keys()
     title = next(table.title for table in result.tables if table.shown)
