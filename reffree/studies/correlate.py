@@ -322,21 +322,12 @@ def sentinel_tests(cases: Sequence[Case], progress: Progress) -> list[Row]:
                 test = evaluation.permutation_test(metric, rival, gold, "pearson")
                 both = evaluation.permutation_test(metric, rival, gold, "pearson", swap="both")
                 williams = evaluation.williams_test(metric, rival, gold, "pearson")
-                rows.append(
-                    {
-                        "corpus": case.name,
-                        "encoder": case.encoder,
-                        "metric": metric,
-                        "value": evaluation.corpus(metric, gold, "pearson").value,
-                        "sentinel": best,
-                        "sentinel_value": abs(defined[best]),
-                        "difference": test.difference,
-                        "p": test.p_greater,
-                        "p_both": both.p_greater,
-                        "p_williams": williams.p_greater,
-                        "n_systems": test.systems,
-                    }
-                )
+                row: Row = {"corpus": case.name, "encoder": case.encoder, "metric": metric}
+                row |= {"value": evaluation.corpus(metric, gold, "pearson").value}
+                row |= {"sentinel": best, "sentinel_value": abs(defined[best])}
+                row |= {"difference": test.difference, "n_systems": test.systems}
+                row |= {"p": test.p_greater, "p_both": both.p_greater}
+                rows.append({**row, "p_williams": williams.p_greater})
                 advance(1)
     corrected = benjamini_hochberg([row["p"] for row in rows])
     return [{**row, "p_bh": p} for row, p in zip(rows, corrected, strict=True)]
@@ -461,24 +452,19 @@ def _texts_of(cases: Sequence[Case], count: int) -> list[DocumentText]:
 
     Gold comes first, then the systems by the metric to judge by, best first.
     """
-    made: dict[str, list[DocumentText]] = {}
+    first: dict[str, Case] = {}
     for case in cases:
-        metric = judged_by(case.chosen.names)
-        losses = case.losses[metric].over(np.ones((1, len(case.corpus))))[0].tolist()
+        first.setdefault(case.name, case)
+    texts = []
+    for case in first.values():
+        losses = case.corpus_losses[judged_by(case.chosen.names)].tolist()
         loss = dict(zip((member.system for member in case.members), losses, strict=True))
         hypotheses = case.corpus.hypotheses
-        systems = {
-            name: hypotheses[name]
-            for name in sorted(hypotheses, key=lambda s: (s != GOLD, loss.get(s, np.inf)))
-        }
-        texts = [
-            DocumentText(
-                case.name, document.id, document.units, {s: systems[s][d].masses for s in systems}
-            )
-            for d, document in enumerate(case.corpus.documents[:count])
-        ]
-        made.setdefault(case.name, texts)
-    return [text for texts in made.values() for text in texts]
+        order = sorted(hypotheses, key=lambda s: (s != GOLD, loss.get(s, np.inf)))
+        for d, document in enumerate(case.corpus.documents[:count]):
+            masses = {system: hypotheses[system][d].masses for system in order}
+            texts.append(DocumentText(case.name, document.id, document.units, masses))
+    return texts
 
 
 def mean_and_sd(values: Sequence[float]) -> tuple[float | None, float | None]:

@@ -176,6 +176,11 @@ def perturb(
     # What was done somewhere: without strengths given, corpora of few boundaries have fewer.
     done = {kind: max((own[kind] for own in by_corpus.values()), key=len) for kind in wanted}
     title = f"Loss against strength of perturbation of {source}"
+    first_worse = [
+        f"{c['first']:g}" if c["first"] is not None and c["role"] != "sentinel" else None
+        for c in curves
+    ]
+    rows = [{**c, "first": first} for c, first in zip(curves, first_worse, strict=True)]
     fitted = {} if strengths is not None else {"strengths": "fitted"}
     return study_result(
         "perturb",
@@ -183,7 +188,7 @@ def perturb(
         question="Does each metric get worse the more a segmentation is damaged?",
         verdict=_answer(curves, source),
         tables=[
-            Table.of("monotonicity", title, MONOTONICITY, [_monotonicity(row) for row in curves]),
+            Table.of("monotonicity", title, MONOTONICITY, rows),
             Table.of(
                 *("curves", "Metrics against strength, raw and scaled", CURVES),
                 [row for curve in curves for row in _points(curve)],
@@ -409,20 +414,12 @@ def describe_curve(
     """Describe the curve of systems ``at`` (seeds, strengths) with ``strengths``, 0 first.
 
     The curve is the mean over seeds of the systems' losses. Its Spearman correlation with strength
-    has an interval over documents (cluster bootstrap, ``counts``). A document's own curve is its
-    mean loss over seeds, at each strength. The first strength that is worse is the smallest at
-    which the documents' mean losses over seeds exceed the unperturbed ones in the paired
-    permutation test, p corrected for the number of strengths (Holm) and at most `ALPHA`.
-
-    Returns:
-        ``raw`` and ``scaled``: bands over the seeds of the losses, and of the losses mapped so that
-        the mean curve goes from 0 (best) to 1 (worst); ``rho``, ``rho_ci``, ``rho_seeds`` and
-        ``rho_documents``: Spearman with strength of the mean curve, and the means over the curves
-        of seeds and of documents; ``monotone``: share of ``documents``, those whose own curve has
-        three losses or more and is not constant, in which it never falls; ``fewest`` and ``most``:
-        documents behind the points; ``first``; ``out_of_reach``: whether documents are too few for
-        any strength to be found worse; ``rises`` and ``falls``: whether the interval leaves no
-        doubt that loss and strength go together, or opposite ways.
+    has an interval over documents (cluster bootstrap, ``counts``); it ``rises`` or ``falls`` where
+    that leaves no doubt. A document's own curve is its mean loss over seeds, at each strength. The
+    ``first`` strength that is worse is the smallest at which the documents' mean losses over seeds
+    exceed the unperturbed ones in the paired permutation test, p corrected for the number of
+    strengths (Holm) and at most `ALPHA`; it may be ``out_of_reach`` of so few documents. Between
+    ``fewest`` and ``most`` documents are behind the points. What columns mean is in `_reading`.
     """
     x = np.array(strengths, dtype=np.float64)
     curves = losses.over(np.ones((1, losses.values.shape[1])))[0][at]  # (seeds, k)
@@ -491,29 +488,16 @@ def _first_worse(losses: SystemLosses, at: NDArray[np.intp], seed: int) -> tuple
 # Rows and sentences
 
 
-def _monotonicity(curve: Row) -> Row:
-    is_shown = curve["first"] is not None and curve["role"] != "sentinel"
-    return {**curve, "first": f"{curve['first']:g}" if is_shown else None}
-
-
-def _points(curve: Row) -> Iterator[Row]:
+def _points(curve: Row) -> Iterator[tuple[Any, ...]]:
     """Yield a row per strength; a metric that is better when higher has its own value back."""
     raw, scaled = curve["raw"], curve["scaled"]
     low, value, high = raw.low, raw.mean, raw.high
     if curve["direction"] == "higher":
         low, value, high = -high, -value, -low
-    about = {name: curve[name] for name in ("corpus", "kind", "metric")}
     for j, strength in enumerate(curve["strengths"]):
-        yield {
-            **about,
-            "strength": strength,
-            **{"value": value[j], "low": low[j], "high": high[j]},
-            **{
-                "scaled": scaled.mean[j],
-                "scaled_low": scaled.low[j],
-                "scaled_high": scaled.high[j],
-            },
-        }
+        numbers = (value, low, high, scaled.mean, scaled.low, scaled.high)
+        place = (curve["corpus"], curve["kind"], strength, curve["metric"])
+        yield (*place, *(each[j] for each in numbers))
 
 
 def _answer(curves: Sequence[Row], source: str) -> Iterator[str]:
