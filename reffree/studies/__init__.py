@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from reffree.studies.granularity_curves.granularity import granularity
     from reffree.studies.judged_pairs.pairs import pairs
     from reffree.studies.selection_rates import selection
-    from reffree.studies.settings import tune
     from reffree.studies.single_moves import moves
     from reffree.studies.strength_curves.perturb import perturb
     from reffree.studies.unseen_corpora import transfer
@@ -47,7 +46,6 @@ __all__ = [
     "perturb",
     "selection",
     "transfer",
-    "tune",
 ]
 
 _HOMES = {
@@ -63,7 +61,6 @@ _HOMES = {
     "pairs": "judged_pairs.pairs",
     "transfer": "unseen_corpora",
     "agreement": "annotators",
-    "tune": "settings",
     "boundaries": "boundary_posterior",
     "compare": "comparison",
 }

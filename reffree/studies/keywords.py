@@ -1,0 +1,52 @@
+"""Keywords that several studies take, each with its bounds and its help; imports nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from reffree.encoders.options import Encoding
+from reffree.util.bounds import MOST_SEED, Bounds
+from reffree.util.declare import Option
+from reffree.util.progress import Progress
+
+
+class StudyKeywords(Encoding, total=False):
+    """Keywords that every study takes: how to encode, the seed, and who is told of progress."""
+
+    seed: Annotated[int, Bounds(0, MOST_SEED), Option("Seed of everything random.", initial=0)]
+    progress: Progress
+
+
+UnsegmentedOption = Annotated[
+    Literal["neutral", "skip", "worst"],
+    Option("What documents without a boundary score: neutral, skip or worst.", metavar="RULE"),
+]
+AverageOption = Annotated[
+    Literal["macro", "micro"],
+    Option("Of gold-based metrics over documents, macro or micro.", cli=False),
+]
+ResamplesOption = Annotated[int, Bounds(100, 100_000), Option("Of documents, for intervals.")]
+TextsOption = Annotated[
+    int,
+    Bounds(0),
+    Option("Documents of each corpus whose text goes into the JSON, for the report.", cli=False),
+]
+MinGapOption = Annotated[
+    int, Bounds(1), Option("Units between two boundaries.", flag="--gap", metavar="UNITS")
+]
+ScoresOption = Annotated[
+    Mapping[str, Mapping[str, Any]] | None,
+    Option(
+        "Beside methods, any scorer's gap scores as NAME, of the one CORPUS: JSONL of "
+        '{"id": "a", "scores": [0.1, 0.9]}, a number for every gap between units, higher = more '
+        "of a boundary; may be repeated.",
+        metavar="NAME=FILE",
+    ),
+]
+"""By corpus and then by name: a file, or lists by document id or in corpus order."""
+
+CandidatesOption = Annotated[
+    Sequence[str],
+    Option("Only this speaker's turns may start a segment; may be repeated.", metavar="NAME"),
+]
