@@ -17,7 +17,7 @@ from reffree.util.errors import UnknownNameError
 if TYPE_CHECKING:
     from reffree.evaluate.result import Result
     from reffree.studies.annotators import agreement
-    from reffree.studies.blind_systems import baselines
+    from reffree.studies.papers.baselines import baselines
     from reffree.studies.boundary_posterior import boundaries
     from reffree.studies.comparison import compare
     from reffree.studies.correlation.correlate import correlate
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from reffree.studies.diagnosis.diagnose import diagnose
     from reffree.studies.encoders import compare_encoders
     from reffree.studies.granularity_curves.granularity import granularity
-    from reffree.studies.judged_pairs.pairs import pairs
-    from reffree.studies.selection_rates import selection
-    from reffree.studies.single_moves import moves
+    from reffree.studies.papers.pairs import pairs
+    from reffree.studies.papers.selection import selection
+    from reffree.studies.papers.moves import moves
     from reffree.studies.strength_curves.perturb import perturb
-    from reffree.studies.unseen_corpora import transfer
+    from reffree.studies.papers.transfer import transfer
 
 __all__ = [
     "agreement",
@@ -55,11 +55,11 @@ _HOMES = {
     "density": "density_curves.density",
     "granularity": "granularity_curves.granularity",
     "diagnose": "diagnosis.diagnose",
-    "selection": "selection_rates",
-    "baselines": "blind_systems",
-    "moves": "single_moves",
-    "pairs": "judged_pairs.pairs",
-    "transfer": "unseen_corpora",
+    "selection": "papers.selection",
+    "baselines": "papers.baselines",
+    "moves": "papers.moves",
+    "pairs": "papers.pairs",
+    "transfer": "papers.transfer",
     "agreement": "annotators",
     "boundaries": "boundary_posterior",
     "compare": "comparison",

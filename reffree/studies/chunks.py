@@ -140,7 +140,7 @@ def chunks(
 ) -> Result:
     """Score text splitters on plain text, without gold labels, or search their parameters.
 
-    TEXT is a file: the plain text of one document (- is standard input) or a corpus (.jsonl), whose units
+    TEXT is the plain text of one document (- is standard input) or a corpus (.jsonl), whose units
     stay as they are. Sentences become units, every --chunker a system: a chunk's start moves to the
     nearest sentence's, and overlapping chunks count by their starts. A second table has chunks'
     sizes and how many are at 95 % of the cap, a third what they cut apart.
@@ -215,13 +215,13 @@ def chunks(
         settings={"best": best["setting"]} if best else {},
         corpora=({"name": "texts", **table.corpus},),
         tables=(
-            Table.of("systems", "Splitters as systems", *_system_rows(table)),
+            *([_curve_table(curve, judged_by(table.metrics))] if wanted else ()),
+            Table.of("systems", "Splitters as systems", *_system_rows(table), shown=not wanted),
             Table.of("sizes", "Sizes of chunks: 50 % and 95 % have at most", SIZES, sized),
             Table.of(
                 *("cut", "What no chunk holds whole", CUT, sized),
                 shown=any(row[kind] for row in sized for kind in KINDS),
             ),
-            *([_curve_table(curve, judged_by(table.metrics))] if wanted else ()),
         ),
         notes=table.notes,
         reading={

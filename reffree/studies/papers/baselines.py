@@ -1,4 +1,4 @@
-"""How metrics judge segmenters that read no text, beside segmenters that do.
+"""How do metrics judge systems that read no text, beside systems that do?
 
 Georgescul, Clark and Armstrong (2006), Figures 1 to 3: no boundaries, boundaries everywhere and
 random ones under Pk, Pk′, WindowDiff and Pr_error, over corpora. A metric by which a system that
@@ -10,30 +10,29 @@ charges false alarms more than misses. Coen's Table 3 asks the same of W-F1 with
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
 from reffree.data.corpus import GOLD, Corpus
-from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
+from reffree.encoders.embed import Vectors
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.result import Result, Table, columns, estimate
 from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
-from reffree.evaluate.table import CorpusScore
 from reffree.segmenters.segment import HOMES, parse_segmenter, segment
 from reffree.statistics.losses import as_loss
 from reffree.statistics.resampling import DocumentBootstrap
+from reffree.studies.keywords import StudyKeywords
 from reffree.studies.study import (
     StudiedCorpus,
-    StudyKeywords,
     StudySettings,
+    check_metric,
     corpus_parts,
     study_result,
 )
-from reffree.util.bounds import with_keywords, within_bounds
+from reffree.util.declare import Option, declared
 from reffree.util.errors import OptionError, listed
 
 METHODS = (
@@ -43,31 +42,44 @@ METHODS = (
 METRICS = ("pk", "pk_prime", "windowdiff", "pr_error")
 """Both of Georgescul et al. (2006)."""
 
-BLIND = tuple(name for name, home in HOMES.items() if home.startswith("naive:"))
-"""Methods that read no text; a system so called is one of them."""
-
 EQUAL = 1e-9
+SYSTEM = (*columns("text", "corpus", "system", "reads"), *columns("count", "segments"))
+VALUES = (*SYSTEM, *columns("text", "metric"), *columns("number", "value", "low", "high"))
 
 
-@with_keywords(StudyKeywords)
-@within_bounds
+@declared
 def baselines(
     corpora: Mapping[str, Corpus],
     *,
-    methods: Sequence[str] = METHODS,
-    metrics: Sequence[str] = METRICS,
+    methods: Annotated[
+        Sequence[str],
+        Option(
+            "As in reffree segment; may be repeated.",
+            flag="--method",
+            metavar="METHOD",
+            check=parse_segmenter,
+            names="methods",
+        ),
+    ] = METHODS,
+    metrics: Annotated[
+        Sequence[str],
+        Option(
+            "As in reffree score; may be repeated.",
+            flag="-m/--metric",
+            metavar="METRIC",
+            check=check_metric,
+            names="metrics",
+        ),
+    ] = METRICS,
     embeddings: Mapping[str, Vectors] | None = None,
     **keywords: Unpack[StudyKeywords],
 ) -> Result:
-    """Score segmenters that read no text and segmenters that do, by gold-based metrics.
+    """Judge systems that read no text by metrics, beside systems that do.
 
-    Args:
-        corpora: from `reffree.load`, by name, with gold; systems of theirs are scored too.
-        methods: of `reffree.segment`.
-        metrics: names as for `reffree.score`.
-        embeddings: arrays of every document by corpus, as for `reffree.score`, instead of an
-            encoder; only methods and metrics that look at vectors need them.
-        **keywords: how to encode and run: see `StudySettings`.
+    Scores every --method and the corpus's systems against gold: no boundaries, boundaries
+    everywhere, random ones and lexical segmenters by default. Says how much more boundaries
+    everywhere cost than none at all, and which systems are no better than those that read no text.
+    Each CORPUS is a corpus of its own and needs gold.
     """
     settings = StudySettings(**keywords)
     parts = corpus_parts(corpora, embeddings, settings)
@@ -81,11 +93,10 @@ def baselines(
     for part in parts:
         check_gold(part.corpus, chosen)
         part.check(chosen.reference_free.values(), parsed, settings, needs_vectors=needs_vectors)
-    studied = []
+    studied: list[StudiedCorpus] = []
+    rows: list[dict[str, Any]] = []
     for part in parts:
-        corpus, embedded = part.corpus, None
-        if needs_vectors:
-            embedded = corpus_vectors(corpus, part.vectors, settings, settings.progress)
+        corpus, embedded = part.corpus, part.encode(settings) if needs_vectors else None
         wanted = [method for method in methods if method not in corpus.hypotheses]
         if wanted:
             corpus = segment(
@@ -95,23 +106,32 @@ def baselines(
                 progress=settings.progress,
                 device=settings.device,
             )
-        how = ScoreSettings(settings, seed=settings.seed, memory=settings.memory)
+        how = ScoreSettings(settings, seed=settings.seed)
         scores = scores_of(corpus, chosen, how, embedded, settings.progress)
+        rows += _rows(part.name, corpus, scores)
         signature = Signature.of(chosen, corpus, embedded, seed=settings.seed)
-        studied.append(JudgedCorpus(part.name, corpus, embedded, signature, scores))
-    rows = [row for each in studied for row in each.rows()]
+        studied.append(StudiedCorpus(part.name, corpus, embedded, signature))
     names = list(dict.fromkeys(row["metric"] for row in rows))
+    specs = [each.embedded.spec for each in studied if each.embedded is not None]
+    made_with = {"made-with": f"{specs[0].name}@{specs[0].revision}"} if specs else {}
+    wide: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        cells = wide.setdefault((row["corpus"], row["system"]), dict(row))
+        cells |= {row["metric"]: row["value"], f"{row['metric']}_ci": row["ci"]}
+    fields = (*SYSTEM, *(field for name in names for field in estimate(name, name)))
+    title = "Systems that read no text, and others"
     return study_result(
         "baselines",
         studied,
         question="How do metrics judge systems that read no text, beside systems that do?",
-        verdict=_answer(rows),
-        tables=_tables(rows, names),
-        signature={"methods": "+".join(methods) or "none"}
-        | _made_with([each.embedded for each in studied]),
-        short_signature=settings.short_signature,
-        settings={"methods": list(methods), "metrics": names, "seed": settings.seed},
-        notes=(),
+        verdict=_describe(rows),
+        tables=(
+            Table.of("systems", title, fields, list(wide.values())),
+            Table.of("values", "Every system under every metric", VALUES, rows, shown=False),
+        ),
+        # Methods may have seen vectors where metrics needed none.
+        signature={"methods": "+".join(methods) or "none", **made_with},
+        settings={"metrics": names},
         reading={
             "reads": "Whether the system reads the text; as its name says, where it came with the "
             "corpus.",
@@ -120,75 +140,32 @@ def baselines(
     )
 
 
-def _made_with(embedded: Sequence[Embeddings | None]) -> dict[str, str]:
-    """Name the encoder whose vectors methods saw, as metrics may have needed none."""
-    specs = [each.spec for each in embedded if each is not None]
-    return {"made-with": f"{specs[0].name}@{specs[0].revision}"} if specs else {}
+def _rows(name: str, corpus: Corpus, scores: Scores) -> Iterator[dict[str, Any]]:
+    """Every system but gold under every metric; ``loss`` is its value with lower as better."""
+    bootstrap = DocumentBootstrap(len(corpus), np.random.default_rng(scores.settings.seed))
+    for s, system in enumerate(scores.systems):
+        if system == GOLD:
+            continue
+        is_blind = HOMES.get(system.partition(":")[0], "").startswith("naive:")
+        for metric in scores.metrics.names:
+            score = scores.corpus_score(metric, s, bootstrap)
+            low, high = score.ci or (None, None)
+            value = score.value
+            yield {
+                "corpus": name,
+                "system": system,
+                "reads": "no text" if is_blind else "text",
+                "segments": int(scores.n_segments[:, s].sum()),
+                "metric": metric,
+                "value": value,
+                "ci": score.ci,
+                "low": low,
+                "high": high,
+                "loss": None if value is None else float(as_loss(value, score.direction)),
+            }
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedCorpus(StudiedCorpus):
-    """One corpus with its systems, scored."""
-
-    scores: Scores
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Every system but gold under every metric."""
-        bootstrap = DocumentBootstrap(
-            len(self.corpus), np.random.default_rng(self.scores.settings.seed)
-        )
-        for s, system in enumerate(self.scores.systems):
-            if system == GOLD:
-                continue
-            for metric in self.scores.metrics.names:
-                score = self.scores.corpus_score(metric, s, bootstrap)
-                low, high = score.ci or (None, None)
-                yield {
-                    "corpus": self.name,
-                    "system": system,
-                    "reads": "no text" if system.partition(":")[0] in BLIND else "text",
-                    "segments": int(self.scores.n_segments[:, s].sum()),
-                    "metric": metric,
-                    "value": score.value,
-                    "ci": score.ci,
-                    "low": low,
-                    "high": high,
-                    "loss": _loss(score),
-                }
-
-
-def _loss(score: CorpusScore) -> float | None:
-    """Turn what is shown of a metric so that lower is better."""
-    if score.value is None:
-        return None
-    return float(as_loss(np.array(score.value), score.direction))
-
-
-def _tables(rows: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> Iterator[Table]:
-    """A row per system, to be read; then a row per value, for charts."""
-    wide: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in rows:
-        key = row["corpus"], row["system"]
-        values = wide.setdefault(
-            key, {n: row[n] for n in ("corpus", "system", "reads", "segments")}
-        )
-        values |= {row["metric"]: row["value"], f"{row['metric']}_ci": row["ci"]}
-    fields = (
-        *columns("text", "corpus", "system", "reads"),
-        *columns("count", "segments"),
-        *(field for name in metrics for field in estimate(name, name)),
-    )
-    yield Table.of("systems", "Systems that read no text, and others", fields, list(wide.values()))
-    fields = (
-        *columns("text", "corpus", "system", "reads"),
-        *columns("count", "segments"),
-        *columns("text", "metric"),
-        *columns("number", "value", "low", "high"),
-    )
-    yield Table.of("values", "Every system under every metric", fields, rows, shown=False)
-
-
-def _answer(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _describe(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What no boundaries cost against boundaries everywhere; whom reading the text helps."""
     for corpus in dict.fromkeys(row["corpus"] for row in rows):
         of_corpus = [row for row in rows if row["corpus"] == corpus and row["loss"] is not None]

@@ -1,8 +1,8 @@
-"""How often a metric cannot tell a small error from a large one: every move of one boundary.
+"""How often can a metric not tell a small error from a large one?
 
-Ocampo Diaz and Ouyang (2022), Section 5 (Figures 13 to 15), take every reference of n units and
-hypotheses that move one of its boundaries, and count the references for which a metric gives the
-same value to two that it should tell apart:
+Every move of one boundary: Ocampo Diaz and Ouyang (2022), Section 5 (Figures 13 to 15), take every
+reference of n units and hypotheses that move one of its boundaries, and count the references for
+which a metric gives the same value to two that it should tell apart:
 
 * ``cross-boundary``: a soft move, and one as far that crosses a boundary;
 * ``constant cost``: a soft move, and a hard one as far;
@@ -15,12 +15,12 @@ corpora; and references for which a metric even prefers the larger error are cou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import version
 from itertools import combinations
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
@@ -33,14 +33,20 @@ from reffree.evaluate.signature import Signature
 from reffree.metrics.gold.metric import GoldMetric, count_pairs
 from reffree.metrics.gold.pairs import Pairs
 from reffree.statistics.losses import as_loss
-from reffree.studies.study import StudiedCorpus, StudyKeywords, StudySettings, check_study
+from reffree.studies.keywords import StudyKeywords
+from reffree.studies.study import StudiedCorpus, StudySettings, check_study
 from reffree.util.arrays import Booleans, Integers
-from reffree.util.bounds import check_whole, with_keywords, within_bounds
+from reffree.util.bounds import check_whole
+from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, OptionError, counted, listed
 from reffree.util.naming import spelling_of
-from reffree.util.progress import Progress
 
 KINDS = ("cross-boundary", "constant cost", "vanishing")
+MEANINGS = (
+    "A soft move of a boundary, and a move as far that crosses another boundary.",
+    "A soft move, and a hard one as far: between shorter segments.",
+    "A soft move, and one of the same boundary farther.",
+)
 METRICS = ("boundary_similarity", "windowdiff:padding=exact", "windowdiff", "alignment")
 """Those of the paper, whose WindowDiff is the one with exact padding; and it as it mostly is."""
 
@@ -53,25 +59,56 @@ LONGEST = 20
 SAME = 1e-12
 """Values of documents of up to 20 units lie farther apart if they differ, and nearer if not."""
 
+TITLE = "References for which a metric cannot tell a small error from a large one"
+ERRORS = (
+    *columns("text", "corpus", "metric"),
+    *columns("count", "references"),
+    *(
+        Field(f"{kind}{reversed}", f"{kind}{reversed}", "share")
+        for kind in KINDS
+        for reversed in ("", " reversed")
+    ),
+)
+BY_SEGMENTS = (
+    *columns("text", "corpus"),
+    *columns("number", "segments"),
+    *columns("text", kind="error", metric="metric"),
+    *columns("count", "references", "possible"),
+    *columns("share", "share", "reversed"),
+)
 
-@with_keywords(StudyKeywords)
-@within_bounds
+
+@declared
 def moves(
-    corpora: Mapping[str, Corpus],
+    corpora: Mapping[str, Corpus] = {},
     *,
-    units: Sequence[int] = (),
-    metrics: Sequence[str] = METRICS,
+    units: Annotated[
+        Sequence[int],
+        Option(
+            "Go through all references of so many units, such as 5-12 or 12,15; at most 20.",
+            metavar="LENGTHS",
+        ),
+    ] = (),
+    metrics: Annotated[
+        Sequence[str],
+        Option(
+            "Gold-based, as in reffree score; may be repeated.",
+            flag="-m/--metric",
+            metavar="METRIC",
+            check=parse_any,
+            names="gold",
+        ),
+    ] = METRICS,
     **keywords: Unpack[StudyKeywords],
 ) -> Result:
     """Count references for which a metric cannot tell a small error from a large one.
 
-    Args:
-        corpora: from `reffree.load`, by name, with gold, that of several annotators too; may be
-            empty where there are ``units``.
-        units: lengths of which every possible reference is gone through.
-        metrics: gold-based ones that read no text. With ``padding=exact`` and without a size of its
-            own, a window is half a mean segment, at least 1 unit, as in the paper; elsewhere 2.
-        **keywords: see `StudySettings`; nothing is encoded.
+    Moves every boundary of every reference, one at a time, and counts the references for which a
+    metric ties a small move with one that crosses a boundary, with one between short segments, or
+    with a farther one; or even prefers the larger. References are the gold of every CORPUS, that of
+    several annotators too, and all that there are of the --units given; one of the two is needed.
+    With padding=exact and without a size of its own, a window is half a mean segment, at least 1
+    unit, as in the paper; elsewhere 2. With -f csv the figures by number of segments are written.
     """
     settings = StudySettings(**keywords)
     if not corpora and not units:
@@ -82,33 +119,47 @@ def moves(
         )
     if corpora:
         check_study(corpora, None)
-    units = list(dict.fromkeys(units))
-    for n in units:
+    lengths = list(dict.fromkeys(units))
+    for n in lengths:
         check_whole("units", n, 3, most=LONGEST, remedy="write 5 to 16")
-    chosen = _chosen(metrics)
-    found: list[Misjudgements] = []
+    chosen = _choose_metrics(metrics)
+    found: list[dict[str, Any]] = []
     studied = []
     for name, whole in corpora.items():
-        part, _ = units_taking_part(whole, None, settings)
-        found += _of_gold(name, part.corpus, chosen, settings.progress)
-        signature = Signature.of(MetricSet(tuple(chosen), {}, chosen), part.corpus, None, seed=0)
-        studied.append(StudiedCorpus(name, part.corpus, None, signature))
-    with settings.progress("Moving", sum(n - 2 for n in units)) as advance:
-        for n in units:
+        corpus = units_taking_part(whole, None, settings)[0].corpus
+        alike = _alike_golds(corpus)
+        settled = {each: metric.over(golds_of([corpus])) for each, metric in chosen.items()}
+        with settings.progress("Moving", len(alike)) as advance:
+            for (n, _), golds in alike.items():
+                found += count_misjudged(name, n, np.array(golds), settled)
+                advance(1)
+        signature = Signature.of(MetricSet(tuple(chosen), {}, chosen), corpus, None, seed=0)
+        studied.append(StudiedCorpus(name, corpus, None, signature))
+    with settings.progress("Moving", sum(n - 2 for n in lengths)) as advance:
+        for n in lengths:
             for m in range(2, n):
                 inner = np.array(list(combinations(range(1, n), m - 1)))
-                found.append(misjudgements(f"{EVERY}{n} units", n, inner, chosen))
+                found += count_misjudged(f"{EVERY}{n} units", n, inner, chosen)
                 advance(1)
+    rows = list(_shares(found, "corpus"))
+    wide: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        cells = wide.setdefault((row["corpus"], row["metric"]), {**row})
+        cells |= {row["kind"]: row["share"], f"{row['kind']} reversed": row["reversed"]}
+    by_segments = sorted(_shares(found, "corpus", "segments"), key=lambda row: row["segments"])
     return Result(
         command="moves",
         question="How often can a metric not tell a small error from a large one?",
-        verdict=tuple(_answer(found)),
+        verdict=tuple(_describe(rows)),
         signature=f"metrics:{'+'.join(chosen)}|window:half-mean-segment"
-        f"|gold:{'+'.join(corpora) or 'none'}|units:{','.join(map(str, units)) or 'none'}"
+        f"|gold:{'+'.join(corpora) or 'none'}|units:{','.join(map(str, lengths)) or 'none'}"
         f"|reffree:{version('reffree')}",
-        settings={"units": list(units), "metrics": list(chosen)},
+        settings={"units": lengths, "metrics": list(chosen)},
         corpora=tuple(each.description for each in studied),
-        tables=tuple(_tables(found)),
+        tables=(
+            Table.of("errors", TITLE, ERRORS, list(wide.values())),
+            Table.of("by_segments", f"{TITLE}, by segments", BY_SEGMENTS, by_segments, shown=False),
+        ),
         notes=tuple(note for each in studied for note in each.notes),
         reading={
             "possible": "References that have a small and a large error of the kind at all.",
@@ -116,19 +167,12 @@ def moves(
             "large error; of all that have a boundary, as in the paper.",
             "reversed": "References for which it prefers a large error to a small one; a farther "
             "move may go the other way, into a longer segment.",
-            **{kind: text for kind, text in zip(KINDS, MEANINGS, strict=True)},
+            **dict(zip(KINDS, MEANINGS, strict=True)),
         },
     )
 
 
-MEANINGS = (
-    "A soft move of a boundary, and a move as far that crosses another boundary.",
-    "A soft move, and a hard one as far: between shorter segments.",
-    "A soft move, and one of the same boundary farther.",
-)
-
-
-def _chosen(metrics: Sequence[str]) -> dict[str, GoldMetric]:
+def _choose_metrics(metrics: Sequence[str]) -> dict[str, GoldMetric]:
     """Read the names; refuse metrics that no two segmentations alone have."""
     chosen = {}
     for name in metrics:
@@ -143,6 +187,23 @@ def _chosen(metrics: Sequence[str]) -> dict[str, GoldMetric]:
     if not chosen:
         raise OptionError("no metric", expected="at least one", remedy="leave metrics out for all")
     return chosen
+
+
+def _alike_golds(corpus: Corpus) -> dict[tuple[int, int], list[Sequence[int]]]:
+    """Return the boundaries of golds that have one, by their units and segments."""
+    alike: dict[tuple[int, int], list[Sequence[int]]] = {}
+    for document in corpus:
+        for gold in document.references:
+            if len(gold) > 1:
+                alike.setdefault((gold.n_units, len(gold)), []).append(gold.boundaries)
+    if not alike:
+        raise InputError(
+            "no gold with a boundary",
+            expected="gold to move boundaries of",
+            remedy='add "gold" to the documents, or leave the corpus out and give --units 5-12',
+            place=corpus[0].place,
+        )
+    return alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,43 +262,34 @@ class SingleMoves:
             yield KINDS[2], of_boundary, small, ~self.crosses & (self.distance > x)
 
 
-@dataclass(frozen=True, slots=True)
-class Misjudgements:
-    """References of one corpus and number of segments, by metric and kind."""
-
-    corpus: str
-    segments: int
-    references: int
-    possible: dict[str, int] = field(default_factory=dict)  # by kind
-    tied: dict[tuple[str, str], int] = field(default_factory=dict)  # by metric and kind
-    ahead: dict[tuple[str, str], int] = field(default_factory=dict)
-
-
-def misjudgements(
+def count_misjudged(
     corpus: str, n: int, inner: Integers, metrics: Mapping[str, GoldMetric]
-) -> Misjudgements:
-    """Count references with a tie and with a reversal, given their boundaries, (references, m-1).
+) -> Iterator[dict[str, Any]]:
+    """Count references with a tie and with a reversal, a row for every metric and kind of error.
 
-    They are of ``n`` units and m segments each, m at least 2.
+    ``inner`` are their boundaries, (references, m - 1): all are of ``n`` units and m segments, at
+    least 2. A row has how many references there are, and of how many a tie is ``possible``.
     """
     made, m = SingleMoves.of(n, inner), inner.shape[1] + 1
-    found = Misjudgements(corpus, m, len(inner))
+    # A vanishing error is judged among moves of one boundary, others among those of a reference.
+    of_reference = {kind: (m - 1) if kind == KINDS[2] else 1 for kind in KINDS}
     possible = {kind: np.zeros(len(inner), dtype=bool) for kind in KINDS}
     for kind, group, small, large in made.errors(m):
         both = np.intersect1d(group[small], group[large])
-        possible[kind][both // ((m - 1) if kind == KINDS[2] else 1)] = True
-    found.possible.update({kind: int(has.sum()) for kind, has in possible.items()})
+        possible[kind][both // of_reference[kind]] = True
     for name, metric in metrics.items():
         rank, is_defined = _ranks(_windowed(metric, n, m), made.pairs)
         erring = {kind: np.zeros((2, len(inner)), dtype=bool) for kind in KINDS}
         for kind, group, small, large in made.errors(m):
             groups = _misjudged(group, rank, small & is_defined, large & is_defined)
             for which in range(2):
-                erring[kind][which, groups[which] // ((m - 1) if kind == KINDS[2] else 1)] = True
+                erring[kind][which, groups[which] // of_reference[kind]] = True
         for kind, (tied, ahead) in erring.items():
-            found.tied[name, kind] = int(tied.sum())
-            found.ahead[name, kind] = int(ahead.sum())
-    return found
+            yield {
+                **{"corpus": corpus, "segments": m, "metric": name, "kind": kind},
+                **{"references": len(inner), "possible": int(possible[kind].sum())},
+                **{"tied": int(tied.sum()), "ahead": int(ahead.sum())},
+            }
 
 
 def _windowed(metric: GoldMetric, n: int, m: int) -> GoldMetric:
@@ -273,79 +325,25 @@ def _misjudged(
     return tied, np.flatnonzero(best_large > worst_small)
 
 
-def _of_gold(
-    name: str, corpus: Corpus, metrics: Mapping[str, GoldMetric], progress: Progress
-) -> Iterator[Misjudgements]:
-    """Go through the golds of a corpus that have a boundary, together where they are alike."""
-    alike: dict[tuple[int, int], list[Sequence[int]]] = {}
-    for document in corpus:
-        for gold in document.references:
-            if len(gold) > 1:
-                alike.setdefault((gold.n_units, len(gold)), []).append(gold.boundaries)
-    if not alike:
-        raise InputError(
-            "no gold with a boundary",
-            expected="gold to move boundaries of",
-            remedy='add "gold" to the documents, or leave the corpus out and give --units 5-12',
-            place=corpus[0].place,
-        )
-    settled = {each: metric.over(golds_of([corpus])) for each, metric in metrics.items()}
-    with progress("Moving", len(alike)) as advance:
-        for (n, _), golds in alike.items():
-            yield misjudgements(name, n, np.array(golds), settled)
-            advance(1)
-
-
-def _rows(found: Sequence[Misjudgements], *keys: str) -> Iterator[dict[str, Any]]:
+def _shares(found: Iterable[Mapping[str, Any]], *keys: str) -> Iterator[dict[str, Any]]:
     """Shares of references by corpus, or by corpus and segments; kinds and metrics in order."""
-    groups: dict[tuple[Any, ...], list[Misjudgements]] = {}
-    for each in found:
-        groups.setdefault(tuple(getattr(each, key) for key in keys), []).append(each)
-    for key, members in groups.items():
-        references = sum(each.references for each in members)
-        for metric, kind in members[0].tied:
+    groups: dict[tuple[Any, ...], dict[tuple[str, str], list[Mapping[str, Any]]]] = {}
+    for row in found:
+        group = groups.setdefault(tuple(row[key] for key in keys), {})
+        group.setdefault((row["metric"], row["kind"]), []).append(row)
+    for key, group in groups.items():
+        for (metric, kind), rows in group.items():
+            counts = ("references", "possible", "tied", "ahead")
+            references, possible, tied, ahead = (sum(row[c] for row in rows) for c in counts)
             yield {
                 **dict(zip(keys, key, strict=True)),
-                "kind": kind,
-                "metric": metric,
-                "references": references,
-                "possible": sum(each.possible[kind] for each in members),
-                "share": sum(each.tied[metric, kind] for each in members) / references,
-                "reversed": sum(each.ahead[metric, kind] for each in members) / references,
+                **{"kind": kind, "metric": metric, "references": references, "possible": possible},
+                **{"share": tied / references, "reversed": ahead / references},
             }
 
 
-def _tables(found: Sequence[Misjudgements]) -> Iterator[Table]:
-    """Kinds beside each other, to be read; then a row for each, by segments, for charts."""
-    wide: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in _rows(found, "corpus"):
-        cells = wide.setdefault((row["corpus"], row["metric"]), {**row})
-        cells |= {row["kind"]: row["share"], f"{row['kind']} reversed": row["reversed"]}
-    fields = (
-        *columns("text", "corpus", "metric"),
-        *columns("count", "references"),
-        *(
-            Field(f"{kind}{reversed}", f"{kind}{reversed}", "share")
-            for kind in KINDS
-            for reversed in ("", " reversed")
-        ),
-    )
-    title = "References for which a metric cannot tell a small error from a large one"
-    yield Table.of("errors", title, fields, list(wide.values()))
-    fields = (
-        *columns("text", "corpus"),
-        *columns("number", "segments"),
-        *columns("text", kind="error", metric="metric"),
-        *columns("count", "references", "possible"),
-        *columns("share", "share", "reversed"),
-    )
-    rows = sorted(_rows(found, "corpus", "segments"), key=lambda row: row["segments"])
-    yield Table.of("by_segments", f"{title}, by segments", fields, rows, shown=False)
-
-
-def _answer(found: Sequence[Misjudgements]) -> Iterator[str]:
+def _describe(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """How often each metric is at a loss on a corpus, and on the longest of all references."""
-    rows = list(_rows(found, "corpus"))
     names = list(dict.fromkeys(row["corpus"] for row in rows))
     enumerated = [name for name in names if name.startswith(EVERY)]
     for name in (name for name in names if name not in enumerated[:-1]):
@@ -357,9 +355,9 @@ def _answer(found: Sequence[Misjudgements]) -> Iterator[str]:
                 at_a_loss.append(f"{metric} in {' / '.join(f'{share:.1%}' for share in shares)}")
             else:
                 never.append(metric)
-        said = [*at_a_loss, *([f"{listed(never)} in none"] if never else [])]
+        found = [*at_a_loss, *([f"{listed(never)} in none"] if never else [])]
         of = counted(own[0]["references"], "reference")
         yield (
             f"{name}: of {of}, a small and a large error ({' / '.join(KINDS)}) tie under "
-            f"{listed(said)}."
+            f"{listed(found)}."
         )
