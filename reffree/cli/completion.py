@@ -62,3 +62,29 @@ def encoder_names(
 def file_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Leave it to the shell to offer files and folders."""
     return [CompletionItem(incomplete, type="file")]
+
+
+KINDS = {
+    "expected": EXPECTED,
+    "free": REFERENCE_FREE,
+    "gold": GOLD_BASED,
+    "metrics": ("all", "gold", *METRICS),
+    "methods": METHODS,
+    "gap_methods": GAP_METHODS,
+    "selections": SELECTIONS,
+    "perturbations": PERTURBATIONS,
+}
+"""Names by what an option calls them."""
+
+
+def complete(kind: str) -> Complete:
+    """Offer the names of a kind that begin as what is typed; files and folders are the shell's."""
+    if kind == "files":
+        return file_names
+    if kind == "encoders":
+        return encoder_names
+    if kind == "formats":
+        from reffree.formats import FORMATS
+
+        return names(FORMATS)
+    return names(KINDS[kind])

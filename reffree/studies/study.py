@@ -1,6 +1,6 @@
 """What all studies share: the settings each of them takes, and what its result says of its corpora.
 
-A study is a function from corpora by name, and keywords of its own, to a `StudyResult`; how to
+A study is a function from corpora by name, and keywords of its own, to a `Result`; how to
 encode and how to run are the same keywords for all of them (`StudyKeywords`).
 """
 
@@ -23,7 +23,7 @@ from reffree.encoders.embed import (
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.notes import dropped_notes
-from reffree.evaluate.result import DocumentText, StudyResult, Table
+from reffree.evaluate.result import DocumentText, Result, Table
 from reffree.evaluate.signature import Signature
 from reffree.metrics.gold.agreement import with_central_gold
 from reffree.segmenters.base import Segmenter
@@ -134,11 +134,11 @@ def corpus_parts(
 
 
 def study_result(
-    study: str,
+    command: str,
     studied: Sequence[StudiedCorpus],
     *,
     question: str,
-    answer: Iterable[str],
+    verdict: Iterable[str],
     tables: Iterable[Table],
     signature: Mapping[str, str],
     short_signature: bool,
@@ -146,7 +146,7 @@ def study_result(
     notes: Iterable[str],
     reading: dict[str, str],
     texts: Iterable[DocumentText] = (),
-) -> StudyResult:
+) -> Result:
     """Put what a study found together with what is to be said of its corpora.
 
     A corpus that was scored several times, with several encoders, is described once, as scored
@@ -155,10 +155,10 @@ def study_result(
     once: dict[str, StudiedCorpus] = {}
     for each in studied:
         once.setdefault(each.name, each)
-    return StudyResult(
-        study=study,
+    return Result(
+        command=command,
         question=question,
-        answer=tuple(answer),
+        verdict=tuple(verdict),
         tables=tuple(tables),
         signature=_joint([each.signature for each in studied], signature, short=short_signature),
         settings=settings,

@@ -15,7 +15,7 @@ import numpy as np
 from reffree.data.corpus import Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
 from reffree.evaluate.metric_set import choose_metrics
-from reffree.evaluate.result import StudyResult
+from reffree.evaluate.result import Result
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings
 from reffree.evaluate.signature import Signature
@@ -86,7 +86,7 @@ def density(
     embeddings: Mapping[str, Vectors] | None = None,
     unsegmented: Unsegmented = "neutral",
     **keywords: Unpack[StudyKeywords],
-) -> StudyResult:
+) -> Result:
     """Sweep boundary thresholds; compare methods and systems as they are and at equal density.
 
     Args:
@@ -171,7 +171,7 @@ def density(
         "density",
         results,
         question="How far does quality depend on how many boundaries there are?",
-        answer=density_answer(results, wanted),
+        verdict=density_answer(results, wanted),
         tables=density_tables(results, wanted),
         signature={
             "methods": "+".join([*parsed, *score_prints(read)]),

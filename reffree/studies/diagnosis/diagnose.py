@@ -11,7 +11,7 @@ import numpy as np
 from reffree.data.corpus import GOLD, Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
-from reffree.evaluate.result import StudyResult
+from reffree.evaluate.result import Result
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings, corpus_mean
 from reffree.evaluate.signature import Signature
@@ -62,7 +62,7 @@ def diagnose(
     seeds: Repetitions = SEEDS,
     embeddings: Mapping[str, Vectors] | None = None,
     **keywords: Unpack[StudyKeywords],
-) -> StudyResult:
+) -> Result:
     """Check what misleads reference-free metrics, and which of them notice damage.
 
     Twins, returns and singletons are those of the source, which is also what is damaged.
@@ -90,7 +90,7 @@ def diagnose(
         "diagnose",
         diagnosed,
         question="What makes metrics mislead on this corpus, and which of them can be trusted?",
-        answer=diagnosis_answer(diagnosed),
+        verdict=diagnosis_answer(diagnosed),
         tables=diagnosis_tables(diagnosed),
         signature={
             "source": "+".join(dict.fromkeys(each.source.name for each in diagnosed)),

@@ -17,7 +17,7 @@ import numpy as np
 from reffree.data.corpus import Corpus
 from reffree.encoders.embed import Vectors, corpus_vectors
 from reffree.evaluate.metric_set import MetricSet
-from reffree.evaluate.result import StudyResult
+from reffree.evaluate.result import Result
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
@@ -64,7 +64,7 @@ def granularity(
     evidence: str = "all",
     embeddings: Mapping[str, Vectors] | None = None,
     **keywords: Unpack[StudyKeywords],
-) -> StudyResult:
+) -> Result:
     """Follow expected errors along the assumed number of segments; say where curves cross.
 
     Args:
@@ -90,7 +90,7 @@ def granularity(
         "granularity",
         studied,
         question="Which system is better where annotators cut coarsely, and where they cut finely?",
-        answer=granularity_answer(curves),
+        verdict=granularity_answer(curves),
         tables=granularity_tables(curves),
         signature={"assumed": f"{POINTS}(log-spaced)"},
         short_signature=settings.short_signature,
