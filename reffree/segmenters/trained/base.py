@@ -19,7 +19,7 @@ from reffree.encoders.device import choose_device
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.models import DEFAULT_ENCODER, find_model
 from reffree.encoders.options import EncoderOptions, ModelSettings
-from reffree.segmenters.base import GapScorer, Inputs, Segmenter
+from reffree.segmenters.base import GapScorer, Inputs
 from reffree.segmenters.trained.examples import Gaps
 from reffree.segmenters.trained.folder import (
     Description,
@@ -41,6 +41,7 @@ from reffree.segmenters.trained.gap_networks import (
     write_layout,
 )
 from reffree.segmenters.trained.settings import Kind, TrainingSettings
+from reffree.segmenters.trained.training import Trainer
 from reffree.util.arrays import Floats
 from reffree.util.errors import InputError, OptionError
 from reffree.util.progress import Progress
@@ -209,6 +210,29 @@ class Start:
         return model
 
 
+def describe(
+    trainer: Trainer,
+    settings: SettingsT,
+    start: Start,
+    corpora: Mapping[str, tuple[str, ...]],
+    counts: Mapping[str, int],
+    figures: Mapping[str, Any],
+) -> Description[SettingsT]:
+    """Write down how a network came about."""
+    return Description(
+        settings=settings,
+        encoder=start.spec,
+        dimension=start.dimension,
+        corpora=corpora,
+        counts=counts,
+        figures=figures,
+        history=tuple(trainer.history),
+        is_interrupted=trainer.is_interrupted,
+        device=str(trainer.accelerator.device),
+        precision=trainer.accelerator.mixed_precision,
+    )
+
+
 def named_corpora(corpora: Corpus | Mapping[str, Corpus] | None) -> Mapping[str, Corpus]:
     """Corpora by name; one without is called ``corpus``."""
     return {"corpus": corpora} if isinstance(corpora, Corpus) else corpora or {}
@@ -246,31 +270,36 @@ class TrainedMethod(GapScorer):
                 f"{self.trained.kind}",
             )
 
+    def read_descriptions(self) -> tuple[Description[Any], ...]:
+        """Read what is known of the network, if it is in a folder."""
+        return (read_description(Path(self.path), self.trained.kind),) if self.path else ()
+
     @property
-    def descriptions(self) -> tuple[Description[Any], ...]:
-        """What is known of the network."""
-        return (read_description(Path(self.path), self.trained.kind),)
+    def encoders(self) -> tuple[EncoderSpec, ...]:
+        """The encoder that it was trained on; none of a network whose encoder was fine-tuned."""
+        return tuple(d.encoder for d in self.read_descriptions() if not d.settings.finetune)
 
     @property
     def needs_embeddings(self) -> bool:
         """Whether vectors must be there: not for a network whose encoder was fine-tuned."""
-        return not self.descriptions[0].settings.finetune
+        return bool(self.encoders)
 
     def check(self, corpus: Corpus, encoder: EncoderSpec | None) -> None:
-        """Refuse a damaged folder, and another encoder than the one it was trained on."""
-        Segmenter.check(self, corpus, encoder)
-        description = self.trained.load(self.path).description
-        description.check_encoder(encoder)
-        self._chosen_threshold(description)
+        """Refuse a damaged folder, another encoder, and a threshold that training did not give."""
+        GapScorer.check(self, corpus, encoder)
+        if self.path:
+            self.trained.load(self.path).description.check_encoder(encoder)
+            self.chosen_threshold()
 
     def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
         """Score of every gap, from 0 to 1."""
         return self.trained.load(self.path).gap_scores(inputs)
 
-    def _chosen_threshold(self, description: Description[Any]) -> float:
+    def chosen_threshold(self) -> float:
         """Return the threshold given, or the best on the documents held out in training."""
         if self.threshold != "held_out":
             return self.threshold
+        (description,) = self.read_descriptions()
         found: float | None = description.figures["threshold"]
         if found is None:
             raise InputError(

@@ -1,119 +1,282 @@
-"""Train a coherence model by ranking (Xing and Carenini 2021, §3.2).
+r"""``csm``: boundaries where neighbouring units cohere least (Xing and Carenini, 2021).
 
-For every triple, coherence is to fall from the next unit over one of the same document to one of
-another, by a margin at each of the three comparisons. After every epoch held-out triples are
-scored; the state with the most comparisons right is the one that counts, of equal ones the first.
+A model says how well each unit goes with the next, :math:`c_i \in (0, 1)`. The depth of a gap is
+how far coherence rises on both sides, as in TextTiling:
+
+.. math:: d_i = (peak^{left}_i + peak^{right}_i - 2 c_i) / 2.
+
+Gaps with :math:`d_i > \mu + a \sigma` are boundaries, with the mean and the (population) deviation
+of the document's depths and :math:`a = -1/2` (their §3.3).
+
+It is trained by ranking (§3.2): for every triple, coherence is to fall from the next unit over one
+of the same document to one of another, by a margin at each of the three comparisons. After every
+epoch held-out triples are scored; the state with the most comparisons right is the one that counts,
+of equal ones the first.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Unpack
+from typing import Annotated, Any, ClassVar, Literal, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from reffree.data.corpus import Corpus, Document
-from reffree.encoders.base import EncoderSpec
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.device import choose_device
-from reffree.encoders.embed import Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.embed import Vectors
+from reffree.encoders.models import find_model
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.metrics.gold.windows import Pk
-from reffree.segmenters.coherence.csm import (
-    CoherenceClassifier,
-    CoherenceModel,
-    coherence_depths,
-    select_deep,
+from reffree.segmenters.base import GapScorer, Inputs, Rule, peaks_before
+from reffree.segmenters.selection import Candidates, select_above
+from reffree.segmenters.trained.base import (
+    GapNetwork,
+    Start,
+    TrainedMethod,
+    describe,
+    named_corpora,
+    take_part,
 )
-from reffree.segmenters.coherence.description import (
-    CoherenceDescription,
-    CoherenceEpoch,
-    CoherenceTraining,
-)
-from reffree.segmenters.coherence.triples import (
+from reffree.segmenters.trained.examples import (
     NEXT,
     OTHER,
     SAME,
-    hold_out_documents,
+    Gaps,
+    Passage,
+    hold_out,
     triples_of,
+    windows_of,
 )
-from reffree.segmenters.scorer.data import Gaps, windows_of
-from reffree.segmenters.scorer.gap_network import Start
-from reffree.segmenters.scorer.model import GapModel, logits_of, probabilities
-from reffree.segmenters.training import Loss, RisingAndFalling, Trainer, steps_of, training_on
+from reffree.segmenters.trained.gap_networks import (
+    CoherenceClassifier,
+    GapModel,
+    NextSentence,
+    PairClassifier,
+    PairOnTexts,
+    document_logits,
+    load_transformer,
+    logits_of,
+    probabilities,
+)
+from reffree.segmenters.trained.settings import (
+    CsmSettings,
+    Dropout,
+    Finetune,
+    HeldOut,
+    Hidden,
+    Kind,
+    LearningRate,
+    MixedPrecision,
+    TrainingSeed,
+)
+from reffree.segmenters.trained.training import (
+    Epochs,
+    Loss,
+    Row,
+    Trainer,
+    rise_and_fall,
+    steps_of,
+    training_on,
+)
 from reffree.util.arrays import Floats, Integers
+from reffree.util.bounds import Bounds, Positive
+from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError
 from reffree.util.progress import Progress, no_progress
 from reffree.util.seeds import rng_for
+
+LONGEST = 128
+"""Tokens of a pair that the paper's code reads."""
+
+ROUNDING = 1e-12
 
 ORDERS = ((NEXT, SAME), (NEXT, OTHER), (SAME, OTHER))
 """Which is to cohere better with the unit, by a margin."""
 
 ALPHAS = np.arange(-20, 20) / 10
-"""Thresholds tried on held-out documents with gold, as in their code."""
-
-OnCoherenceEpoch = Callable[[CoherenceEpoch], None]
+"""Thresholds tried on held-out documents with gold, as in the paper's code."""
 
 
+class CoherenceModel(GapNetwork[CsmSettings]):
+    """A coherence model and what is known of it."""
+
+    __slots__ = ()
+    kind: ClassVar[Kind] = "csm"
+    classifier: ClassVar[type[PairClassifier]] = CoherenceClassifier
+
+    def coherence(self, inputs: Inputs) -> tuple[Floats, ...]:
+        """How well each unit goes with the next, from 0 to 1, (n - 1,) in every document."""
+        return tuple(map(probabilities, self.logits(inputs)))
+
+    def gap_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
+        """Depth at each of the ``n - 1`` gaps of every document."""
+        return tuple(map(coherence_depths, self.coherence(inputs)))
+
+
+@dataclass(frozen=True, slots=True)
+class CoherenceScoring(TrainedMethod):
+    """Valleys of coherence between neighbouring units (CSM), deeper than mean + ``threshold`` · σ.
+
+    ``path`` is a folder that ``reffree train csm`` wrote. Instead, ``encoder`` names a model whose
+    own next-sentence head says how units cohere, such as ``bert``: that is what Coen's Table 4
+    calls CSM, by the paper's code, with the threshold of the lowest Pk on other dialogues.
+    ``threshold=held_out`` is that of the lowest Pk on documents held out in training, where these
+    have gold. Instead of a threshold: ``k`` boundaries, or a ``density`` (boundaries per gap). The
+    paper sets boundaries no distance apart; ``min_gap`` does.
+
+    What cannot be had: the dialogue acts and topics by which the paper chooses its training pairs
+    (`triples_of`), and its trained weights. A threshold below the mean also takes gaps that are no
+    valleys, as the rule is published: hence the 3.97 boundaries per gold boundary on TIAGE in
+    Table 4.
+    """
+
+    path: str = ""
+    encoder: str = ""
+    threshold: float | Literal["held_out"] = -0.5
+    min_gap: Positive = 1
+    k: Literal["gold"] | int | None = None
+    density: Annotated[float | None, Bounds(0, 1)] = None
+    name: ClassVar[str] = "csm"
+    trained: ClassVar[type[CoherenceModel]] = CoherenceModel
+
+    def __post_init__(self) -> None:
+        """Refuse no model or two, and two targets at a time."""
+        GapScorer.__post_init__(self)
+        if bool(self.path) == bool(self.encoder):
+            raise InputError(
+                "both a path and an encoder" if self.path else "no path",
+                expected="the folder of a trained coherence model, or a model that tells next "
+                "sentences",
+                remedy="write csm:path=FOLDER, made with reffree train csm, or csm:encoder=bert",
+            )
+        if self.encoder and self.threshold == "held_out":
+            raise InputError(
+                "threshold = held_out for a model that is not trained",
+                expected="a number of standard deviations",
+                remedy="leave it out for -0.5",
+            )
+
+    def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
+        """Depth at each of the ``n - 1`` gaps of every document, from 0 to 1."""
+        return tuple(map(coherence_depths, self.coherence(inputs)))
+
+    def coherence(self, inputs: Inputs) -> tuple[Floats, ...]:
+        """How well each unit goes with the next, from 0 to 1, (n - 1,) in every document."""
+        if self.path:
+            return self.trained.load(self.path).coherence(inputs)
+        folder = find_model(self.encoder)
+        network, tokenizer = load_transformer(folder, tells_next=True)
+        device = choose_device(inputs.device)
+        length = min(folder.spec.max_length or LONGEST, LONGEST)
+        head = NextSentence(network).eval()
+        models = (
+            PairOnTexts(head, tokenizer, document.units, length, device)
+            for document in inputs.corpus
+        )
+        return tuple(map(probabilities, document_logits(models, 1)))
+
+    def selection_rule(self) -> Rule:
+        """Select depths above the mean and so many deviations."""
+        alpha = self.chosen_threshold()
+        return lambda depths, candidates: select_deep(depths, alpha, self.min_gap, candidates)
+
+
+def coherence_depths(coherence: Floats) -> Floats:
+    """Depth of every gap: half of how far coherence rises to the peaks on both sides.
+
+    >>> import numpy as np
+    >>> coherence_depths(np.array([0.9, 0.5, 0.8, 0.1])).round(3).tolist()
+    [0.0, 0.35, 0.0, 0.35]
+    """
+    left, right = peaks_before(coherence), peaks_before(coherence[::-1])[::-1]
+    return (left + right - 2 * coherence) / 2
+
+
+def select_deep(
+    depths: Floats, alpha: float, min_gap: int = 1, candidates: Candidates | None = None
+) -> Segmentation:
+    """Boundaries at depths above mean + ``alpha`` deviations; equal to that is not above."""
+    if not len(depths):
+        return Segmentation((1,))
+    cutoff = float(depths.mean() + alpha * depths.std())
+    return select_above(depths, cutoff + ROUNDING, min_gap, candidates)
+
+
+# Training -------------------------------------------------------------------------------------
+
+
+@declared
 def train_csm(
     corpora: Corpus | Mapping[str, Corpus],
     *,
-    settings: CoherenceTraining | None = None,
+    finetune: Finetune = False,
+    epochs: Annotated[Positive, Option("Times that every pair is seen.")] = 10,
+    margin: Annotated[float, Option("By which coherent pairs are to be above others.")] = 1.0,
+    learning_rate: LearningRate = None,
+    batch_size: Annotated[
+        Positive | None,
+        Option("Triples in a step.", default="64, with --finetune 12", cli=False),
+    ] = None,
+    hidden: Hidden = 128,
+    dropout: Dropout = 0.5,
+    held_out: HeldOut = 0.2,
+    mixed_precision: MixedPrecision = "auto",
+    seed: TrainingSeed = 0,
     embeddings: Mapping[str, Vectors] | None = None,
-    on_epoch: OnCoherenceEpoch = lambda epoch: None,
+    on_epoch: Callable[[Row], None] = lambda row: None,
     progress: Progress = no_progress,
     **encoding: Unpack[Encoding],
 ) -> CoherenceModel:
-    """Train a coherence model on dialogues; ``save`` it for ``csm:path=FOLDER``.
+    """Train a coherence model on dialogues, for --method csm:path=FOLDER.
 
-    By default a small network on the units' vectors; with ``CoherenceTraining(finetune=True)`` the
-    encoder itself, as the paper does with BERT (``encoder="bert"``). Interrupted, it returns the
-    best state so far, once there is one.
+    A unit is to go with the next better than with another of its document, and with that better
+    than with one of another document (Xing and Carenini 2021). No gold is needed; where documents
+    held out have it, csm:path=FOLDER,threshold=held_out has the threshold of their lowest Pk. The
+    published setting: --finetune --encoder bert.
 
     Args:
         corpora: by name; gold is not looked at, but for a threshold on documents held out.
-        settings: of the training.
         embeddings: arrays of every corpus, by its name, instead of an encoder.
         on_epoch: is told how each epoch went.
         progress: called as stages start.
         **encoding: which encoder, and how, as in `EncoderOptions`.
+
+    Returns:
+        The model, to be saved; of an interrupted training the best state so far, once there is one.
     """
-    settings, options = settings or CoherenceTraining(), EncoderOptions(**encoding)
-    named = {"corpus": corpora} if isinstance(corpora, Corpus) else corpora
-    parts = {
-        name: units_taking_part(corpus, (embeddings or {}).get(name), options)
-        for name, corpus in named.items()
-    }
-    documents = [document for part, _ in parts.values() for document in part.corpus]
+    settings, options = CsmSettings.choose(locals()), EncoderOptions(**encoding)
+    named = named_corpora(corpora)
+    parts, vectors = take_part(named, embeddings or {}, options)
+    documents = [document for part in parts.values() for document in part]
     dialogues = Dialogues.of(documents, settings)  # refuses too few before they are encoded
-    if settings.finetune:
-        start = Start.on_texts([unit for d in documents for unit in d.units], options)
-    else:
-        start = Start.on_vectors(
-            [
-                corpus_vectors(part.corpus, given, options, progress)
-                for part, given in parts.values()
-            ]
-        )
-    device, precision = choose_device(options.device), settings.mixed_precision
-    with training_on(device, precision, settings.seed, has_idle=settings.finetune) as accelerator:
-        model = start.model(
-            1,
-            settings.hidden,
-            settings.dropout,
-            dialogues.neighbours,
-            accelerator.device,
-            CoherenceClassifier,
-        )
+    start = Start.of(parts, vectors, settings, options, progress)
+    with training_on(choose_device(options.device), settings) as accelerator:
+        device = accelerator.device
+        model = start.model(settings, dialogues.neighbours, device, CoherenceClassifier)
         trainer = Trainer(model.network, partial(triple_loss, model, settings.margin), accelerator)
-        run = _Ranking(model, trainer, dialogues, settings, on_epoch, progress)
-        trainer.run(run.train, "a held-out loss", settings.rate)
-        description = run.describe(start.spec, start.dimension, tuple(named))
+        trainer.train(
+            [_ranking(model, trainer, dialogues, settings)],
+            judged_by="a held-out loss",
+            on_epoch=on_epoch,
+            progress=progress,
+        )
+        figures = {
+            "threshold": _held_out_threshold(model, dialogues),
+            "accuracy": max(row["accuracy"] for row in trainer.history),
+        }
+    counts = {
+        "training_documents": len(dialogues.training),
+        "held_out_documents": len(dialogues.held_out),
+        "held_out_triples": len(dialogues.triples),
+    }
+    roles = {"dialogues": tuple(named)}
+    description = describe(trainer, settings.resolved(), start, roles, counts, figures)
     return CoherenceModel(model.network, description, start.tokenizer)
 
 
@@ -145,12 +308,16 @@ class Dialogues:
     golds: list[Document] | None  # the held-out ones, where all of them have gold
 
     @classmethod
-    def of(cls, documents: Sequence[Document], settings: CoherenceTraining) -> Dialogues:
+    def of(cls, documents: Sequence[Document], settings: CsmSettings) -> Dialogues:
         """Set documents aside; refuse those that give no triples."""
-        ends = np.cumsum([len(document.units) for document in documents])
-        rows = [np.arange(end - len(d.units), end) for d, end in zip(documents, ends, strict=True)]
+        ends = np.cumsum([len(document.units) for document in documents]).tolist()
+        passages = [
+            Passage(d, np.arange(end - len(each.units), end), Segmentation((len(each.units),)))
+            for d, (each, end) in enumerate(zip(documents, ends, strict=True))
+        ]
         rng = rng_for(settings.seed, "csm", "held out")
-        training, held_out = hold_out_documents(rows, settings.held_out, rng)
+        parts = hold_out(passages, settings.held_out, rng)
+        training, held_out = ([passage.rows for passage in part] for part in parts)
         triples = triples_of(held_out, rng_for(settings.seed, "csm", "held-out triples"))
         if not len(triples) or not len(triples_of(training, rng_for(settings.seed, "csm", 0))):
             raise InputError(
@@ -158,8 +325,7 @@ class Dialogues:
                 expected="units that are no neighbours, in both",
                 remedy="give longer documents, or more of them",
             )
-        first = {int(part[0]) for part in held_out}
-        aside = [d for d, part in zip(documents, rows, strict=True) if int(part[0]) in first]
+        aside = [documents[passage.document] for passage in parts[1]]
         has_gold = all(document.references for document in aside)
         return cls(training, held_out, triples, aside if has_gold else None)
 
@@ -170,75 +336,49 @@ class Dialogues:
         return Gaps(pairs, np.zeros(len(pairs), dtype=np.float32), (len(pairs),))
 
 
-@dataclass(slots=True)
-class _Ranking:
-    """One training, as far as it has come."""
+def _ranking(
+    model: GapModel, trainer: Trainer, dialogues: Dialogues, settings: CsmSettings
+) -> Epochs:
+    """Make the one stage: other triples in every epoch."""
+    drawn = [
+        triples_of(dialogues.training, rng_for(settings.seed, "csm", epoch))
+        for epoch in range(settings.epochs)
+    ]
+    size, sizes = settings.batch(), [len(triples) for triples in drawn]
 
-    model: GapModel
-    trainer: Trainer[Any]
-    dialogues: Dialogues
-    settings: CoherenceTraining
-    on_epoch: OnCoherenceEpoch
-    progress: Progress
-    history: list[CoherenceEpoch] = field(default_factory=list)
+    def batches(epoch: int) -> Any:  # noqa: ANN401
+        reader = TripleReader(drawn[epoch], model.read)
+        return trainer.batches(sizes[epoch], size, reader, workers=model.workers)
 
-    def train(self) -> None:
-        """Go through the epochs."""
-        settings, trainer = self.settings, self.trainer
-        drawn = [
-            triples_of(self.dialogues.training, rng_for(settings.seed, "csm", epoch))
-            for epoch in range(settings.epochs)
-        ]
-        n_steps = steps_of([len(triples) for triples in drawn], settings.batch)
-        trainer.begin(settings.rate, 0.0, RisingAndFalling(n_steps, 0.0))
-        with self.progress("Coherence", sum(map(len, drawn))) as advance:
-            for number, triples in enumerate(drawn, start=1):
-                reader = TripleReader(triples, self.model.read)
-                batches = trainer.batches(
-                    len(triples), settings.batch, reader, workers=self.model.workers
-                )
-                self._measure(number, trainer.epoch(batches, advance).item())
-
-    def _measure(self, number: int, training_loss: float) -> None:
-        scores = logits_of(self.model, pairs_of(self.dialogues.triples)).reshape(-1, 3)
-        loss = float(ranking_loss(torch.from_numpy(scores), self.settings.margin))
+    def judge(number: int, training_loss: float) -> tuple[float, Row] | None:
+        scores = logits_of(model, pairs_of(dialogues.triples)).reshape(-1, 3)
+        loss = float(ranking_loss(torch.from_numpy(scores), settings.margin))
         if not math.isfinite(loss):
-            return
-        epoch = CoherenceEpoch(number, training_loss, loss, share_in_order(scores))
-        if epoch.accuracy > max((past.accuracy for past in self.history), default=-1.0):
-            self.trainer.keep()
-        self.history.append(epoch)
-        self.on_epoch(epoch)
+            return None
+        accuracy = share_in_order(scores)
+        row = {"epoch": number, "training_loss": training_loss, "loss": loss, "accuracy": accuracy}
+        return -accuracy, row
 
-    def describe(
-        self, encoder: EncoderSpec, dimension: int, corpora: tuple[str, ...]
-    ) -> CoherenceDescription:
-        """Write down how it came about, with the best threshold on held-out gold."""
-        dialogues = self.dialogues
-        return CoherenceDescription(
-            version=importlib.metadata.version("reffree"),
-            settings=self.settings.resolved(),
-            encoder=encoder,
-            dimension=dimension,
-            threshold=None if dialogues.golds is None else self._threshold(dialogues.golds),
-            accuracy=max(epoch.accuracy for epoch in self.history),
-            corpora=corpora,
-            counts={
-                "training_documents": len(dialogues.training),
-                "held_out_documents": len(dialogues.held_out),
-                "held_out_triples": len(dialogues.triples),
-            },
-            history=tuple(self.history),
-            is_interrupted=self.trainer.is_interrupted,
-            weights="",  # known once they are saved
-        )
+    return Epochs(
+        "Coherence",
+        sizes,
+        batches,
+        rate=settings.rate,
+        weight_decay=settings.weight_decay,
+        share=rise_and_fall(steps_of(sizes, size), 0.0),
+        judge=judge,
+    )
 
-    def _threshold(self, golds: Sequence[Document]) -> float:
-        depths = [
-            coherence_depths(probabilities(logits_of(self.model, windows_of(rows, 1))))
-            for rows in self.dialogues.held_out
-        ]
-        return best_alpha(depths, golds)
+
+def _held_out_threshold(model: GapModel, dialogues: Dialogues) -> float | None:
+    """Return the best threshold on held-out gold; None where a held-out document has none."""
+    if dialogues.golds is None:
+        return None
+    depths = [
+        coherence_depths(probabilities(logits_of(model, windows_of(rows, 1))))
+        for rows in dialogues.held_out
+    ]
+    return best_alpha(depths, dialogues.golds)
 
 
 def best_alpha(depths: Sequence[Floats], documents: Sequence[Document]) -> float:

@@ -137,13 +137,8 @@ def examples_of(corpora: TrainingCorpora, settings: ScorerSettings) -> Examples:
         rng = rng_for(settings.seed, "scorer", "held out")
         training[name], held_out[name] = hold_out(passages, settings.held_out, rng)
     taught = [p for name in corpora.gold for p in training[name]]
+    check_teaches(taught)
     gold = gaps_of(taught, window)
-    if not 0 < gold.labels.sum() < len(gold):
-        raise InputError(
-            "gold with a boundary in no gap, or in every gap, of the training documents",
-            expected="gaps with a boundary and gaps without",
-            remedy="give other documents",
-        )
     aside = {name: held_out[name] for name in corpora.gold}
     judged: dict[Stage, HeldOut] = {"gold": held_out_of(aside, window)}
     epochs: list[Gaps] = []
@@ -152,10 +147,10 @@ def examples_of(corpora: TrainingCorpora, settings: ScorerSettings) -> Examples:
         unseen = [p for name in spliced for p in held_out[name]]
         for epoch in range(settings.splice_epochs):
             rng = rng_for(settings.seed, "splice", epoch)
-            made = splice(seen, settings.splices * n_documents(seen), rng)
+            made = splice(seen, settings.splices_per_document * n_documents(seen), rng)
             epochs.append(gaps_of(made, window))
         rng = rng_for(settings.seed, "splice", "held out")
-        made = splice(unseen, settings.splices * n_documents(unseen), rng, "held-out")
+        made = splice(unseen, settings.splices_per_document * n_documents(unseen), rng, "held-out")
         control = gaps_of(single_segments(unseen), window)
         judged["splices"] = HeldOut({"splices": gaps_of(made, window)}, control)
     calibrated = {
@@ -280,6 +275,17 @@ def hold_out(
         [p for p in passages if p.document not in aside],
         [p for p in passages if p.document in aside],
     )
+
+
+def check_teaches(passages: Sequence[Passage]) -> None:
+    """Refuse passages that have a boundary in no gap, or in every one."""
+    n_gaps = sum(len(p.rows) - 1 for p in passages)
+    if not 0 < sum(len(p.segmentation) - 1 for p in passages) < n_gaps:
+        raise InputError(
+            "gold with a boundary in no gap, or in every gap, of the training documents",
+            expected="gaps with a boundary and gaps without",
+            remedy="give other documents",
+        )
 
 
 def splice(

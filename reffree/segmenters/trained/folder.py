@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -112,7 +112,9 @@ def read_description(folder: Path, kind: Kind) -> Description[Any]:
             raise refusal(f"a {kind} of another version of reffree")
         found = values.pop("kind")
         if found != kind:
-            raise refusal(f"no {kind}, but a {found}" if found in KINDS else "a damaged description")
+            raise refusal(
+                f"no {kind}, but a {found}" if found in KINDS else "a damaged description"
+            )
         del values["fingerprint"]
         values["settings"] = KINDS[kind](**values["settings"])
         values["encoder"] = EncoderSpec(**values["encoder"])
@@ -205,19 +207,16 @@ def write_network(
         ) from None
 
 
-def trained_encoding(
-    options: EncoderOptions, descriptions: Iterable[Description[Any]]
-) -> EncoderOptions:
-    """Return options with the encoder of the first network that reads vectors, if none is given.
+def trained_encoding(options: EncoderOptions, encoders: Sequence[EncoderSpec]) -> EncoderOptions:
+    """Return options with the first encoder that networks were trained on, if none is given.
 
-    What its spec has besides the model's own defaults is set too, unless the options say otherwise.
+    What its spec has beside the model's own defaults is set, too, unless the options say otherwise.
     """
-    read = [each.encoder for each in descriptions if not each.settings.finetune]
-    if options.encoder is not None or not read or read[0].name == PRECOMPUTED:
+    if options.encoder is not None or not encoders or encoders[0].name == PRECOMPUTED:
         return options
     from reffree.encoders.sentence_transformer import open_encoder
 
-    trained, plain = read[0], EncoderOptions()
+    trained, plain = encoders[0], EncoderOptions()
     named = replace(options, encoder=trained.name)
     bare = replace(plain, encoder=trained.name, offline=options.offline, cache=False)
     own = open_encoder(bare).spec

@@ -293,6 +293,14 @@ def probabilities(logits: ArrayLike, temperature: float = 1.0) -> Floats:
     return np.where(z >= 0, 1 / (1 + small), small / (1 + small))
 
 
+def log_loss(logits: ArrayLike, labels: ArrayLike, temperature: float = 1.0) -> float:
+    """Mean negative log likelihood of the labels; 0 without any."""
+    z = np.asarray(logits, dtype=np.float64) / temperature
+    y = np.asarray(labels, dtype=np.float64)
+    losses = np.maximum(z, 0) - z * y + np.log1p(np.exp(-np.abs(z)))
+    return float(losses.mean()) if len(losses) else 0.0
+
+
 def widths(window: int) -> tuple[int, ...]:
     """Return powers of two below a window, and the window.
 
@@ -368,6 +376,4 @@ def _loading(name: str, expected: str) -> Iterator[None]:
     try:
         yield
     except LOADING_ERRORS as error:
-        raise EncoderError(
-            f"encoder {name!r}: {first_line(error)}; expected {expected}"
-        ) from error
+        raise EncoderError(f"encoder {name!r}: {first_line(error)}; expected {expected}") from error

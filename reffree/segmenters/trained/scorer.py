@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Unpack
 
@@ -28,7 +29,7 @@ from reffree.encoders.device import choose_device
 from reffree.encoders.embed import Vectors
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.metrics.gold.granularity import WF1
-from reffree.segmenters.base import Inputs, Rule, Wanted
+from reffree.segmenters.base import Inputs, Rule
 from reffree.segmenters.selection import (
     MIN_GAP,
     AdaptiveThreshold,
@@ -39,6 +40,7 @@ from reffree.segmenters.trained.base import (
     GapNetwork,
     Start,
     TrainedMethod,
+    describe,
     named_corpora,
     take_part,
 )
@@ -49,14 +51,26 @@ from reffree.segmenters.trained.examples import (
     TrainingCorpora,
     examples_of,
 )
-from reffree.segmenters.trained.folder import Description, read_description, trained_encoding
+from reffree.segmenters.trained.folder import read_description
 from reffree.segmenters.trained.gap_networks import (
     GapModel,
     PairClassifier,
+    log_loss,
     logits_of,
     probabilities,
 )
-from reffree.segmenters.trained.settings import Kind, ScorerSettings
+from reffree.segmenters.trained.settings import (
+    Dropout,
+    Finetune,
+    HeldOut,
+    Hidden,
+    Kind,
+    LearningRate,
+    MixedPrecision,
+    ScorerSettings,
+    TrainingSeed,
+    WeightDecay,
+)
 from reffree.segmenters.trained.training import (
     Epochs,
     Loss,
@@ -67,7 +81,8 @@ from reffree.segmenters.trained.training import (
     training_on,
 )
 from reffree.util.arrays import Floats, Integers
-from reffree.util.bounds import Bounds, Positive
+from reffree.util.bounds import Bounds, Count, Positive
+from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError
 from reffree.util.progress import Progress, no_progress
 
@@ -131,7 +146,7 @@ class Scorer(TrainedMethod):
         if self.rate is not None:
             controller = AdaptiveThreshold(self.rate, self.min_gap)
             return lambda scores, candidates: select_adaptive(scores, controller, candidates)
-        threshold = self._chosen_threshold(self.descriptions[0])
+        threshold = self.chosen_threshold()
         return lambda scores, candidates: select_above(scores, threshold, self.min_gap, candidates)
 
 
@@ -160,31 +175,55 @@ def check_scorer(folder: str | Path, encoder: EncoderSpec | None) -> None:
     TrainedScorer.load(folder).description.check_encoder(encoder)
 
 
-def scorer_encoding(options: EncoderOptions, folders: Iterable[str | Path]) -> EncoderOptions:
-    """Return options with the encoder of the first of trained scorers, if none is given."""
-    return trained_encoding(options, [read_description(Path(f), "scorer") for f in folders])
+def scorer_encoders(folders: Iterable[str | Path]) -> list[EncoderSpec]:
+    """Encoders whose vectors trained scorers read, for `trained_encoding`."""
+    every = [read_description(Path(folder), "scorer") for folder in folders]
+    return [each.encoder for each in every if not each.settings.finetune]
 
 
 # Training -------------------------------------------------------------------------------------
 
 
+@declared
 def train_scorer(
     corpora: Corpus | Mapping[str, Corpus],
     *,
     splices: Mapping[str, Corpus] | None = None,
     calibration: Mapping[str, Corpus] | None = None,
-    settings: ScorerSettings | None = None,
+    finetune: Finetune = False,
+    window: Annotated[Positive, Option("Units on either side of a gap.")] = 4,
+    splice_epochs: Annotated[
+        Count, Option("Epochs on segments of different documents put end to end.")
+    ] = 3,
+    epochs: Annotated[Count, Option("Epochs on gold boundaries.")] = 5,
+    splices_per_document: Annotated[
+        Positive, Option("Synthetic documents in an epoch, for every training document.", cli=False)
+    ] = 4,
+    learning_rate: LearningRate = None,
+    weight_decay: WeightDecay = 0.01,
+    batch_size: Annotated[
+        Positive | None,
+        Option("Gaps in a step.", default="64, with --finetune 16", cli=False),
+    ] = None,
+    hidden: Hidden = 128,
+    dropout: Dropout = 0.5,
+    held_out: HeldOut = 0.2,
+    min_gap: Annotated[
+        Positive, Option("Units between boundaries when held-out documents are segmented.")
+    ] = 3,
+    mixed_precision: MixedPrecision = "auto",
+    seed: TrainingSeed = 0,
     embeddings: Mapping[str, Vectors] | None = None,
     on_epoch: Callable[[Row], None] = lambda row: None,
     progress: Progress = no_progress,
     **encoding: Unpack[Encoding],
 ) -> TrainedScorer:
-    """Train a boundary scorer in the paper's three stages; ``save`` it for ``scorer:path=FOLDER``.
+    """Train a boundary scorer on corpora with gold, for --method scorer:path=FOLDER.
 
-    By default a small network on the units' vectors, the encoder staying as it is; with
-    ``ScorerSettings(finetune=True)`` the encoder itself, on pairs of windows, as the paper does
-    with DistilBERT (``encoder="distilbert"``). Interrupted, it returns the best state so far, once
-    there is one.
+    First on splices of segments of different documents, judged on splices of documents held out;
+    then on the gold boundaries of every CORPUS; then one temperature makes its scores
+    probabilities. What is judged after every epoch is told here and kept in FOLDER/trained.json.
+    The published setting: --finetune --encoder distilbert, with --splices and --calibrate.
 
     Args:
         corpora: with gold in every document, by name; the second stage learns from them.
@@ -192,13 +231,16 @@ def train_scorer(
             document without gold is one segment.
         calibration: corpora with gold, not trained on, for temperature and threshold; by default
             documents held out.
-        settings: of the training.
         embeddings: arrays of every corpus, by its name, instead of an encoder.
         on_epoch: is told how each epoch went.
         progress: called as stages start.
         **encoding: which encoder, and how, as in `EncoderOptions`.
+
+    Returns:
+        The scorer, to be saved; of an interrupted training the best state so far, once there is
+        one.
     """
-    settings, options = settings or ScorerSettings(), EncoderOptions(**encoding)
+    settings, options = ScorerSettings.choose(locals()), EncoderOptions(**encoding)
     vectors: dict[str, Vectors] = {}
     parts = []
     for named in (named_corpora(corpora), splices or {}, calibration or {}):
@@ -208,39 +250,22 @@ def train_scorer(
     learnt = TrainingCorpora(*parts)
     examples = examples_of(learnt, settings)  # refuses what teaches nothing before it is encoded
     start = Start.of(learnt.everything, vectors, settings, options, progress)
-    device = choose_device(options.device)
-    with training_on(device, settings) as accelerator:
+    with training_on(choose_device(options.device), settings) as accelerator:
         model = start.model(settings, examples.gold, accelerator.device, PairClassifier)
         trainer = Trainer(model.network, partial(gap_loss, model), accelerator)
+        run = _Stages(model, trainer, examples, settings)
         trainer.train(
             [
-                _stage("splices", examples.splices, 1.0, model, trainer, examples, settings),
-                _stage(
-                    "gold",
-                    (examples.gold,) * settings.epochs,
-                    0.5,
-                    model,
-                    trainer,
-                    examples,
-                    settings,
-                ),
+                run.stage("splices", examples.splices, settings.rate),
+                run.stage("gold", (examples.gold,) * settings.epochs, settings.rate / 2),
             ],
             judged_by="a held-out log loss",
             on_epoch=on_epoch,
             progress=progress,
         )
         figures = _calibrate(model, examples.calibration, settings.min_gap)
-    description = Description(
-        settings=settings.resolved(),
-        encoder=start.spec,
-        dimension=start.dimension,
-        corpora=learnt.roles,
-        counts=examples.counts,
-        figures=figures,
-        history=tuple(trainer.history),
-        is_interrupted=trainer.is_interrupted,
-        device=str(accelerator.device),
-        precision=accelerator.mixed_precision,
+    description = describe(
+        trainer, settings.resolved(), start, learnt.roles, examples.counts, figures
     )
     return TrainedScorer(model.network, description, start.tokenizer)
 
@@ -264,68 +289,69 @@ class GapReader:
         return self.read(self.gaps.windows[chosen]), torch.from_numpy(self.gaps.labels[chosen])
 
 
-def _stage(
-    stage: Stage,
-    epochs: tuple[Gaps, ...],
-    share: float,
-    model: GapModel,
-    trainer: Trainer,
-    examples: Examples,
-    settings: ScorerSettings,
-) -> Epochs:
-    """Make a stage that goes through the gaps of every epoch at a share of the learning rate."""
-    size, sizes = settings.batch(0), [len(gaps) for gaps in epochs]
+@dataclass(frozen=True, slots=True)
+class _Stages:
+    """The two stages of a training, and what they are judged on."""
 
-    def batches(epoch: int) -> Any:  # noqa: ANN401
-        gaps = epochs[epoch]
-        reader = GapReader(gaps, model.read)
-        return trainer.batches(len(gaps), size, reader, workers=model.workers)
+    model: GapModel
+    trainer: Trainer
+    examples: Examples
+    settings: ScorerSettings
 
-    return Epochs(
-        stage.capitalize(),
-        sizes,
-        batches,
-        rate=settings.rate * share,
-        weight_decay=settings.weight_decay,
-        share=rise_and_fall(steps_of(sizes, size), WARM_UP),
-        judge=partial(_judge, stage, model, examples, settings.min_gap),
-    )
+    def stage(self, name: Stage, epochs: tuple[Gaps, ...], rate: float) -> Epochs:
+        """Make a stage that goes through the gaps of every epoch."""
+        size, sizes = self.settings.batch(), [len(gaps) for gaps in epochs]
 
+        def batches(epoch: int) -> Any:  # noqa: ANN401
+            gaps, model = epochs[epoch], self.model
+            reader = GapReader(gaps, model.read)
+            return self.trainer.batches(len(gaps), size, reader, workers=model.workers)
 
-def _judge(
-    stage: Stage, model: GapModel, examples: Examples, min_gap: int, number: int, loss: float
-) -> tuple[float, Row] | None:
-    """Log loss on what a stage is judged on, and how that fares, without a temperature.
+        return Epochs(
+            name.capitalize(),
+            sizes,
+            batches,
+            rate=rate,
+            weight_decay=self.settings.weight_decay,
+            share=rise_and_fall(steps_of(sizes, size), WARM_UP),
+            judge=partial(self.judge, name),
+        )
 
-    Boundaries are those of the paper's static rule at a threshold of 0.5. Of a row, ``mean_score``
-    is the paper's mean \|score\|, a diagnostic for collapse, over the real-valued scores of §5.2:
-    logits; ``negative_control`` the share of gaps with a boundary when every held-out segment is a
-    document of its own; ``corpora`` has the figures of each corpus (Coen Tables 7 and 8).
-    """
-    held_out = examples.held_out[stage]
-    together, control = held_out.together, held_out.control
-    logits = logits_of(model, together.windows)
-    value = log_loss(logits, together.labels)
-    if not math.isfinite(value):
-        return None
-    found = select(probabilities(logits), together, PAPER_THRESHOLD, min_gap)
-    alone = probabilities(logits_of(model, control.windows))
-    false = select(alone, control, PAPER_THRESHOLD, min_gap)
-    parts = np.split(np.arange(len(found)), np.cumsum([len(g.sizes) for g in held_out.corpora.values()])[:-1])
-    row = {
-        "stage": stage,
-        "epoch": number,
-        "training_loss": loss,
-        "log_loss": value,
-        **figures(found, together),
-        "mean_score": float(np.abs(logits).mean()) if len(logits) else 0.0,
-        "negative_control": sum(len(s) - 1 for s in false) / max(1, len(control)),
-        "corpora": {
-            name: figures([found[i] for i in part], gaps)
-            for part, (name, gaps) in zip(parts, held_out.corpora.items(), strict=True)
-        },
-    }
-    return value, row
+    def judge(self, stage: Stage, number: int, training_loss: float) -> tuple[float, Row] | None:
+        """Return the log loss on what a stage is judged on, and its row (Coen Tables 7 and 8).
+
+        Boundaries are those of the paper's static rule at a threshold of 0.5, without a
+        temperature. ``mean_score`` is the paper's mean |score|, a diagnostic for collapse, over
+        the real-valued scores of §5.2: logits; ``negative_control`` the share of gaps with a
+        boundary when every held-out segment is a document of its own.
+        """
+        held_out = self.examples.held_out[stage]
+        together, control = held_out.together, held_out.control
+        logits = logits_of(self.model, together.windows)
+        value = log_loss(logits, together.labels)
+        if not math.isfinite(value):
+            return None
+        found, false = (
+            self._select(logits, together),
+            self._select(logits_of(self.model, control.windows), control),
+        )
+        row: Row = {
+            "stage": stage,
+            "epoch": number,
+            "training_loss": training_loss,
+            "log_loss": value,
+            **figures_of(found, together),
+            "mean_score": float(np.abs(logits).mean()) if len(logits) else 0.0,
+            "negative_control": sum(len(s) - 1 for s in false) / max(1, len(control)),
+            "corpora": {},
+        }
+        rest = iter(found)
+        for name, gaps in held_out.corpora.items():
+            row["corpora"][name] = figures_of(list(islice(rest, len(gaps.sizes))), gaps)
+        return value, row
+
+    def _select(self, logits: Floats, gaps: Gaps) -> list[Segmentation]:
+        return select(probabilities(logits), gaps, PAPER_THRESHOLD, self.settings.min_gap)
 
 
 def _calibrate(model: GapModel, gaps: Gaps, min_gap: int) -> dict[str, float]:
@@ -338,14 +364,6 @@ def _calibrate(model: GapModel, gaps: Gaps, min_gap: int) -> dict[str, float]:
         "threshold": find_threshold(scores, gaps, min_gap),
         "log_loss": log_loss(logits, gaps.labels, temperature),
     }
-
-
-def log_loss(logits: ArrayLike, labels: ArrayLike, temperature: float = 1.0) -> float:
-    """Mean negative log likelihood of the labels; 0 without any."""
-    z = np.asarray(logits, dtype=np.float64) / temperature
-    y = np.asarray(labels, dtype=np.float64)
-    losses = np.maximum(z, 0) - z * y + np.log1p(np.exp(-np.abs(z)))
-    return float(losses.mean()) if len(losses) else 0.0
 
 
 def find_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
@@ -387,7 +405,7 @@ def select(scores: Floats, gaps: Gaps, threshold: float, min_gap: int) -> list[S
     return [select_above(part, threshold, min_gap) for part in gaps.by_passage(scores)]
 
 
-def figures(found: list[Segmentation], gaps: Gaps) -> dict[str, float | None]:
+def figures_of(found: list[Segmentation], gaps: Gaps) -> dict[str, float | None]:
     """Agreement of the boundaries found with those of the gaps.
 
     F1 is that of exact boundaries, pooled over documents; W-F1 (appendix A) a mean over them; BOR

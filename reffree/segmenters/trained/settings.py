@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from reffree.segmenters.selection import MIN_GAP
-from reffree.util.bounds import Count, Positive, check_options
+from reffree.util.bounds import Count, Positive, Seed, check_options
+from reffree.util.declare import Option
 from reffree.util.errors import InputError
 
 Kind = Literal["scorer", "csm", "segmenter"]
 Precision = Literal["auto", "no", "bf16", "fp16"]
 Architecture = Literal["bilstm", "sheikh-bilstm", "transformer"]
 Criterion = Literal["pk", "f1"]
+
+Finetune = Annotated[
+    bool,
+    Option(
+        "Train the encoder itself on pairs of texts, not a small network on its vectors: slow "
+        "without a GPU."
+    ),
+]
+LearningRate = Annotated[
+    float | None, Option("Of AdamW, at first.", default="3e-4, with --finetune 2e-5")
+]
+WeightDecay = Annotated[float, Option("Of AdamW.", cli=False)]
+Hidden = Annotated[Positive, Option("Size of the small network's layer.", cli=False)]
+Dropout = Annotated[float, Option("Share that is dropped out.", cli=False)]
+HeldOut = Annotated[
+    float,
+    Option("Share of documents kept for choosing the epoch, and what is chosen with it."),
+]
+MixedPrecision = Annotated[
+    Precision, Option("Of the training.", default="auto, bf16 on a GPU that has it")
+]
+TrainingSeed = Annotated[Seed, Option("Of the training.")]
 
 ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
 
@@ -55,6 +78,11 @@ class TrainingSettings:
                     remedy=f"leave it out for {defaults[option] or 'the default'}",
                 )
 
+    @classmethod
+    def choose(cls, values: Mapping[str, Any]) -> Self:
+        """Make settings of the values that are theirs, by name."""
+        return cls(**{each.name: values[each.name] for each in fields(cls) if each.name in values})
+
     @property
     def rate(self) -> float:
         """Learning rate at first: the one given, else by what is trained."""
@@ -66,7 +94,7 @@ class TrainingSettings:
         """Share that is dropped out."""
         return self.dropout or 0.0
 
-    def batch(self, n_documents: int) -> int:
+    def batch(self, n_documents: int = 0) -> int:
         """Examples in a training step: the number given, else by what is trained."""
         default = self.finetune_batch if self.finetune else self.head_batch
         return default if self.batch_size is None else self.batch_size
@@ -96,8 +124,8 @@ class ScorerSettings(TrainingSettings):
     window: Positive = 4
     splice_epochs: Count = 3
     epochs: Count = 5
-    splices: Positive = 4  # synthetic documents in an epoch, for every training document
-    min_gap: Positive = MIN_GAP
+    splices_per_document: Positive = 4  # synthetic ones in an epoch, for every training document
+    min_gap: Positive = 3
     kind: ClassVar[Kind] = "scorer"
     finetune_batch: ClassVar[int] = 16
 
@@ -173,7 +201,7 @@ class LabellerSettings(TrainingSettings):
         default = 0.1 if self.architecture == "transformer" else 0.3
         return default if self.dropout is None else self.dropout
 
-    def batch(self, n_documents: int) -> int:
+    def batch(self, n_documents: int = 0) -> int:
         """Documents in a step: the number given, else 8, fewer where an epoch had under 8 steps."""
         most = max(1, min(self.head_batch, n_documents // self.least_steps))
         return most if self.batch_size is None else self.batch_size

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler
 
-from reffree.segmenters.trained.settings import Precision
+from reffree.segmenters.trained.settings import Precision, TrainingSettings
 from reffree.util.arrays import Floats
 from reffree.util.errors import InputError, OptionError
 from reffree.util.progress import Progress
@@ -242,20 +242,18 @@ def steps_of(examples: Sequence[int], size: int) -> int:
 
 
 @contextmanager
-def training_on(
-    device: torch.device, precision: Precision, seed: int, *, has_idle: bool = False
-) -> Iterator[Any]:
+def training_on(device: torch.device, settings: TrainingSettings) -> Iterator[Any]:
     """Make what runs a training on a device, or on those of a launcher's processes.
 
-    ``has_idle`` says of a network that no loss depends on some of its weights. Random numbers
-    inside are those of the seed; outside they go on as if nothing had been trained.
+    Random numbers inside are those of the seed; outside they go on as if nothing had been trained.
     """
     numbered = device.type == "cuda" and device.index is not None
     cards = range(torch.cuda.device_count()) or None  # torch warns if several are not named
     # Accelerate knows a GPU by being the current one.
     with torch.random.fork_rng(cards), torch.cuda.device(device) if numbered else nullcontext():
-        accelerator = _accelerator(device, precision, has_idle)
-        torch.manual_seed(seed)
+        # No loss depends on some weights of an encoder that is fine-tuned.
+        accelerator = _accelerator(device, settings.mixed_precision, settings.finetune)
+        torch.manual_seed(settings.seed)
         yield accelerator
 
 
