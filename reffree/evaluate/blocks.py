@@ -20,11 +20,10 @@ from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.null import DocumentTests, against_null
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.table import DocumentScores, NullTest, PartScore
+from reffree.evaluate.trained_scorers import check_scorers, readings
 from reffree.metrics.free.result import RawScores
 from reffree.metrics.gold.metric import Golds, count_pairs
 from reffree.metrics.gold.pairs import Pairs
-from reffree.segmenters.base import Inputs
-from reffree.segmenters.posterior import check_scorers, readings
 from reffree.util.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -120,8 +119,7 @@ class BlockScorer:
         settings, metrics = self.settings, list(self.metrics.reference_free.values())
         vectors = embedded.vectors
         where = settings.options.device
-        inputs = Inputs(block, embeddings=vectors, encoder=embedded.spec, device=where)
-        read = readings(inputs, metrics)
+        read = readings(block, metrics, vectors, embedded.spec, where)
         device = scoring_device(choose_device(where))
         hypotheses = block.hypotheses
         by_document = list(zip(*(hypotheses[system] for system in self.systems), strict=True))

@@ -13,7 +13,6 @@ from reffree.metrics.free.expected import Expected
 from reffree.metrics.free.metrics import DEFAULT, METRICS, Metric, parse_metric, parse_metrics
 from reffree.metrics.gold.metric import GoldMetric, Golds
 from reffree.metrics.gold.metrics import GOLD_DEFAULT, GOLD_METRICS, SedOver, parse_gold_metric
-from reffree.segmenters.scorer.description import read_description
 from reffree.statistics.losses import Direction, as_loss
 from reffree.util.arrays import Floats
 from reffree.util.errors import InputError, UnknownNameError
@@ -81,7 +80,10 @@ def choose_metrics(
             (metric,) = parse_metrics([text], seed)
             reference_free[order[-1]] = metric
             if isinstance(metric, Expected) and metric.scorer:
-                read_description(Path(metric.scorer))  # refuses what is none before any work
+                # Refuses what is none before any work; imported only for those who name one.
+                from reffree.segmenters.trained.folder import read_description
+
+                read_description(Path(metric.scorer), "scorer")
     if not order:
         raise InputError(
             "no metrics", expected="at least one", remedy="leave metrics out for the default ones"

@@ -22,8 +22,7 @@ from reffree.metrics.free.expected import Expected
 from reffree.metrics.free.fast.document import CompiledDocument
 from reffree.metrics.free.inputs import check_embeddings
 from reffree.metrics.free.metrics import COMPILED, Metric, parse_metric, parse_metrics, spelling
-from reffree.metrics.free.sag import Sag
-from reffree.segmenters.base import Inputs, Segmenter, check_wanted
+from reffree.segmenters.base import Inputs, Segmenter
 from reffree.segmenters.optimal import TIE
 from reffree.util.arrays import Booleans, Floats, Integers
 from reffree.util.errors import InputError
@@ -48,8 +47,8 @@ class Greedy(Segmenter):
     needs_embeddings: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse unknown metrics and numbers of boundaries that are none."""
-        check_wanted(self.k, self.name)
+        """Refuse unknown metrics, and those that have a segmentation of their own."""
+        Segmenter.__post_init__(self)
         if isinstance(parse_metric(self.metric), Expected):
             raise InputError(
                 f"metric = {self.metric}",
@@ -92,12 +91,10 @@ class _Losses:
 
     def _raw(self, masses: Masses) -> Floats:
         name = spelling(self._metric)
-        if not isinstance(self._metric, Sag) and name not in COMPILED:
+        if name not in COMPILED:
             (scored,) = score_documents([self._vectors], [masses], [self._metric]).values()
             return scored[0].documents.numpy()
         scores = self._document.score_all([lambda: masses], lambda: self._memory)
-        if isinstance(self._metric, Sag):
-            return self._metric.scores(self._document, scores)[0]
         return scores.raw[:, COMPILED.index(name)]
 
 

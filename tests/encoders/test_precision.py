@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
+from reffree.segmenters.network_folder import check_encoder
 
 import reffree
 from reffree.encoders import replicas, sentence_transformer
@@ -22,7 +23,6 @@ from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.encoders.precision import Abilities, abilities_of, suited
 from reffree.encoders.replicas import ReplicatedEncoder, shares
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder, open_encoder
-from reffree.segmenters.network_folder import check_encoder
 from reffree.util.errors import EncoderError, OptionError
 from tests.checkpoints import WORDS
 from tests.encoders.streams import encode

@@ -8,6 +8,8 @@ from statistics import fmean
 
 import numpy as np
 import pytest
+from reffree.segmenters.scorer.description import Training
+from reffree.segmenters.scorer.train import train_scorer
 
 from reffree.data.corpus import Corpus
 from reffree.evaluate.result import Result
@@ -15,8 +17,6 @@ from reffree.report.charts import charts_of
 from reffree.report.charts.drawing import vega_for_page
 from reffree.report.study import render
 from reffree.segmenters.base import Inputs
-from reffree.segmenters.scorer.description import Training
-from reffree.segmenters.scorer.train import train_scorer
 from reffree.segmenters.selection import select_above
 from reffree.studies import transfer
 from reffree.studies.config import load_config

@@ -21,13 +21,12 @@ from reffree.evaluate.result import Result
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
+from reffree.evaluate.trained_scorers import readings
 from reffree.metrics.free.expected import EXPECTED, FEWEST_UNITS, Expected
 from reffree.metrics.free.inputs import check_embeddings
 from reffree.metrics.free.metrics import parse_metrics, spelling
 from reffree.metrics.gold.metric import GoldMetric
 from reffree.metrics.gold.metrics import GOLD_METRICS
-from reffree.segmenters.base import Inputs
-from reffree.segmenters.posterior import readings
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.granularity_curves.curves import (
     POINTS,
@@ -115,9 +114,6 @@ def _follow(
     embedded = corpus_vectors(corpus, part.vectors, settings, settings.progress)
     for x, document in zip(embedded.vectors, corpus, strict=True):
         check_embeddings(x, document.id)
-    inputs = Inputs(
-        corpus, embeddings=embedded.vectors, encoder=embedded.spec, device=settings.device
-    )
     gold = _against_gold(corpus, metrics)
     # The same resamples as of reffree score, so that intervals agree.
     bootstrap = DocumentBootstrap(len(corpus), np.random.default_rng(settings.seed))
@@ -128,7 +124,7 @@ def _follow(
                 metric,
                 corpus,
                 embedded.vectors,
-                readings(inputs, [metric]),
+                readings(corpus, [metric], embedded.vectors, embedded.spec, settings.device),
                 gold,
                 bootstrap,
                 advance,
