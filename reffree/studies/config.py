@@ -25,8 +25,9 @@ from reffree.formats.source import Source
 from reffree.segmenters.gap_scores import parse_scored_method
 from reffree.segmenters.segment import parse_segmenter
 from reffree.studies import STUDIES, find_study
-from reffree.studies.strength_curves.perturbation_grid import parse_strengths
-from reffree.studies.study import StudyKeywords, StudySettings
+from reffree.studies.keywords import StudyKeywords
+from reffree.studies.perturb import parse_strengths
+from reffree.studies.study import StudySettings
 from reffree.util.bounds import Seed
 from reffree.util.errors import InputError, Place, ReffreeError, located, shorten
 
