@@ -1,22 +1,21 @@
-"""Train a boundary scorer on some corpora, test it on others (Coen, "When F1 Fails", §7.5 and E).
+"""How does a boundary scorer do on corpora that it was not trained on?
 
-One threshold, one spacing and one temperature for all corpora (Tables 9, 10 and 12): nothing is
-tuned on what is tested, so that where annotators cut finer or coarser than those whose gold was
-learnt, density shows it (BOR) rather than a threshold hiding it.
+Coen, "When F1 Fails", §7.5 and E: one threshold, one spacing and one temperature for all corpora
+(Tables 9, 10 and 12): nothing is tuned on what is tested, so that where annotators cut finer or
+coarser than those whose gold was learnt, density shows it (BOR) rather than a threshold hiding it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
-from typing import Any, Unpack, cast
+from typing import Annotated, Any, Unpack, cast
 
 import numpy as np
 
 from reffree.data.corpus import GOLD, Corpus
 from reffree.data.segmentation import Segmentation
-from reffree.encoders.base import EncoderSpec
 from reffree.encoders.embed import (
     Embeddings,
     Vectors,
@@ -26,28 +25,30 @@ from reffree.encoders.embed import (
 )
 from reffree.encoders.options import Encoding
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
-from reffree.evaluate.result import Field, Result, Table, columns, estimate
+from reffree.evaluate.result import Result, Table, columns, estimate
 from reffree.evaluate.score import check_gold, scores_of
-from reffree.evaluate.scores import Average, Scores, ScoreSettings
+from reffree.evaluate.scores import Average, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.evaluate.trained_scorers import check_scorers
 from reffree.metrics.gold.failure_modes import failure_mode
-from reffree.segmenters.base import Inputs, Segmenter
+from reffree.segmenters.base import Inputs
 from reffree.segmenters.segment import parse_segmenter
-from reffree.segmenters.selection import MIN_GAP, select_above
+from reffree.segmenters.selection import select_above
 from reffree.segmenters.trained.examples import TrainingCorpora, examples_of
 from reffree.segmenters.trained.folder import Description
-from reffree.segmenters.trained.scorer import PAPER_THRESHOLD, TrainedScorer, train_scorer
+from reffree.segmenters.trained.scorer import TrainedScorer, train_scorer
 from reffree.segmenters.trained.settings import ScorerSettings
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.keywords import StudyKeywords
 from reffree.studies.study import (
     StudiedCorpus,
     StudySettings,
+    check_metric,
     check_study,
     study_result,
 )
-from reffree.util.bounds import Count, Positive, within_bounds
+from reffree.util.bounds import Bounds
+from reffree.util.declare import Option, declared
 from reffree.util.errors import OptionError, UnknownNameError, listed
 from reffree.util.naming import spelling_of
 
@@ -60,6 +61,7 @@ POOLED = ("f1", "bor")
 
 AVERAGES: tuple[Average, Average] = ("macro", "micro")
 GIVEN = "a given scorer"
+FIGURES = ("f1", "w_f1", "bor")
 
 SYSTEMS = (
     *columns("text", trained_on="trained on", corpus="tested on", system="system"),
@@ -79,87 +81,84 @@ HISTORY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TransferPlan:
-    """What is learnt from, and what is tested."""
-
-    learnt: TrainingCorpora | None  # None: the scorer is given
-    tested: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        """How the scorer is called in tables."""
-        return GIVEN if self.learnt is None else "+".join(self.learnt.gold)
-
-    def check(self, corpora: Mapping[str, Corpus], metrics: MetricSet, how: ScorerSettings) -> None:
-        """Refuse what cannot be tested, and what cannot be trained on."""
-        for name in self.tested:
-            check_gold(corpora[name], metrics)
-        if self.learnt is not None:
-            examples_of(self.learnt, how)
-
-    def train(
-        self, how: ScorerSettings, embedded: Mapping[str, Embeddings], settings: StudySettings
-    ) -> TrainedScorer:
-        """Train the scorer; an interruption ends the study."""
-        assert self.learnt is not None  # else one is given
-        encoding = {name: getattr(settings, name) for name in Encoding.__annotations__}
-        made = train_scorer(
-            self.learnt.gold,
-            splices=self.learnt.splices,
-            calibration=self.learnt.calibration,
-            **{each.name: getattr(how, each.name) for each in fields(how)},
-            embeddings=embedded,
-            progress=settings.progress,
-            **cast(Encoding, encoding),
-        )
-        if made.description.is_interrupted:
-            raise KeyboardInterrupt
-        return made
-
-
-@within_bounds
+@declared
 def transfer(
     corpora: Mapping[str, Corpus],
     *,
-    train: Sequence[str] = (),
-    splices: Sequence[str] = (),
-    calibrate: Sequence[str] = (),
-    scorer: str | None = None,
-    methods: Sequence[str] = METHODS,
-    metrics: Sequence[str] = (),
-    threshold: float = PAPER_THRESHOLD,
-    min_gap: Positive = MIN_GAP,
-    finetune: bool = False,
-    window: Positive = 4,
-    splice_epochs: Count = 3,
-    epochs: Count = 5,
-    learning_rate: float | None = None,
+    train: Annotated[
+        Sequence[str],
+        Option(
+            "A corpus whose gold is learnt; may be repeated.",
+            metavar="NAME",
+            default="each in turn",
+        ),
+    ] = (),
+    splices: Annotated[
+        Sequence[str],
+        Option(
+            "A corpus whose segments are spliced first; may be repeated.",
+            metavar="NAME",
+            default="those of --train",
+        ),
+    ] = (),
+    calibrate: Annotated[
+        Sequence[str],
+        Option(
+            "A corpus that temperature is chosen on; may be repeated.",
+            metavar="NAME",
+            default="documents held out",
+        ),
+    ] = (),
+    scorer: Annotated[
+        str | None,
+        Option(
+            "Test what reffree train scorer wrote instead of training; every CORPUS is tested.",
+            metavar="FOLDER",
+        ),
+    ] = None,
+    methods: Annotated[
+        Sequence[str],
+        Option(
+            "As in reffree segment, beside the scorer; may be repeated.",
+            flag="--method",
+            metavar="METHOD",
+            check=parse_segmenter,
+            names="methods",
+        ),
+    ] = METHODS,
+    metrics: Annotated[
+        Sequence[str],
+        Option(
+            "Further metrics, as in reffree score; may be repeated.",
+            flag="-m/--metric",
+            metavar="METRIC",
+            check=check_metric,
+            names="metrics",
+        ),
+    ] = (),
+    threshold: Annotated[float, Option("Of the scorer's probabilities.", cli=False)] = 0.5,
+    min_gap: Annotated[
+        int, Bounds(1), Option("Units between two boundaries of the scorer.", cli=False)
+    ] = 3,
+    finetune: Annotated[
+        bool, Option("Train the encoder itself, as the paper does: slow without a GPU.")
+    ] = False,
+    window: Annotated[int, Bounds(1), Option("Units on either side of a gap.", cli=False)] = 4,
+    splice_epochs: Annotated[int, Bounds(0), Option("Epochs on splices.", cli=False)] = 3,
+    epochs: Annotated[int, Bounds(0), Option("Epochs on gold.", cli=False)] = 5,
+    learning_rate: Annotated[
+        float | None, Option("Of the first stage; half of it in the second.", cli=False)
+    ] = None,
     embeddings: Mapping[str, Vectors] | None = None,
     **keywords: Unpack[StudyKeywords],
 ) -> Result:
-    """Train a scorer on some of the corpora and test it on the others, at one threshold.
+    """Train a boundary scorer on some corpora and test it on the others, at one threshold.
 
-    Args:
-        corpora: from `reffree.load`, by name, with gold in every document.
-        train: names of those the scorer learns gold boundaries from. Those not named here, under
-            splices or under calibrate are tested. By default each corpus in turn, tested on all
-            others.
-        splices: names of those whose segments are spliced in the first stage; by default those of
-            ``train``.
-        calibrate: names of those that temperature is chosen on; by default documents held out.
-        scorer: a folder that ``reffree train-scorer`` wrote, to be tested instead of training.
-        methods: of `reffree.segment`, to stand beside the scorer.
-        metrics: further ones, as for `reffree.score`.
-        threshold: of the scorer's calibrated probabilities.
-        min_gap: units between two boundaries of the scorer.
-        finetune: train the encoder itself, as the paper does.
-        window: units on either side of a gap.
-        splice_epochs: epochs on splices.
-        epochs: epochs on gold.
-        learning_rate: of the first stage; half of it in the second.
-        embeddings: arrays of every document by corpus, instead of an encoder.
-        **keywords: how to encode and run: see `StudySettings`.
+    Each CORPUS is a corpus of its own with gold, called by its file's name without extension. Those
+    named by --train, --splices and --calibrate are learnt from as in reffree train scorer, all
+    others are tested, at one threshold: W-F1, BOR, F1, purity and coverage of each. Without --train
+    every corpus is trained on in turn and all others are tested. Test a split of a corpus that is
+    trained on as a CORPUS of its own. How the scorer is trained is set in a file of reffree run.
     """
     settings = StudySettings(**keywords)
     check_study(corpora, embeddings)
@@ -184,29 +183,37 @@ def transfer(
     for name, whole in corpora.items():
         part, given[name] = units_taking_part(whole, (embeddings or {}).get(name), settings)
         parts[name] = part.corpus.only_systems(())
-    plans = _plans(parts, train, splices, calibrate, scorer)
+    plans = _plan(parts, train, splices, calibrate, scorer)
     some = next(iter(parts.values()))
     wanted = [*MEAN, *POOLED, *metrics]
     chosen = choose_metrics(wanted, some, seed=settings.seed, offline=settings.offline)
     for plan in plans:
-        plan.check(parts, chosen, how)
+        for name in plan.tested:
+            check_gold(parts[name], chosen)
+        if plan.learnt is not None:
+            examples_of(plan.learnt, how)  # which refuses what cannot be trained on
     kept = None if scorer is None else TrainedScorer.load(scorer)
     is_tuned = how.finetune if kept is None else kept.description.settings.finetune
-    embedded: dict[str, Embeddings] = {}
     needs_vectors = any(method.needs_embeddings for method in parsed.values())
     needs_any = not is_tuned or needs_vectors or bool(chosen.reference_free)
     spec = coming_spec(None, settings) if needs_any and None in given.values() else None
-    _check_methods(parts, parsed.values(), chosen, kept, spec)
+    check_scorers(chosen.reference_free.values(), spec)
+    if kept is not None:
+        kept.description.check_encoder(spec)
+    for method, corpus in product(parsed.values(), parts.values()):
+        method.check(corpus, spec)
+    embedded: dict[str, Embeddings] = {}
     if needs_any:
         for name, corpus in parts.items():
             embedded[name] = corpus_vectors(corpus, given[name], settings, settings.progress)
-    studied: list[TestedCorpus] = []
+    studied: list[StudiedCorpus] = []
+    rows: list[dict[str, Any]] = []
     history: list[dict[str, Any]] = []
     used: list[Description[ScorerSettings]] = []
     for plan in plans:
-        checkpoint = kept or plan.train(how, embedded, settings)
+        checkpoint = kept or _train(plan.learnt, how, embedded, settings)
         used.append(checkpoint.description)
-        history += _history_rows(plan.name, checkpoint.description) if kept is None else ()
+        history += _history(plan.name, checkpoint.description) if kept is None else ()
         for name in plan.tested:
             corpus, vectors = parts[name], embedded.get(name)
             inputs = Inputs(corpus, settings.seed, device=settings.device)
@@ -216,24 +223,26 @@ def transfer(
             scores = checkpoint.gap_scores(inputs)
             made = {"scorer": tuple(select_above(each, threshold, min_gap) for each in scores)}
             made |= {spelling: method(inputs) for spelling, method in parsed.items()}
-            studied.append(
-                TestedCorpus.of(name, corpus, vectors, plan.name, made, chosen, settings)
-            )
-    rows = [row for each in studied for row in each.rows()]
+            place = {"trained_on": plan.name, "corpus": name}
+            found = _score(corpus, made, chosen, vectors, settings)
+            rows += ({**place, **row} for row in found)
+            signature = Signature.of(chosen, corpus, vectors, seed=settings.seed)
+            studied.append(StudiedCorpus(name, corpus, vectors, signature))
+    further = [name for name in chosen.names if name not in (*MEAN, *POOLED)]
+    systems = [*SYSTEMS, *(field for name in further for field in estimate(name, name))]
+    encoders = dict.fromkeys(f"{each.encoder.name}@{each.encoder.revision}" for each in used)
     return study_result(
         "transfer",
         studied,
         question="How does a boundary scorer do on corpora that it was not trained on?",
-        verdict=_answer(rows, threshold),
+        verdict=_describe(rows, threshold),
         tables=(
-            Table.of("transfer", "Tested at one threshold", _fields(chosen.names), rows),
+            Table.of("transfer", "Tested at one threshold", systems, rows),
             Table.of("history", "Judged after every epoch", HISTORY, history, shown=bool(history)),
         ),
         signature={
             "trained-on": "/".join(plan.name for plan in plans),
-            "made-with": "/".join(
-                dict.fromkeys(f"{each.encoder.name}@{each.encoder.revision}" for each in used)
-            ),
+            "made-with": "/".join(encoders),
             "temperature": "/".join(f"{each.figures['temperature']:.3f}" for each in used),
             "threshold": f"{threshold:g}",
             "gap": f"{min_gap}",
@@ -241,19 +250,9 @@ def transfer(
         },
         settings={
             "train": [list(plan.learnt.gold) for plan in plans if plan.learnt is not None],
-            "splices": list(splices),
-            "calibrate": list(calibrate),
-            "scorer": scorer,
             "methods": list(parsed),
-            "metrics": list(metrics),
-            "threshold": threshold,
-            "min_gap": min_gap,
-            **{name: getattr(how, name) for name in ("finetune", "window", "splice_epochs")},
-            "epochs": epochs,
             "learning_rate": how.rate,
-            "seed": settings.seed,
         },
-        notes=(),
         reading={
             "trained_on": "Whose gold the scorer learnt; what is tested was not seen in training.",
             "w_f1": "F of boundaries at most 1 unit from one of the other side, mean over "
@@ -269,34 +268,22 @@ def transfer(
     )
 
 
-def _fields(metrics: Sequence[str]) -> list[Field]:
-    """Columns of the table: the paper's, then those of further metrics."""
-    further = [name for name in metrics if name not in (*MEAN, *POOLED)]
-    return [*SYSTEMS, *(field for name in further for field in estimate(name, name))]
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is learnt from, and what is tested."""
+
+    name: str  # of the scorer, in tables
+    learnt: TrainingCorpora | None  # None: the scorer is given
+    tested: tuple[str, ...]
 
 
-def _check_methods(
-    parts: Mapping[str, Corpus],
-    methods: Iterable[Segmenter],
-    metrics: MetricSet,
-    scorer: TrainedScorer | None,
-    encoder: EncoderSpec | None,
-) -> None:
-    """Refuse methods and metrics that will not work on a corpus, before anything is encoded."""
-    check_scorers(metrics.reference_free.values(), encoder)
-    if scorer is not None:
-        scorer.description.check_encoder(encoder)
-    for method, corpus in product(methods, parts.values()):
-        method.check(corpus, encoder)
-
-
-def _plans(
+def _plan(
     corpora: Mapping[str, Corpus],
     train: Sequence[str],
     splices: Sequence[str],
     calibrate: Sequence[str],
     scorer: str | None,
-) -> list[TransferPlan]:
+) -> list[Plan]:
     """Say what is trained on what and tested on what."""
     for name in (*train, *splices, *calibrate):
         if name not in corpora:
@@ -308,16 +295,15 @@ def _plans(
             remedy="leave out train, splices and calibrate, or the scorer",
         )
     if scorer is not None:
-        return [TransferPlan(None, tuple(corpora))]
+        return [Plan(GIVEN, None, tuple(corpora))]
     if not train and (splices or calibrate):
         raise OptionError(
             "corpora to splice or to calibrate on, and none to train on",
             expected="corpora whose gold is learnt",
             remedy="name them as train",
         )
-    turns = [tuple(train)] if train else [(name,) for name in corpora]
     plans = []
-    for turn in turns:
+    for turn in [tuple(train)] if train else [(name,) for name in corpora]:
         named = [{name: corpora[name] for name in each} for each in (turn, splices, calibrate)]
         learnt = TrainingCorpora(*named)
         tested = tuple(name for name in corpora if name not in learnt.everything)
@@ -327,92 +313,87 @@ def _plans(
                 expected="at least one that is not trained on",
                 remedy="name another corpus, such as a test split",
             )
-        plans.append(TransferPlan(learnt, tested))
+        plans.append(Plan("+".join(learnt.gold), learnt, tested))
     return plans
 
 
-@dataclass(frozen=True, slots=True)
-class TestedCorpus(StudiedCorpus):
-    """One corpus, segmented and scored."""
-
-    trained_on: str
-    scores: Scores
-    pooled: Scores  # with the counts of all documents together
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        corpus: Corpus,
-        embedded: Embeddings | None,
-        trained_on: str,
-        systems: Mapping[str, tuple[Segmentation, ...]],
-        metrics: MetricSet,
-        settings: StudySettings,
-    ) -> TestedCorpus:
-        """Score systems' segmentations of a corpus."""
-        ids = [document.id for document in corpus]
-        for system, made in systems.items():
-            corpus = corpus.with_system(system, dict(zip(ids, made, strict=True)))
-        how = ScoreSettings(settings, seed=settings.seed)
-        scores, pooled = (
-            scores_of(corpus, metrics, replace(how, average=average), embedded, settings.progress)
-            for average in AVERAGES
-        )
-        signature = Signature.of(metrics, corpus, embedded, seed=settings.seed)
-        return cls(name, corpus, embedded, signature, trained_on, scores, pooled)
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Every system but gold."""
-        n_gold = sum(
-            float(np.mean([len(each) - 1 for each in document.references]))
-            for document in self.corpus
-            if document.references
-        )
-        seed = self.scores.settings.seed
-        bootstrap = DocumentBootstrap(len(self.corpus), np.random.default_rng(seed))
-        for s, system in enumerate(self.scores.systems):
-            if system == GOLD:
-                continue
-            found = {
-                name: (self.pooled if name in POOLED else self.scores).corpus_score(
-                    name, s, bootstrap
-                )
-                for name in self.scores.metrics.names
-            }
-            values = {name: score.value for name, score in found.items()}
-            w_f1, purity, coverage = (values[name] or 0.0 for name in MEAN)
-            yield {
-                "trained_on": self.trained_on,
-                "corpus": self.name,
-                "system": system,
-                **values,
-                **{f"{name}_ci": score.ci for name, score in found.items()},
-                "predicted": int(self.scores.n_segments[:, s].sum()) - len(self.corpus),
-                "gold_boundaries": round(n_gold),
-                "mode": failure_mode(w_f1, values["bor"], purity, coverage).label,
-            }
+def _train(
+    learnt: TrainingCorpora | None,
+    how: ScorerSettings,
+    embedded: Mapping[str, Embeddings],
+    settings: StudySettings,
+) -> TrainedScorer:
+    """Train the scorer; an interruption ends the study."""
+    assert learnt is not None  # else a scorer is given
+    encoding = {name: getattr(settings, name) for name in Encoding.__annotations__}
+    made = train_scorer(
+        learnt.gold,
+        splices=learnt.splices,
+        calibration=learnt.calibration,
+        **{each.name: getattr(how, each.name) for each in fields(how)},
+        embeddings=embedded,
+        progress=settings.progress,
+        **cast(Encoding, encoding),
+    )
+    if made.description.is_interrupted:
+        raise KeyboardInterrupt
+    return made
 
 
-def _history_rows(
-    trained_on: str, description: Description[ScorerSettings]
+def _score(
+    corpus: Corpus,
+    systems: Mapping[str, tuple[Segmentation, ...]],
+    metrics: MetricSet,
+    embedded: Embeddings | None,
+    settings: StudySettings,
 ) -> Iterator[dict[str, Any]]:
+    """Score systems' segmentations of a corpus; a row for each, gold aside.
+
+    The pooled metrics are of the counts of all documents together.
+    """
+    golds = [document.references for document in corpus if document.references]
+    n_gold = sum(float(np.mean([len(gold) - 1 for gold in each])) for each in golds)
+    ids = [document.id for document in corpus]
+    for system, made in systems.items():
+        corpus = corpus.with_system(system, dict(zip(ids, made, strict=True)))
+    how = ScoreSettings(settings, seed=settings.seed)
+    macro, micro = (
+        scores_of(corpus, metrics, replace(how, average=average), embedded, settings.progress)
+        for average in AVERAGES
+    )
+    bootstrap = DocumentBootstrap(len(corpus), np.random.default_rng(settings.seed))
+    for s, system in enumerate(macro.systems):
+        if system == GOLD:
+            continue
+        found = {
+            name: (micro if name in POOLED else macro).corpus_score(name, s, bootstrap)
+            for name in macro.metrics.names
+        }
+        values = {name: score.value for name, score in found.items()}
+        w_f1, purity, coverage = (values[name] or 0.0 for name in MEAN)
+        yield {
+            "system": system,
+            **values,
+            **{f"{name}_ci": score.ci for name, score in found.items()},
+            "predicted": int(macro.n_segments[:, s].sum()) - len(corpus),
+            "gold_boundaries": round(n_gold),
+            "mode": failure_mode(w_f1, values["bor"], purity, coverage).label,
+        }
+
+
+def _history(trained_on: str, description: Description[ScorerSettings]) -> Iterator[dict[str, Any]]:
     """What a stage was judged on after each epoch, then each corpus of several (Tables 7, 8)."""
     for epoch in description.history:
         place = {"trained_on": trained_on, "stage": epoch["stage"], "epoch": epoch["epoch"]}
-        every = {name: epoch[name] for name in ("log_loss", "mean_score", "negative_control")}
-        parts = epoch["corpora"].items()
-        name = "all" if len(parts) > 1 else next(iter(epoch["corpora"]))
-        yield {**place, **every, "corpus": name, **_figures(epoch)}
-        if len(parts) > 1:
-            yield from ({**place, "corpus": each, **_figures(of)} for each, of in parts)
+        parts = epoch["corpora"]
+        name = "all" if len(parts) > 1 else next(iter(parts))
+        every = ("log_loss", "mean_score", "negative_control", *FIGURES)
+        yield {**place, "corpus": name, **{each: epoch[each] for each in every}}
+        for each, of in parts.items() if len(parts) > 1 else ():
+            yield {**place, "corpus": each, **{figure: of[figure] for figure in FIGURES}}
 
 
-def _figures(figures: Mapping[str, Any]) -> dict[str, float | None]:
-    return {name: figures[name] for name in ("f1", "w_f1", "bor")}
-
-
-def _answer(rows: Sequence[Mapping[str, Any]], threshold: float) -> Iterator[str]:
+def _describe(rows: Sequence[Mapping[str, Any]], threshold: float) -> Iterator[str]:
     """What the scorer does where, what chance does there, and how far densities go apart."""
     for trained_on in dict.fromkeys(row["trained_on"] for row in rows):
         own = [row for row in rows if row["trained_on"] == trained_on]
