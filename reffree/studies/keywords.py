@@ -18,6 +18,18 @@ class StudyKeywords(Encoding, total=False):
     progress: Progress
 
 
+def check_metric(name: str) -> None:
+    """Refuse the name of no metric."""
+    from reffree.evaluate.metric_set import check_metrics  # not needed for help
+
+    check_metrics([name])
+
+
+def metric_option(help: str, *, names: str = "metrics", default: str | None = None) -> Option:
+    """Declare ``-m``; which metrics a study takes, and which by default, is its own."""
+    return Option(help, "-m/--metric", "METRIC", default=default, names=names, check=check_metric)
+
+
 UnsegmentedOption = Annotated[
     Literal["neutral", "skip", "worst"],
     Option("What documents without a boundary score: neutral, skip or worst.", metavar="RULE"),

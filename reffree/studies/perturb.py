@@ -35,11 +35,10 @@ from reffree.statistics.resampling import (
     percentile_interval,
     resampled_documents,
 )
-from reffree.studies.keywords import StudyKeywords, UnsegmentedOption
+from reffree.studies.keywords import StudyKeywords, UnsegmentedOption, metric_option
 from reffree.studies.study import (
     StudiedCorpus,
     StudySettings,
-    check_metric,
     corpus_parts,
     study_result,
 )
@@ -130,14 +129,7 @@ def perturb(
     seeds: Annotated[int, Bounds(1, 10_000), Option("Draws of every strength.")] = 20,
     metrics: Annotated[
         Sequence[str] | None,
-        Option(
-            "As in reffree score; may be repeated.",
-            flag="-m/--metric",
-            metavar="METRIC",
-            default="as in reffree score",
-            names="metrics",
-            check=check_metric,
-        ),
+        metric_option("As in reffree score; may be repeated.", default="as in reffree score"),
     ] = None,
     source: Annotated[str, Option("The system to perturb.", metavar="NAME")] = "gold",
     embeddings: Mapping[str, Vectors] | None = None,
@@ -150,8 +142,8 @@ def perturb(
     whose own loss never falls, and the first strength that is worse for certain. Each CORPUS is a
     corpus of its own. -f csv has the curves, raw and scaled.
 
-    Draws have the seeds ``seed``, ``seed + 1``, … Of several annotators each one's gold is perturbed
-    in turn, draw by draw, beginning with the first again where draws are more.
+    Draws have the seeds ``seed``, ``seed + 1``, … Gold of several annotators is each one's in turn,
+    draw by draw, beginning with the first again where draws are more.
     """
     settings = StudySettings(**keywords)
     wanted = parse_strengths(kinds, strengths)

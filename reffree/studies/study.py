@@ -18,7 +18,6 @@ from reffree.encoders.embed import (
 )
 from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.corpus_counts import CorpusCounts
-from reffree.evaluate.metric_set import check_metrics
 from reffree.evaluate.notes import dropped_notes
 from reffree.evaluate.result import DocumentText, Result, Table
 from reffree.evaluate.signature import Signature
@@ -92,11 +91,6 @@ class CorpusPart:
         return corpus_vectors(self.corpus, self.vectors, settings, settings.progress)
 
 
-def check_metric(name: str) -> None:
-    """Refuse the name of no metric, as `Option` checks one name at a time."""
-    check_metrics([name])
-
-
 def corpus_parts(
     corpora: Mapping[str, Corpus],
     vectors: Mapping[str, Vectors] | None,
@@ -151,13 +145,15 @@ def study_result(
     settings: Mapping[str, Any] | None = None,
     notes: Iterable[str] = (),
     reading: dict[str, str],
+    sizes: Mapping[str, Mapping[str, Any]] | None = None,
     texts: Iterable[DocumentText] = (),
 ) -> Result:
     """Put what a study found together with what is to be said of its corpora.
 
     A corpus that was scored several times, with several encoders, is described once, as scored
     first. ``signature`` has the study's own fields, which stand before the seed; ``settings`` what
-    is no option of the study, or was settled by it. A field on which the corpora's signatures
+    is no option of the study, or was settled by it; ``sizes`` what else is to be listed of a
+    corpus. A field on which the corpora's signatures
     differ has every value once, joined by ``+``.
     """
     once: dict[str, StudiedCorpus] = {}
@@ -177,7 +173,7 @@ def study_result(
         tables=tuple(tables),
         signature="|".join(fields),
         settings=dict(settings or {}),
-        corpora=tuple(each.description for each in once.values()),
+        corpora=tuple(e.description | dict((sizes or {}).get(e.name, {})) for e in once.values()),
         notes=(*(note for each in once.values() for note in each.notes), *notes),
         reading=reading,
         texts=tuple(texts),

@@ -26,7 +26,7 @@ from reffree.report.charts.chart import (
     shapes,
     thinned,
 )
-from reffree.studies.density_curves.points import REGIMES, regime
+from reffree.studies.density import REGIMES, regime
 
 ROWS = alt.NamedData("rows")
 HAS_BAND = "isValid(datum.low) && isValid(datum.high)"
