@@ -55,7 +55,7 @@ class Chunker:
         return getattr(self, self.sized_by) if self.sized_by else None
 
     def size(self, chunk: str) -> int:
-        """Return the size of a chunk in the measure of the cap: characters, unless it says words."""
+        """Return the size of a chunk in the measure of the cap: characters, or words."""
         return len(chunk.split()) if getattr(self, "tokenizer", "") == "word" else len(chunk)
 
     def __call__(self, text: str) -> Sequence[Span]:

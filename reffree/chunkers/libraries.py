@@ -171,13 +171,13 @@ class ChonkieSemantic(Chonkie):
 
     def model(self, chonkie: Any) -> dict[str, Any]:  # noqa: ANN401  (a module)
         """Wrap the function as what chonkie takes for a model; sizes are in characters."""
-        embed = self.embed
-        if embed is None:
+        if self.embed is None:
             raise InputError(
                 f"{self.name} without an encoder",
                 expected="a function from texts to vectors",
                 remedy="give it as embed=",
             )
+        embed: Embed = self.embed
 
         class Model(chonkie.BaseEmbeddings):  # type: ignore[misc]  # a class known at run time only
             def embed(self, text: str) -> Any:  # noqa: ANN401  (a vector)

@@ -61,8 +61,8 @@ def find_chunker(spec: str) -> Chunker:
     if library in LIBRARIES:
         first, _, rest = given.partition(",")
         splitter, options = (first, rest) if first and "=" not in first else ("", given)
-        own = [kind for name, kind in CHUNKERS.items() if name.startswith(f"{library}-")]
-        names = {getattr(kind, "splitter", ""): kind.name for kind in own} | {"": own[0].name}
+        own = [name for name in CHUNKERS if name.startswith(f"{library}-")]
+        names = {getattr(CHUNKERS[name], "splitter", ""): name for name in own} | {"": own[0]}
         spec = ":".join(filter(None, [names.get(splitter, f"{library}-{splitter}"), options]))
     elif _FUNCTION.fullmatch(spec):
         return find_function(spec)

@@ -37,8 +37,7 @@ from reffree.evaluate.table import ScoreTable, judged_by
 from reffree.formats import load, read_system, save
 from reffree.formats.source import Source, checked_name
 from reffree.statistics.losses import as_loss
-from reffree.studies.keywords import AverageOption, StudyKeywords, UnsegmentedOption
-from reffree.studies.study import check_metric
+from reffree.studies.keywords import AverageOption, StudyKeywords, UnsegmentedOption, metric_option
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, OptionError, Place, listed
@@ -106,12 +105,8 @@ def chunks(
     language: Annotated[str, Option("Of the text, to split sentences.", metavar="CODE")] = "en",
     metrics: Annotated[
         Sequence[str],
-        Option(
+        metric_option(
             "As in reffree score; may be repeated.",
-            flag="-m/--metric",
-            metavar="METRIC",
-            check=check_metric,
-            names="metrics",
             default="those of reffree score; of a search, expected_pk",
         ),
     ] = (),

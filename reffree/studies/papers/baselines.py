@@ -24,11 +24,10 @@ from reffree.evaluate.signature import Signature
 from reffree.segmenters.segment import HOMES, parse_segmenter, segment
 from reffree.statistics.losses import as_loss
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.studies.keywords import StudyKeywords
+from reffree.studies.keywords import StudyKeywords, metric_option
 from reffree.studies.study import (
     StudiedCorpus,
     StudySettings,
-    check_metric,
     corpus_parts,
     study_result,
 )
@@ -63,13 +62,7 @@ def baselines(
     ] = METHODS,
     metrics: Annotated[
         Sequence[str],
-        Option(
-            "As in reffree score; may be repeated.",
-            flag="-m/--metric",
-            metavar="METRIC",
-            check=check_metric,
-            names="metrics",
-        ),
+        metric_option("As in reffree score; may be repeated."),
     ] = METRICS,
     embeddings: Mapping[str, Vectors] | None = None,
     **keywords: Unpack[StudyKeywords],

@@ -35,11 +35,10 @@ from reffree.metrics.gold.pairs import Pairs
 from reffree.statistics.coefficients import fleiss_kappa
 from reffree.statistics.losses import as_loss
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.studies.keywords import StudyKeywords, TextsOption
+from reffree.studies.keywords import StudyKeywords, TextsOption, check_metric, metric_option
 from reffree.studies.study import (
     StudiedCorpus,
     StudySettings,
-    check_metric,
     check_study,
     study_result,
 )
@@ -57,7 +56,7 @@ from reffree.util.errors import (
 from reffree.util.seeds import rng_for
 
 Kind = Literal["deletion", "insertion", "transposition"]
-KINDS = ("deletion", "insertion", "transposition")
+KINDS = get_args(Kind)
 
 Verdict = Literal["first", "second", "equal"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -129,13 +128,7 @@ def pairs(
     ] = "sed",
     metrics: Annotated[
         Sequence[str],
-        Option(
-            "Gold-based ones to hold against it; may be repeated.",
-            flag="-m/--metric",
-            metavar="METRIC",
-            check=check_metric,
-            names="gold",
-        ),
+        metric_option("Gold-based ones to hold against it; may be repeated.", names="gold"),
     ] = METRICS,
     votes: Annotated[
         str | None, Option("CSV or TSV: the column pair, and one for each judge.", metavar="FILE")
@@ -533,9 +526,9 @@ def _describe(
         yield f"{row['kind'].capitalize()}: κ {kappa} over {over}; {found}."
     if not agreement:
         by_kind = Counter(contrast.kind for contrast in every.values())
-        found = [counted(n, f"{kind} pair") for kind, n in by_kind.items()]
+        made = [counted(n, f"{kind} pair") for kind, n in by_kind.items()]
         yield (
-            f"{listed(found)}: write them with -f csv, add a column of votes for each judge, and "
+            f"{listed(made)}: write them with -f csv, add a column of votes for each judge, and "
             "give the file as --votes."
         )
     for name in names[1:]:

@@ -31,7 +31,7 @@ from reffree.evaluate.scores import Average, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.evaluate.trained_scorers import check_scorers
 from reffree.metrics.gold.failure_modes import failure_mode
-from reffree.segmenters.base import Inputs
+from reffree.segmenters.base import Inputs, Segmenter
 from reffree.segmenters.segment import parse_segmenter
 from reffree.segmenters.selection import select_above
 from reffree.segmenters.trained.examples import TrainingCorpora, examples_of
@@ -39,11 +39,10 @@ from reffree.segmenters.trained.folder import Description
 from reffree.segmenters.trained.scorer import TrainedScorer, train_scorer
 from reffree.segmenters.trained.settings import ScorerSettings
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.studies.keywords import StudyKeywords
+from reffree.studies.keywords import StudyKeywords, metric_option
 from reffree.studies.study import (
     StudiedCorpus,
     StudySettings,
-    check_metric,
     check_study,
     study_result,
 )
@@ -128,13 +127,7 @@ def transfer(
     ] = METHODS,
     metrics: Annotated[
         Sequence[str],
-        Option(
-            "Further metrics, as in reffree score; may be repeated.",
-            flag="-m/--metric",
-            metavar="METRIC",
-            check=check_metric,
-            names="metrics",
-        ),
+        metric_option("Further metrics, as in reffree score; may be repeated."),
     ] = (),
     threshold: Annotated[float, Option("Of the scorer's probabilities.", cli=False)] = 0.5,
     min_gap: Annotated[
@@ -188,30 +181,15 @@ def transfer(
     wanted = [*MEAN, *POOLED, *metrics]
     chosen = choose_metrics(wanted, some, seed=settings.seed, offline=settings.offline)
     for plan in plans:
-        for name in plan.tested:
-            check_gold(parts[name], chosen)
-        if plan.learnt is not None:
-            examples_of(plan.learnt, how)  # which refuses what cannot be trained on
+        plan.check(parts, chosen, how)
     kept = None if scorer is None else TrainedScorer.load(scorer)
-    is_tuned = how.finetune if kept is None else kept.description.settings.finetune
-    needs_vectors = any(method.needs_embeddings for method in parsed.values())
-    needs_any = not is_tuned or needs_vectors or bool(chosen.reference_free)
-    spec = coming_spec(None, settings) if needs_any and None in given.values() else None
-    check_scorers(chosen.reference_free.values(), spec)
-    if kept is not None:
-        kept.description.check_encoder(spec)
-    for method, corpus in product(parsed.values(), parts.values()):
-        method.check(corpus, spec)
-    embedded: dict[str, Embeddings] = {}
-    if needs_any:
-        for name, corpus in parts.items():
-            embedded[name] = corpus_vectors(corpus, given[name], settings, settings.progress)
+    embedded = _encode(parts, given, how, kept, list(parsed.values()), chosen, settings)
     studied: list[StudiedCorpus] = []
     rows: list[dict[str, Any]] = []
     history: list[dict[str, Any]] = []
     used: list[Description[ScorerSettings]] = []
     for plan in plans:
-        checkpoint = kept or _train(plan.learnt, how, embedded, settings)
+        checkpoint = kept or plan.train(how, embedded, settings)
         used.append(checkpoint.description)
         history += _history(plan.name, checkpoint.description) if kept is None else ()
         for name in plan.tested:
@@ -276,6 +254,32 @@ class Plan:
     learnt: TrainingCorpora | None  # None: the scorer is given
     tested: tuple[str, ...]
 
+    def check(self, corpora: Mapping[str, Corpus], metrics: MetricSet, how: ScorerSettings) -> None:
+        """Refuse what cannot be tested, and what cannot be trained on."""
+        for name in self.tested:
+            check_gold(corpora[name], metrics)
+        if self.learnt is not None:
+            examples_of(self.learnt, how)
+
+    def train(
+        self, how: ScorerSettings, embedded: Mapping[str, Embeddings], settings: StudySettings
+    ) -> TrainedScorer:
+        """Train the scorer; an interruption ends the study."""
+        assert self.learnt is not None  # else one is given
+        encoding = {name: getattr(settings, name) for name in Encoding.__annotations__}
+        made = train_scorer(
+            self.learnt.gold,
+            splices=self.learnt.splices,
+            calibration=self.learnt.calibration,
+            **{each.name: getattr(how, each.name) for each in fields(how)},
+            embeddings=embedded,
+            progress=settings.progress,
+            **cast(Encoding, encoding),
+        )
+        if made.description.is_interrupted:
+            raise KeyboardInterrupt
+        return made
+
 
 def _plan(
     corpora: Mapping[str, Corpus],
@@ -317,27 +321,30 @@ def _plan(
     return plans
 
 
-def _train(
-    learnt: TrainingCorpora | None,
+def _encode(
+    corpora: Mapping[str, Corpus],
+    given: Mapping[str, Vectors | None],
     how: ScorerSettings,
-    embedded: Mapping[str, Embeddings],
+    scorer: TrainedScorer | None,
+    methods: Sequence[Segmenter],
+    metrics: MetricSet,
     settings: StudySettings,
-) -> TrainedScorer:
-    """Train the scorer; an interruption ends the study."""
-    assert learnt is not None  # else a scorer is given
-    encoding = {name: getattr(settings, name) for name in Encoding.__annotations__}
-    made = train_scorer(
-        learnt.gold,
-        splices=learnt.splices,
-        calibration=learnt.calibration,
-        **{each.name: getattr(how, each.name) for each in fields(how)},
-        embeddings=embedded,
-        progress=settings.progress,
-        **cast(Encoding, encoding),
-    )
-    if made.description.is_interrupted:
-        raise KeyboardInterrupt
-    return made
+) -> dict[str, Embeddings]:
+    """Encode the corpora if anything needs vectors, once all that will not work is refused."""
+    is_tuned = how.finetune if scorer is None else scorer.description.settings.finetune
+    needs_vectors = any(method.needs_embeddings for method in methods)
+    needs_any = not is_tuned or needs_vectors or bool(metrics.reference_free)
+    spec = coming_spec(None, settings) if needs_any and None in given.values() else None
+    check_scorers(metrics.reference_free.values(), spec)
+    if scorer is not None:
+        scorer.description.check_encoder(spec)
+    for method, corpus in product(methods, corpora.values()):
+        method.check(corpus, spec)
+    return {
+        name: corpus_vectors(corpus, given[name], settings, settings.progress)
+        for name, corpus in corpora.items()
+        if needs_any
+    }
 
 
 def _score(
