@@ -200,6 +200,7 @@ def chunks(
     sized = _measure(made, read, reports, options, is_counted=embeddings is None)
     curve = _curve(table, made, reports, read) if wanted else []
     best = _best(curve, table) if wanted else None
+    has_parts = any(row[kind] for row in sized for kind in KINDS)
     return Result(
         command="chunks",
         question="Which setting of the splitters is best?"
@@ -211,12 +212,9 @@ def chunks(
         corpora=({"name": "texts", **table.corpus},),
         tables=(
             *([_curve_table(curve, judged_by(table.metrics))] if wanted else ()),
-            Table.of("systems", "Splitters as systems", *_system_rows(table), shown=not wanted),
+            Table.of("systems", "Splitters as systems", *_system_rows(table)),
             Table.of("sizes", "Sizes of chunks: 50 % and 95 % have at most", SIZES, sized),
-            Table.of(
-                *("cut", "What no chunk holds whole", CUT, sized),
-                shown=any(row[kind] for row in sized for kind in KINDS),
-            ),
+            *([Table.of("cut", "What no chunk holds whole", CUT, sized)] if has_parts else ()),
         ),
         notes=table.notes,
         reading={

@@ -22,10 +22,10 @@ from reffree.report.study import render
 from reffree.statistics.coefficients import fleiss_kappa
 from reffree.studies import pairs
 from reffree.studies.config import load_config
-from reffree.studies.judged_pairs.contrasts import candidates
+from reffree.studies.papers.pairs import candidates
 from reffree.studies.run import run_config
 from reffree.util.errors import InputError, OptionError, ReffreeError
-from tests.helpers import invoke, topical_corpus
+from tests.helpers import invoke_study, topical_corpus
 from tests.metrics.gold.test_sed import US
 from tests.oracles import reference_based
 from tests.properties import examples
@@ -161,8 +161,8 @@ def ballot(write_corpus, tmp_path):
             for i, g in enumerate(GOLDS)
         ]
     )
-    options = ("pairs", path, "--by", "alignment", "-m", "windowdiff")
-    done = invoke(*options, "-f", "csv")
+    options = (path, "--by", "alignment", "-m", "windowdiff")
+    done = invoke_study("pairs", *options, "-f", "csv")
     assert done.exit_code == 0, done.output
     return options, list(csv.DictReader(io.StringIO(done.stdout)))
 
@@ -182,7 +182,7 @@ def written(path, rows, votes):
 def test_votes_are_held_against_metrics(ballot, tmp_path):
     """Three judges follow A on two transpositions of three; on the third there is no majority."""
     options, rows = ballot
-    done = invoke(*options, "-f", "json")
+    done = invoke_study("pairs", *options, "-f", "json")
     result = Result.from_dict(json.loads(done.stdout))
     verdicts = {
         r["pair"]: r["verdict"] for r in result.table("verdicts").records(metric="alignment")
@@ -194,7 +194,7 @@ def test_votes_are_held_against_metrics(ballot, tmp_path):
     bob = {chosen[0]: verdicts[chosen[0]], chosen[1]: "=", chosen[2]: other[verdicts[chosen[2]]]}
     cyd = {chosen[0]: "equal", chosen[1]: "=", chosen[2]: "equal"}
     path = written(tmp_path / "votes.csv", rows, {"ann": ann, "bob": bob, "cyd": cyd})
-    done = invoke(*options, "-f", "json", "--votes", path)
+    done = invoke_study("pairs", *options, "-f", "json", "--votes", path)
     assert done.exit_code == 0, done.output
     result = Result.from_dict(json.loads(done.stdout))
     (row,) = result.table("agreement").records(kind="transposition")
@@ -232,7 +232,7 @@ def test_bad_votes_get_a_sentence(ballot, tmp_path, change, message):
     options, rows = ballot
     path = written(tmp_path / "v.csv", rows, {"ann": {row["pair"]: "first" for row in rows}})
     path.write_text(change(path.read_text()))
-    done = invoke(*options, "--votes", path)
+    done = invoke_study("pairs", *options, "--votes", path)
     assert isinstance(done.exception, ReffreeError)
     assert str(path) in str(done.exception)
     with pytest.raises(InputError, match=message):
@@ -261,7 +261,7 @@ def test_annotators_are_references_of_their_own():
     ("keywords", "error", "message"),
     [
         ({"by": "arp_pair"}, OptionError, "found the metric 'arp_pair'; expected gold-based"),
-        ({"kinds": ["swap"], "by": "alignment"}, OptionError, "found the kind 'swap'"),
+        ({"kinds": ["swap"], "by": "alignment"}, OptionError, "found kinds = swap; expected deletion or"),
         ({"by": "alignment", "votes": "no/such.csv"}, InputError, "no/such.csv"),
     ],
 )
@@ -272,7 +272,7 @@ def test_what_is_refused(keywords, error, message):
 
 
 def test_run_goes_by_what_is_in_the_votes(ballot, tmp_path):
-    (_, corpus, *_), rows = ballot
+    (corpus, *_), rows = ballot
     votes = written(tmp_path / "v.csv", rows, {"ann": {row["pair"]: "first" for row in rows}})
     config = tmp_path / "c.yaml"
     step = {"study": "pairs", "by": "alignment", "metrics": ["windowdiff"], "votes": str(votes)}

@@ -12,7 +12,7 @@ from reffree.data.corpus import Corpus, Document
 from reffree.formats import write_scores
 from reffree.studies import density, selection
 from reffree.util.errors import OptionError, UnknownNameError
-from tests.helpers import invoke, refusal, rows, topical_corpus
+from tests.helpers import invoke, invoke_study, refusal, rows, topical_corpus
 from tests.oracles import selection as oracle
 
 
@@ -83,7 +83,7 @@ def test_rates_are_of_the_speaker_s_gaps():
     units, speakers = ["x"] * 200, ["user", "bot"] * 100
     corpus = Corpus((Document.build("a", units, speakers=speakers),))
     result = selection(
-        {"c": corpus}, methods=["random"], rate=0.3, min_gap=1, candidates_speaker="user"
+        {"c": corpus}, methods=["random"], rate=0.3, min_gap=1, candidates_speaker=["user"]
     )
     for row in rows(result, "rates"):
         assert row["adaptive"] == pytest.approx(row["boundaries"] / 99)
@@ -100,8 +100,7 @@ def test_what_is_refused():
         selection({"c": corpus}, scores={"d": {"mine": scores}})
     with pytest.raises(OptionError, match="scores called 'random', as a method"):
         selection({"c": corpus}, methods=["random"], scores={"c": {"random": scores}})
-    said = refusal(selection, {"c": corpus}, scores={"c": scores["d0"]})
-    assert "scores of 'c' as ndarray; expected files or lists by a name" in said
+    assert "found scores = [" in refusal(selection, {"c": corpus}, scores={"c": scores["d0"]})
     said = refusal(selection, {"c": corpus}, methods=["depth"], scores={"c": {"m": [[1.0]]}})
     assert "found scores of 1 document; expected 2" in said
 
@@ -170,15 +169,16 @@ def test_commands(tmp_path):
     reffree.save(corpus, tmp_path / "c.jsonl")
     write_scores(tmp_path / "s.jsonl", scores)
     files = [tmp_path / "c.jsonl", "--scores", f"mine={tmp_path / 's.jsonl'}", "--method", "random"]
-    done = invoke("selection", *files, "--rate", "0.2", "--shares", "0.9,0.5", "-f", "json")
+    done = invoke_study("selection", *files, "--rate", "0.2", "--shares", "0.9,0.5", "-f", "json")
     assert done.exit_code == 0, done.output
     made = json.loads(done.stdout)
-    assert made["study"] == "selection"
+    assert made["command"] == "selection"
     assert made["settings"]["shares"] == [0.9, 0.5]
-    assert "found a document without gold" in str(invoke("density", *files).exception)
-    twice = invoke("selection", *files, tmp_path / "c.jsonl")
+    assert made["settings"]["scores"] == ["mine"]
+    twice = invoke_study("selection", *files, tmp_path / "c.jsonl")
     assert "--scores with 2 corpora: name one CORPUS" in str(twice.output)
-    assert "expected numbers with commas" in invoke("density", *files, "--thresholds", "a").output
+    wrong = invoke_study("selection", *files, "--shares", "a")
+    assert "expected numbers with commas" in wrong.output
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from reffree.report.study import render
 from reffree.studies import baselines
 from reffree.studies.config import load_config
 from reffree.util.errors import InputError, OptionError, UnknownNameError
-from tests.helpers import invoke, topical_corpus
+from tests.helpers import invoke_study, topical_corpus
 from tests.oracles import reference_based
 
 GOLDS = [[4, 4, 4], [6, 6], [3, 5, 4], [4, 8], [2, 4, 6]]
@@ -126,7 +126,7 @@ def test_command_and_file(write_corpus, tmp_path):
         for i, g in enumerate(GOLDS)
     ]
     path = write_corpus(documents)
-    done = invoke("baselines", path, "--method", "none", "--method", "all", "-m", "pk", "-f", "csv")
+    done = invoke_study("baselines", path, "--method", "none", "--method", "all", "-m", "pk", "-f", "csv")
     assert done.exit_code == 0, done.output
     assert len(done.stdout.splitlines()) == 3
     config = tmp_path / "c.yaml"
@@ -137,7 +137,7 @@ def test_command_and_file(write_corpus, tmp_path):
     with pytest.raises(InputError, match=r"methods\.0: 'even'.*neither k nor every"):
         load_config(config)
     without = write_corpus([{key: d[key] for key in ("id", "units")} for d in documents])
-    done = invoke("baselines", without, "--method", "none", "--method", "depth", "--encoder", "no")
+    done = invoke_study("baselines", without, "--method", "none", "--method", "depth", "--encoder", "no")
     assert done.exit_code == 1
     assert "no gold to compare with" in str(done.exception)
 

@@ -15,9 +15,9 @@ from reffree.report.charts import charts_of
 from reffree.report.charts.drawing import vega_for_page
 from reffree.report.study import render
 from reffree.studies import moves
-from reffree.studies.single_moves import KINDS, METRICS
+from reffree.studies.papers.moves import KINDS, METRICS
 from reffree.util.errors import InputError, OptionError
-from tests.helpers import invoke, topical_corpus
+from tests.helpers import invoke_study, topical_corpus
 from tests.oracles import reference_based, studies
 from tests.properties import examples
 
@@ -37,7 +37,7 @@ PUBLISHED = {
 
 @pytest.fixture(scope="module")
 def exhaustive():
-    return moves({}, units=range(5, 13))
+    return moves({}, units=[*range(5, 13)])
 
 
 def test_counts_are_the_authors(exhaustive):
@@ -123,14 +123,14 @@ def test_gold_without_a_boundary_is_refused():
 
 def test_command(write_corpus):
     path = write_corpus([{"id": "a", "units": list("abcdefgh"), "gold": [5, 3]}])
-    done = invoke("moves", path, "--units", "5-6", "-f", "csv")
+    done = invoke_study("moves", path, "--units", "5-6", "-f", "csv")
     assert done.exit_code == 0, done.output
     header, *lines = done.stdout.splitlines()
     assert header.startswith("corpus,segments,kind,metric,references,possible,share,reversed")
     assert len(lines) == len(METRICS) * len(KINDS) * (1 + 3 + 4)
-    done = invoke("moves", "--units", "5;6")
+    done = invoke_study("moves", "--units", "5;6")
     assert done.exit_code == 2
-    assert "expected lengths, such as 5-12" in done.stderr
+    assert "expected numbers with commas" in done.stderr
 
 
 def test_a_window_of_the_corpus_is_that_of_all_its_golds():
