@@ -64,6 +64,11 @@ SIZES = (
     *columns("count", tokens_max="most"),
     *columns("share", at_cap="at the cap"),
 )
+SETTING = (
+    *columns("text", "corpus", "splitter", "setting"),
+    *columns("number", size="characters a chunk"),
+    *columns("count", "segments"),
+)
 CUT = (
     *columns("text", "chunker"),
     *(
@@ -137,20 +142,18 @@ def chunks(
 
     TEXT is the plain text of one document (- is standard input) or a corpus (.jsonl), whose units
     stay as they are. Sentences become units, every --chunker a system: a chunk's start moves to the
-    nearest sentence's, and overlapping chunks count by their starts. A second table has chunks'
-    sizes and how many are at 95 % of the cap, a third what they cut apart.
-
-    With --values chunkers are tried with several settings, and the best by expected_pk is named,
-    with the curve; those that cut the texts alike are scored once. Chosen on the texts it is judged
-    by, the best score flatters.
+    nearest sentence's, and overlapping chunks count by their starts. Further tables have chunks'
+    sizes, how many are at 95 % of the cap, and what they cut apart. With --values chunkers are
+    tried with several settings and the best by expected_pk is named; those that cut the texts alike
+    are scored once. Chosen on the texts it is judged by, the best score flatters.
 
     These scores do not predict retrieval quality: the HOPE study (arXiv 2505.02171) found that
     concept unity within chunks had minimal impact on it.
 
     \b
     reffree chunks a.txt --chunker langchain:recursive,chunk_size=1000
-    reffree chunks a.txt b.txt --chunker my_module:my_function
     reffree chunks a.txt --chunker langchain:recursive --values chunk_size=200,400
+    reffree chunks a.txt b.txt --chunker my_module:my_function
 
     A function takes the text and returns its chunks, as strings or (start, end) in characters.
     Libraries are installed apart; plain text needs sentencex.
@@ -164,6 +167,10 @@ def chunks(
     if equal_size is not None:
         for each in made:
             check_sized(each)
+        if wanted:
+            raise OptionError(
+                "values beside an equal size", expected="one of the two", remedy="leave one out"
+            )
     made = _with_encoder(made, options, embeddings)
     read, notes = _read_texts(texts)
     if equal_size is not None:
@@ -176,10 +183,7 @@ def chunks(
     corpus, reports = chunked(read, made, language)
     if wanted:
         made, alike = _distinct(made, reports)
-        reports = {spelling_of(each): reports[spelling_of(each)] for each in made}
-        others = [each for each in corpus.hypotheses if each not in map(spelling_of, made)]
-        kept = [each for each in others if each not in alike] + list(reports)
-        corpus = corpus.only_systems(kept)
+        corpus = corpus.only_systems([name for name in corpus[0].systems if name not in alike])
         notes += alike.values()
     else:
         notes += [f"{name}: {report.snap}." for name, report in reports.items()]
@@ -198,24 +202,30 @@ def chunks(
         **keywords,
     )
     sized = _measure(made, read, reports, options, is_counted=embeddings is None)
-    curve = _curve(table, made, reports, read) if wanted else []
-    best = _best(curve, table) if wanted else None
-    has_parts = any(row[kind] for row in sized for kind in KINDS)
+    tables = [
+        Table.of("systems", "Splitters as systems", *_system_rows(table)),
+        Table.of("sizes", "Sizes of chunks: 50 % and 95 % have at most", SIZES, sized),
+    ]
+    if any(row[kind] for row in sized for kind in KINDS):
+        tables.append(Table.of("cut", "What no chunk holds whole", CUT, sized))
+    verdict, settings = table.verdict, {}
+    if wanted:
+        n_characters = sum(len(text.text) for text in read)
+        sizes = {name: n_characters / report.snap.chunks for name, report in reports.items()}
+        curve, best = _search(table, made, sizes)
+        verdict, settings = tuple(_describe_search(curve, best, table)), {"best": best["setting"]}
+        fields = (*SETTING, *estimate("value", judged_by(table.metrics)))
+        tables.insert(0, Table.of("curve", "Score of every setting", fields, curve))
     return Result(
         command="chunks",
         question="Which setting of the splitters is best?"
         if wanted
         else "How good are these splitters?",
-        verdict=tuple(_describe_search(curve, best, table)) if best else table.verdict,
+        verdict=verdict,
         signature=f"{table.signature}|{_versions(made, read, language)}",
-        settings={"best": best["setting"]} if best else {},
+        settings=settings,
         corpora=({"name": "texts", **table.corpus},),
-        tables=(
-            *([_curve_table(curve, judged_by(table.metrics))] if wanted else ()),
-            Table.of("systems", "Splitters as systems", *_system_rows(table)),
-            Table.of("sizes", "Sizes of chunks: 50 % and 95 % have at most", SIZES, sized),
-            *([Table.of("cut", "What no chunk holds whole", CUT, sized)] if has_parts else ()),
-        ),
+        tables=tuple(tables),
         notes=table.notes,
         reading={
             "segments": "Chunks whose starts were moved to the same sentence are one segment.",
@@ -450,30 +460,22 @@ def _system_rows(table: ScoreTable) -> tuple[list[Field], list[dict[str, Any]]]:
     return fields, rows
 
 
-def _curve(
-    table: ScoreTable,
-    chunkers: Sequence[Chunker],
-    reports: Mapping[str, ChunkReport],
-    texts: Sequence[PlainText],
-) -> list[dict[str, Any]]:
-    """A row per setting with a score, by the metric that is judged by."""
-    n_characters = sum(len(text.text) for text in texts)
+def _search(
+    table: ScoreTable, chunkers: Sequence[Chunker], sizes: Mapping[str, float]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return a row per setting with a score, by the metric that is judged by, and the best."""
     metric = judged_by(table.metrics)
     found = {row.system: row for row in table.systems}
     rows = []
     for chunker in chunkers:
         name = spelling_of(chunker)
-        value = found[name].metrics[metric]
-        if value.value is not None:
+        score = found[name].metrics[metric]
+        if score.value is not None:
             rows.append(
                 {
-                    "corpus": "texts",
-                    "splitter": chunker.name,
-                    "setting": name,
-                    "size": n_characters / reports[name].snap.chunks,
-                    "segments": found[name].segments,
-                    "value": value.value,
-                    "value_ci": value.ci,
+                    **{"corpus": "texts", "splitter": chunker.name, "setting": name},
+                    **{"size": sizes[name], "segments": found[name].segments},
+                    **{"value": score.value, "value_ci": score.ci},
                 }
             )
     if not rows:
@@ -482,22 +484,8 @@ def _curve(
             expected="a text of three sentences or more",
             remedy="search on longer texts",
         )
-    return rows
-
-
-def _best(curve: Sequence[dict[str, Any]], table: ScoreTable) -> dict[str, Any]:
-    direction = table.systems[0].metrics[judged_by(table.metrics)].direction
-    return min(curve, key=lambda row: as_loss(row["value"], direction))
-
-
-def _curve_table(curve: Sequence[dict[str, Any]], metric: str) -> Table:
-    fields = (
-        *columns("text", "corpus", "splitter", "setting"),
-        *columns("number", size="characters a chunk"),
-        *columns("count", "segments"),
-        *estimate("value", metric),
-    )
-    return Table.of("curve", "Score of every setting", fields, curve)
+    direction = table.systems[0].metrics[metric].direction
+    return rows, min(rows, key=lambda row: as_loss(row["value"], direction))
 
 
 def _describe_search(

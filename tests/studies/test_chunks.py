@@ -398,6 +398,7 @@ def test_the_end_of_a_range_is_told(topics, monkeypatch):
             {"values": ["size"], "chunkers": ["langchain:chunk_overlap=3300,chunk_size=4000"]},
             "no size that goes with",
         ),
+        ({"values": ["size"], "equal_size": 9}, "values beside an equal size"),
         ({"values": ["size"], "chunkers": ["os.path:split"]}, "a function; expected a chunker"),
     ],
 )
