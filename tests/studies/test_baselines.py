@@ -126,7 +126,9 @@ def test_command_and_file(write_corpus, tmp_path):
         for i, g in enumerate(GOLDS)
     ]
     path = write_corpus(documents)
-    done = invoke_study("baselines", path, "--method", "none", "--method", "all", "-m", "pk", "-f", "csv")
+    done = invoke_study(
+        "baselines", path, "--method", "none", "--method", "all", "-m", "pk", "-f", "csv"
+    )
     assert done.exit_code == 0, done.output
     assert len(done.stdout.splitlines()) == 3
     config = tmp_path / "c.yaml"
@@ -137,7 +139,9 @@ def test_command_and_file(write_corpus, tmp_path):
     with pytest.raises(InputError, match=r"methods\.0: 'even'.*neither k nor every"):
         load_config(config)
     without = write_corpus([{key: d[key] for key in ("id", "units")} for d in documents])
-    done = invoke_study("baselines", without, "--method", "none", "--method", "depth", "--encoder", "no")
+    done = invoke_study(
+        "baselines", without, "--method", "none", "--method", "depth", "--encoder", "no"
+    )
     assert done.exit_code == 1
     assert "no gold to compare with" in str(done.exception)
 

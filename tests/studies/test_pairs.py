@@ -261,7 +261,11 @@ def test_annotators_are_references_of_their_own():
     ("keywords", "error", "message"),
     [
         ({"by": "arp_pair"}, OptionError, "found the metric 'arp_pair'; expected gold-based"),
-        ({"kinds": ["swap"], "by": "alignment"}, OptionError, "found kinds = swap; expected deletion or"),
+        (
+            {"kinds": ["swap"], "by": "alignment"},
+            OptionError,
+            "found kinds = swap; expected deletion or",
+        ),
         ({"by": "alignment", "votes": "no/such.csv"}, InputError, "no/such.csv"),
     ],
 )

@@ -167,6 +167,7 @@ def test_density_and_speakers():
 def test_commands(tmp_path):
     corpus, scores = dialogues(4)
     reffree.save(corpus, tmp_path / "c.jsonl")
+    reffree.save(corpus, tmp_path / "d.jsonl")
     write_scores(tmp_path / "s.jsonl", scores)
     files = [tmp_path / "c.jsonl", "--scores", f"mine={tmp_path / 's.jsonl'}", "--method", "random"]
     done = invoke_study("selection", *files, "--rate", "0.2", "--shares", "0.9,0.5", "-f", "json")
@@ -175,7 +176,7 @@ def test_commands(tmp_path):
     assert made["command"] == "selection"
     assert made["settings"]["shares"] == [0.9, 0.5]
     assert made["settings"]["scores"] == ["mine"]
-    twice = invoke_study("selection", *files, tmp_path / "c.jsonl")
+    twice = invoke_study("selection", *files, tmp_path / "d.jsonl")
     assert "--scores with 2 corpora: name one CORPUS" in str(twice.output)
     wrong = invoke_study("selection", *files, "--shares", "a")
     assert "expected numbers with commas" in wrong.output
