@@ -47,13 +47,13 @@ class CompareKeywords(Encoding, total=False):
     metrics: tuple[str, ...]
     unsegmented: Unsegmented
     seed: int
-    short_signature: bool
-    memory: int | None
 
 
 class ScoreKeywords(CompareKeywords, total=False):
     """Keywords that `reffree.score` takes from options."""
 
+    short_signature: bool
+    memory: int | None
     average: Average
     null: int
     explain: bool

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,24 +10,19 @@ import click
 
 from reffree.cli.completion import METRICS, encoder_names, file_names, names
 from reffree.data.segmentation import CONVENTIONS
-from reffree.encoders.options import BACKENDS, CHOICES
+from reffree.encoders.options import Dropped
 from reffree.formats import FORMATS
 from reffree.formats.labels import CodersAs
 from reffree.formats.readers import TextDocuments, check_names
 from reffree.formats.tables import COLUMNS, check_columns
+from reffree.metrics.names import HELP
 from reffree.report.grid import OUTPUT_FORMATS
 from reffree.util.bounds import (
     MOST_SEED,
-    Count,
-    Positive,
     bounds_in,
     check_limit,
     check_whole,
-    parse_bytes,
 )
-from reffree.util.errors import shorten
-
-LEAST_MEMORY = 2**20
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -152,120 +146,28 @@ table_option = click.option(
 # How texts become vectors
 
 
-def model_settings(*, hidden: bool) -> Decorator:
-    """How a model makes a vector; ``reffree models --help`` shows what other commands hide."""
-    option = partial(click.option, hidden=hidden)
-    return option_group(
-        option(
-            "--pooling",
-            type=click.Choice(CHOICES["pooling"]),
-            help="Of the tokens' vectors, over a model's bare transformer.  [default: the model's "
-            "own, else mean]",
-        ),
-        option(
-            "--layer",
-            type=int,
-            metavar="N",
-            help="Whose output is pooled: 0 embeddings, -1 last.  [default: -1]",
-        ),
-        option(
-            "--dtype",
-            type=click.Choice(CHOICES["dtype"]),
-            help="Of the computation; auto is the weights' own, and TF32 for float32 on cards that "
-            "have it.  [default: auto on such cards, else float32; falcon-7b bfloat16]",
-        ),
-        option(
-            "--attention",
-            type=click.Choice(CHOICES["attention"]),
-            help="Implementation.  [default: the best the architecture has]",
-        ),
-        option(
-            "--prompt", metavar="TEXT", help="Put before every text.  [default: the model's own]"
-        ),
-        option(
-            "--max-length",
-            type=int,
-            metavar="N",
-            help="Tokens read of a text.  [default: the model's own]",
-        ),
-        option(
-            "--quantisation",
-            type=click.Choice(CHOICES["quantisation"]),
-            help="Quantise the weights (needs bitsandbytes).",
-        ),
-        option(
-            "--device-map",
-            type=click.Choice(["auto", "balanced", "sequential"]),
-            help="Spread a model too large for one device over all, memory and disk.",
-        ),
-        option(
-            "--backend",
-            type=click.Choice(BACKENDS),
-            default="torch",
-            show_default=True,
-            help="What runs the transformer; auto is the fastest of those installed that give "
-            "torch's vectors; onnx-int8 moves them, and the signature says how far.",
-        ),
-        option("--trust-remote-code", is_flag=True, help="Run code that comes with a model."),
-        option(
-            "--allow-pickle",
-            is_flag=True,
-            help="Read .bin weights where there are no safetensors.",
-        ),
-    )
-
-
-cache_dir_option = click.option(
-    "--cache-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    envvar="REFFREE_CACHE_DIR",
-    help="Folder of the embedding cache.  [default: the user's cache folder]",
-)
-
-encoding_settings = option_group(
+_how_to_encode = option_group(
     click.option(
-        "--context",
-        type=whole(Count),
-        default=0,
-        show_default=True,
-        metavar="K",
-        help="Units before and after that each is encoded with (helps short utterances).",
-    ),
-    click.option(
-        "--drop-backchannels",
-        is_flag=True,
-        help='Leave out units such as "yeah" or "mm-hmm" (English), like units without text.',
-    ),
-    click.option(
-        "--drop-repeats",
-        is_flag=True,
-        help="Of equal units of a document keep the first, so that a text counts once.",
+        "--drop",
+        multiple=True,
+        type=click.Choice(get_args(Dropped)),
+        help='Leave out units such as "yeah" (backchannels), or all but the first of equal units '
+        "of a document (repeats); may be repeated.",
     ),
     click.option(
         "--device",
         default="auto",
         show_default=True,
         metavar="DEVICE",
-        help="auto, cpu, mps, cuda:0,cuda:1 or all.",
-    ),
-    click.option(
-        "--batch-tokens",
-        type=whole(Positive),
-        help="Tokens per encoder batch, padding included; by default chosen for the device.",
+        help="auto, cpu, mps, cuda:0,cuda:1, all, or ray:address=auto,actors=4.",
     ),
     click.option("--offline", is_flag=True, help="Never connect to a model hub or an endpoint."),
     click.option(
-        "--no-cache",
-        "cache",
-        is_flag=True,
-        callback=lambda ctx, param, value: not value,
-        help="Neither read nor write cached embeddings.",
+        "--cache",
+        metavar="DIR",
+        help="Folder of cached vectors, or off.  [default: the user's cache folder]",
     ),
-    cache_dir_option,
 )
-"""What is encoded, where, and what is kept of it."""
-
-_how_to_encode = option_group(model_settings(hidden=True), encoding_settings)
 
 encoding_options = option_group(
     click.option(
@@ -357,10 +259,7 @@ def unsegmented_option(
 
 scoring_options = option_group(
     metric_option(
-        "Without gold: expected_pk (_windowdiff …), arp_std, arp_cos, arp_pair, silhouette, "
-        "segrefree, sag, or all. With it: pk, windowdiff, boundary_similarity, w_f1 …, or gold for "
-        "all. Options as in pk:k=3; may be repeated.  [default: expected_pk, arp_std to segrefree; "
-        "with gold the first three]",
+        HELP,
         ("all", "gold", *METRICS),
     ),
     more_systems,
@@ -408,20 +307,6 @@ result_options = option_group(
 )
 
 
-def _bytes(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
-    """Read a size such as 500M."""
-    if text is None:
-        return None
-    size = parse_bytes(text)
-    if size is None:
-        raise click.UsageError(f"--memory {shorten(text)}: expected a size, such as 2G or 500M.")
-    if size < LEAST_MEMORY:
-        raise click.UsageError(
-            f"--memory {shorten(text)}: expected 1M or more, such as 2G or 500M."
-        )
-    return size
-
-
 def _seed(ctx: click.Context, param: click.Parameter, seed: int) -> int:
     if seed < 0:
         raise click.UsageError(f"--seed {seed} is negative: use 0 or more.")
@@ -438,21 +323,7 @@ seed_option = click.option(
     help="Seed of everything random.",
 )
 
-short_option = click.option(
-    "--short", "short_signature", is_flag=True, help="Abbreviate the signature."
-)
-
-run_options = option_group(
-    click.option(
-        "--memory",
-        callback=_bytes,
-        metavar="SIZE",
-        help="For scoring's tables, such as 2G; changes no score.  [default: a quarter of what is "
-        "free]",
-    ),
-    seed_option,
-    short_option,
-)
+run_options = option_group(seed_option)
 
 
 def embeddings_option(text: str) -> Decorator:

@@ -38,32 +38,36 @@ if TYPE_CHECKING:
     from reffree.studies.perturb import perturb as perturb
 
 
-def _find_homes() -> dict[str, tuple[str, str]]:
-    """Return module and first parameter of every function called as its module, unimported."""
-    homes = {}
+def _find_homes() -> tuple[dict[str, str], list[str]]:
+    """Return the module of every function called as its module; and which begin with corpora."""
+    homes, studies = {}, []
     folder = Path(__file__).parent
     for path in sorted([*folder.glob("*.py"), *folder.glob("papers/*.py")]):
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")  # read, as importing would take seconds
         if found := re.search(rf"^def {path.stem}\(\s*(\w+)", text, re.MULTILINE):
             parts = path.relative_to(folder).with_suffix("").parts
-            homes[path.stem] = ".".join([__name__, *parts]), found[1]
-    return homes
+            homes[path.stem] = ".".join([__name__, *parts])
+            studies += [path.stem] if found[1] == "corpora" else []
+    return homes, studies
 
 
-HOMES = _find_homes() | {
-    "agreement": (f"{__name__}.annotators", "corpus"),
-    "boundaries": (f"{__name__}.boundary_posterior", "corpus"),
-    "compare": (f"{__name__}.comparison", "corpus"),
-}
-STUDIES = tuple(sorted(name for name, (_, first) in HOMES.items() if first == "corpora"))
-"""Studies of several corpora, which a file of `reffree run` may have, by their commands."""
+HOMES, _NAMES = _find_homes()
+for _name, _home in {
+    "agreement": "annotators",
+    "boundaries": "boundary_posterior",
+    "compare": "comparison",
+}.items():
+    HOMES.setdefault(_name, f"{__name__}.{_home}")
+
+STUDIES = {name: HOMES[name] for name in sorted(_NAMES)}
+"""Module of every study of several corpora, which a file of `reffree run` may have, by command."""
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  (a function)
     """Import the module of a function."""
     if name not in HOMES:
         raise AttributeError(f"module 'reffree.studies' has no attribute {name!r}")
-    return getattr(importlib.import_module(HOMES[name][0]), name)
+    return getattr(importlib.import_module(HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

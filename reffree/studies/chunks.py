@@ -29,8 +29,8 @@ from reffree.chunkers.sizes import KINDS, measure_chunks
 from reffree.data.sentences import splitter
 from reffree.encoders.base import encode_texts
 from reffree.encoders.embed import from_file
+from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions
-from reffree.encoders.sentence_transformer import open_encoder
 from reffree.evaluate.result import Field, Result, Table, columns, estimate
 from reffree.evaluate.score import score
 from reffree.evaluate.table import ScoreTable, judged_by

@@ -13,7 +13,7 @@ import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -25,13 +25,13 @@ from reffree.formats.source import Source
 from reffree.segmenters.gap_scores import parse_scored_method
 from reffree.segmenters.segment import parse_segmenter
 from reffree.studies import STUDIES, find_study
-from reffree.studies.keywords import StudyKeywords
 from reffree.studies.perturb import parse_strengths
 from reffree.studies.study import StudySettings
 from reffree.util.bounds import Seed
+from reffree.util.declare import option_in
 from reffree.util.errors import InputError, Place, ReffreeError, located, shorten
 
-PER_RUN = ("embeddings", "memory", "progress", "short_signature")
+PER_RUN = ("embeddings", "progress")
 """Keywords that a file cannot hold: they belong to the machine or to the caller."""
 
 STRICT = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True, allow_inf_nan=False)
@@ -134,9 +134,12 @@ def settings_model(study: str) -> type[BaseModel]:
             is_required = parameter.default is parameter.empty
             fields[name] = (hints[name], ... if is_required else parameter.default)
     defaults = StudySettings()
-    for name, hint in get_type_hints(StudyKeywords, include_extras=True).items():
+    shared = get_args(hints["keywords"])[0]
+    for name, hint in get_type_hints(shared, include_extras=True).items():
         if name not in PER_RUN:
-            fields.setdefault(name, (hint, getattr(defaults, name)))
+            beside = option_in(hint)
+            initial = getattr(defaults, name, None) if beside is None else beside.initial
+            fields.setdefault(name, (hint, initial))
     return create_model(study, __config__=STRICT, **fields)
 
 
@@ -146,7 +149,7 @@ def _step(where: str, data: Mapping[str, Any], shared: Mapping[str, Any]) -> Ste
     study = own.pop("study", None)
     if not isinstance(study, str) or study not in STUDIES:
         near = difflib.get_close_matches(str(study), STUDIES, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"write study: {STUDIES[0]}"
+        hint = f"did you mean {near[0]!r}?" if near else f"write study: {next(iter(STUDIES))}"
         raise InputError(
             f"{where}.study: {'nothing' if study is None else _shown(study)}",
             expected=" or ".join(STUDIES),

@@ -67,10 +67,10 @@ THRESHOLDS = tuple(round(0.05 * i, 2) for i in range(1, 20))
 
 METRICS = ("expected_pk", "arp_pair", "silhouette")
 
+Matching = Literal["many_to_one", "one_to_one"]
 W_F1 = {"many_to_one": "w_f1", "one_to_one": "w_f1_one_to_one"}
 """Measure of every matching, as of Coen's appendices A and G."""
 
-MATCHINGS = ("many_to_one", "one_to_one")
 UNMATCHED = ("bor", "coverage", "purity")
 """Measures that no matching changes."""
 
@@ -147,9 +147,9 @@ def density(
     ] = THRESHOLDS,
     min_gap: MinGapOption = 3,
     matchings: Annotated[
-        Sequence[Literal["many_to_one", "one_to_one"]],
+        Sequence[Matching],
         Option("W-F1's: many_to_one, one_to_one; may be repeated.", flag="--matching", cli=False),
-    ] = MATCHINGS,
+    ] = ("many_to_one", "one_to_one"),
     metrics: Annotated[
         Sequence[str],
         metric_option("Further metrics on the sweep, as in reffree score; may be repeated."),
@@ -507,8 +507,10 @@ def _regime_rows(result: SweptCorpus, matchings: Sequence[str]) -> Iterator[Row]
                 row |= result.estimate(measure, at, "best")
                 row |= {"threshold": result.points[at].threshold}
                 row |= {"bor": result.value("bor", at), "span": result.spread(name, measure)}
-            four = (result.value(each, at) for each in (measure, "bor", "purity", "coverage"))
-            yield row | {"mode": failure_mode(*four).label}  # Coen's Table 2
+            w_f1, bor, purity, coverage = (
+                result.value(each, at) for each in (measure, "bor", "purity", "coverage")
+            )
+            yield row | {"mode": failure_mode(w_f1, bor, purity, coverage).label}
 
 
 def _spell_range(thresholds: Sequence[float | None]) -> str | None:

@@ -385,7 +385,7 @@ def _curves_of(
     metrics: dict[str, tuple[str, str, SystemLosses]] = {}
     for name in scores.metrics.names:
         role = "gold-based" if name in gold_based else "reference-free"
-        direction = gold_based[name].direction if name in gold_based else "lower"
+        direction: str = gold_based[name].direction if name in gold_based else "lower"
         metrics[name] = role, direction, scores.losses(name)
     sizes = MeanOverDocuments(scores.n_segments.T.astype(np.float64))
     metrics[SENTINEL] = "sentinel", "lower", sizes

@@ -13,7 +13,6 @@ from reffree.encoders.embed import (
     Vectors,
     coming_spec,
     corpus_vectors,
-    distinct_texts,
     units_taking_part,
 )
 from reffree.encoders.options import EncoderOptions
@@ -48,8 +47,7 @@ class StudiedCorpus:
     @property
     def description(self) -> dict[str, Any]:
         """Its size, as results of studies list it."""
-        n_distinct = len(distinct_texts(self.corpus))
-        sizes = CorpusCounts.of(self.corpus).to_dict(n_distinct, self.embedded)
+        sizes = CorpusCounts.of(self.corpus).to_dict(self.embedded)
         return {"name": self.name, **sizes}
 
     @property

@@ -23,8 +23,8 @@ from reffree.encoders.endpoint import ATTEMPTS, PROBE, EndpointEncoder
 from reffree.encoders.fill_cache import CacheJob, fill_by_processes
 from reffree.encoders.launcher import SingleProcess
 from reffree.encoders.options import EncoderOptions
-from reffree.encoders.sentence_transformer import open_encoder
-from reffree.studies import compare_encoders, correlate
+from reffree.encoders.opening import open_encoder
+from reffree.studies import correlate, encoders
 from reffree.util.errors import EncoderError, OptionError
 from tests.encoders.embedding_server import (
     DIMENSION,
@@ -384,7 +384,7 @@ def test_studies_compare_endpoints_with_models(server, tmp_path, waits):
     corpus = reffree.load(corpus_file(tmp_path))
     how = {"pool": "given", "resamples": 100, "metrics": ["arp_pair", "pk"]}
     how |= {"encoders": ["wordllama", server.encoder], "cache_dir": tmp_path / "cache"}
-    result = compare_encoders({"mine": corpus}, **how)
+    result = encoders({"mine": corpus}, **how)
     rows = {row["encoder"]: row for row in result.table("encoders").records()}
     assert rows[server.encoder]["dimension"] == DIMENSION
     assert rows[server.encoder]["units_per_second"] is None, "requests may cost"
@@ -396,7 +396,7 @@ def test_all_encoders_are_found_before_the_first_is_run(server, tmp_path):
     corpus = reffree.load(corpus_file(tmp_path))
     with serving() as gone:
         absent = gone.encoder
-    for study in (correlate, compare_encoders):
+    for study in (correlate, encoders):
         names = [server.encoder, absent]
         said = sentence_of(study, {"mine": corpus}, encoders=names, cache_dir=tmp_path / "c")
         assert f"encoder '{absent}': found nobody who listens there" in said

@@ -17,7 +17,7 @@ from reffree.metrics.free.posterior import Posterior
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.posterior import LeastExpectedPk
 from reffree.segmenters.segment import parse_segmenter, segment
-from reffree.studies.correlation.pool import COHESION, SEEKERS
+from reffree.studies.correlate_pool import COHESION, SEEKERS
 from reffree.util.errors import InputError, OptionError
 from reffree.util.naming import spelling_of
 from tests.oracles.expected import best_segmentation, evidence_and_nodes, expected_pk, mixture

@@ -221,7 +221,7 @@ def test_semantic_chunks_take_the_encoder_that_scores(files, monkeypatch):
         opened.append(options)
         return CountingEncoder()
 
-    for home in ("reffree.studies.chunks", "reffree.encoders.sentence_transformer"):
+    for home in ("reffree.studies.chunks", "reffree.encoders.opening"):
         monkeypatch.setattr(sys.modules[home], "open_encoder", open_counting)
     result = chunks(
         {"long": PROSE * 5},

@@ -20,10 +20,10 @@ from reffree.segmenters.segment import segment
 from reffree.studies import (
     boundaries,
     compare,
-    compare_encoders,
     correlate,
     density,
     diagnose,
+    encoders,
     granularity,
     perturb,
 )
@@ -66,7 +66,7 @@ def scorer(tmp_path_factory):
 BOTH = {"good": GOOD, "bare": BARE}
 CALLS = {
     "correlate": partial(correlate, {"good": GOOD}),
-    "encoders": partial(compare_encoders, {"good": GOOD}, measure=False),
+    "encoders": partial(encoders, {"good": GOOD}, measure=False),
     "perturb": partial(perturb, {"good": GOOD}, seeds=1),
     "density": partial(density, {"good": GOOD}),
     "granularity": partial(granularity, {"good": GOOD}),
@@ -78,21 +78,21 @@ CALLS = {
 }
 REFUSED = [
     (correlate, BOTH, {}, "a document without gold"),
-    (correlate, BOTH, {"pool": "every"}, "the pool 'every'"),
+    (correlate, BOTH, {"pool": "every"}, "pool = every"),
     (correlate, {"good": GOOD}, {"cohesion": ["nobody"]}, "unknown system 'nobody'"),
     (correlate, {"good": GOOD}, {"metrics": ["arp_pear"]}, "unknown metric 'arp_pear'"),
     (correlate, {"good": GOOD}, {"metrics": ["sed:vectors=nowhere"]}, "nowhere"),
-    (correlate, {"good": GOOD}, {"unsegmented": "best"}, "the policy 'best'"),
+    (correlate, {"good": GOOD}, {"unsegmented": "best"}, "unsegmented = best"),
     (correlate, {"good": GOOD}, {"average": "most"}, "average = most"),
-    (correlate, {"good": GOOD}, {"encoders": [None, "nowhere/none"]}, "nowhere/none"),
-    (compare_encoders, {"good": GOOD}, {"encoders": ["minilm"]}, "the encoders 'minilm'"),
+    (correlate, {"good": GOOD}, {"encoders": ["minilm", "nowhere/none"]}, "nowhere/none"),
+    (encoders, {"good": GOOD}, {"encoders": ["minilm"]}, "the encoders 'minilm'"),
     (perturb, BOTH, {}, "no gold to perturb"),
     (perturb, BOTH, {"source": "nobody"}, "unknown system 'nobody'"),
     (perturb, BOTH, {"source": "a", "metrics": ["arp_pair", "pk"]}, "no gold to compare with"),
-    (perturb, {"good": GOOD}, {"unsegmented": "best"}, "the policy 'best'"),
+    (perturb, {"good": GOOD}, {"unsegmented": "best"}, "unsegmented = best"),
     (density, BOTH, {}, "a document without gold"),
     (density, {"good": GOOD}, {"metrics": ["arp_pear"]}, "unknown metric 'arp_pear'"),
-    (density, {"good": GOOD}, {"unsegmented": "best"}, "the policy 'best'"),
+    (density, {"good": GOOD}, {"unsegmented": "best"}, "unsegmented = best"),
     (granularity, {"good": GOOD, "short": SHORT}, {}, "no document of 3 units or more"),
     (granularity, {"good": GOOD, "none": BARE.only_systems(())}, {}, "no systems"),
     (diagnose, {"good": GOOD, "short": SHORT}, {}, "no system with an expected_pk"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from reffree.encoders.base import EncoderSpec
+from reffree.encoders.options import KINDS as SETTINGS
 from reffree.encoders.options import EncoderOptions
 from reffree.segmenters.trained.settings import (
     CsmSettings,
@@ -214,23 +215,17 @@ def trained_encoding(options: EncoderOptions, encoders: Sequence[EncoderSpec]) -
     """
     if options.encoder is not None or not encoders or encoders[0].name == PRECOMPUTED:
         return options
-    from reffree.encoders.sentence_transformer import open_encoder
+    from reffree.encoders.opening import open_encoder
 
-    trained, plain = encoders[0], EncoderOptions()
-    named = replace(options, encoder=trained.name)
-    bare = replace(plain, encoder=trained.name, offline=options.offline, cache=False)
-    own = open_encoder(bare).spec
-    given = {name: getattr(trained, name) for name in _differences(own, trained)}
-    dropped = given.pop("dropped", "none").split("+")
-    given |= {f"drop_{kind}": True for kind in ("backchannels", "repeats") if kind in dropped}
-    known = {each.name for each in fields(EncoderOptions)}
+    trained = encoders[0]
+    own = open_encoder(EncoderOptions(encoder=trained.name, offline=options.offline, cache=False))
+    given = {name: getattr(trained, name) for name in _differences(own.spec, trained)}
+    settings = ",".join(f"{name}={given[name]}" for name in SETTINGS if name in given)
+    dropped = given.get("dropped", "none").split("+")
     return replace(
-        named,
-        **{
-            name: value
-            for name, value in given.items()
-            if name in known and getattr(options, name) == getattr(plain, name)
-        },
+        options,
+        encoder=f"{trained.name}:{settings}" if settings else trained.name,
+        drop=options.drop or [kind for kind in ("backchannels", "repeats") if kind in dropped],
     )
 
 

@@ -27,13 +27,14 @@ import numpy as np
 from reffree.data.corpus import Corpus
 from reffree.encoders.embed import units_taking_part
 from reffree.evaluate.blocks import golds_of
-from reffree.evaluate.metric_set import MetricSet, parse_any
+from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.result import Field, Result, Table, columns
 from reffree.evaluate.signature import Signature
 from reffree.metrics.gold.metric import GoldMetric, count_pairs
 from reffree.metrics.gold.pairs import Pairs
+from reffree.metrics.registry import parse_metric
 from reffree.statistics.losses import as_loss
-from reffree.studies.keywords import StudyKeywords
+from reffree.studies.keywords import StudyKeywords, metric_option
 from reffree.studies.study import StudiedCorpus, StudySettings, check_study
 from reffree.util.arrays import Booleans, Integers
 from reffree.util.bounds import check_whole
@@ -91,13 +92,7 @@ def moves(
     ] = (),
     metrics: Annotated[
         Sequence[str],
-        Option(
-            "Gold-based, as in reffree score; may be repeated.",
-            flag="-m/--metric",
-            metavar="METRIC",
-            check=parse_any,
-            names="gold",
-        ),
+        metric_option("Gold-based, as in reffree score; may be repeated.", names="gold"),
     ] = METRICS,
     **keywords: Unpack[StudyKeywords],
 ) -> Result:
@@ -176,8 +171,9 @@ def _choose_metrics(metrics: Sequence[str]) -> dict[str, GoldMetric]:
     """Read the names; refuse metrics that no two segmentations alone have."""
     chosen = {}
     for name in metrics:
-        metric = parse_any(name)
-        if not isinstance(metric, GoldMetric) or getattr(metric, "unit", "units") != "units":
+        metric = parse_metric(name)
+        is_of_text = "word_vectors" in metric.needs or getattr(metric, "unit", "units") != "units"
+        if is_of_text or not isinstance(metric, GoldMetric):
             raise OptionError(
                 f"the metric {name!r}",
                 expected="a gold-based one that reads no text",
