@@ -25,7 +25,7 @@ ROOMS = {
     "evaluate": {"util", "data", "statistics", "formats", "encoders", "metrics", "segmenters"},
     "studies": {
         *("util", "data", "statistics", "formats", "encoders", "metrics", "segmenters"),
-        "evaluate",
+        *("chunkers", "evaluate"),
     },
     "report": {"util", "data", "statistics", "evaluate", "studies"},
     "cli": {
@@ -145,8 +145,7 @@ HEAVY = (
         ["cache", "ls", "--help"],
         ["boundaries", "-h"],
         ["compare", "embed", "-h"],
-        ["chunkers", "-h"],
-        ["tune", "-h"],
+        ["chunks", "-h"],
         ["correlate", "-h"],
         ["encoders", "-h"],
         ["perturb", "-h"],

@@ -195,9 +195,9 @@ def _trained_scorers(metrics: Iterable[object]) -> set[str]:
 def check_scorers(metrics: MetricSet, spec: EncoderSpec | None) -> None:
     """Refuse what metrics name as trained scorers and is none, or is of another encoder."""
     if _trained_scorers(metrics.reference_free.values()):
-        from reffree.segmenters import posterior
+        from reffree.evaluate import trained_scorers
 
-        posterior.check_scorers(metrics.reference_free.values(), spec)
+        trained_scorers.check_scorers(metrics.reference_free.values(), spec)
 
 
 def readings(
@@ -215,11 +215,9 @@ def readings(
 
     if not _trained_scorers(metrics):
         return [Reading(document.units) for document in documents]
-    from reffree.segmenters import posterior
-    from reffree.segmenters.base import Inputs
+    from reffree.evaluate import trained_scorers
 
-    inputs = Inputs(documents, embeddings=vectors, encoder=spec, device=device)
-    return posterior.readings(inputs, metrics)
+    return trained_scorers.readings(documents, metrics, vectors, spec, device)
 
 
 def golds_of(blocks: Callable[[], Iterable[Corpus]] | Sequence[Corpus]) -> Golds:

@@ -82,9 +82,9 @@ def choose_metrics(
         else:
             free[name] = replace(metric, seed=seed) if hasattr(metric, "seed") else metric
         if getattr(metric, "scorer", ""):
-            from reffree.segmenters.scorer.description import read_description
+            from reffree.segmenters.trained.folder import read_description
 
-            read_description(Path(metric.scorer))  # refuses what is none before any work
+            read_description(Path(metric.scorer), "scorer")  # refuses what is none before any work
     if not order:
         raise InputError(
             "no metrics", expected="at least one", remedy="leave metrics out for the default ones"

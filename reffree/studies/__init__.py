@@ -22,20 +22,20 @@ from reffree.util.errors import UnknownNameError
 if TYPE_CHECKING:
     from reffree.evaluate.result import Result
     from reffree.studies.annotators import agreement as agreement
-    from reffree.studies.blind_systems import baselines as baselines
     from reffree.studies.boundary_posterior import boundaries as boundaries
+    from reffree.studies.chunks import chunks as chunks
     from reffree.studies.comparison import compare as compare
     from reffree.studies.correlate import correlate as correlate
     from reffree.studies.density import density as density
     from reffree.studies.diagnose import diagnose as diagnose
     from reffree.studies.encoders import encoders as encoders
     from reffree.studies.granularity import granularity as granularity
-    from reffree.studies.judged_pairs.pairs import pairs as pairs
+    from reffree.studies.papers.baselines import baselines as baselines
+    from reffree.studies.papers.moves import moves as moves
+    from reffree.studies.papers.pairs import pairs as pairs
+    from reffree.studies.papers.selection import selection as selection
+    from reffree.studies.papers.transfer import transfer as transfer
     from reffree.studies.perturb import perturb as perturb
-    from reffree.studies.selection_rates import selection as selection
-    from reffree.studies.settings import tune as tune
-    from reffree.studies.single_moves import moves as moves
-    from reffree.studies.unseen_corpora import transfer as transfer
 
 
 def _find_homes() -> tuple[dict[str, str], list[str]]:
@@ -54,17 +54,10 @@ def _find_homes() -> tuple[dict[str, str], list[str]]:
 HOMES, _NAMES = _find_homes()
 for _name, _home in {
     "agreement": "annotators",
-    "baselines": "blind_systems",
     "boundaries": "boundary_posterior",
     "compare": "comparison",
-    "moves": "single_moves",
-    "pairs": "judged_pairs.pairs",
-    "selection": "selection_rates",
-    "transfer": "unseen_corpora",
-    "tune": "settings",
 }.items():
     HOMES.setdefault(_name, f"{__name__}.{_home}")
-_NAMES += [n for n in ("baselines", "moves", "pairs", "selection", "transfer") if n not in _NAMES]
 
 STUDIES = {name: HOMES[name] for name in sorted(_NAMES)}
 """Module of every study of several corpora, which a file of `reffree run` may have, by command."""

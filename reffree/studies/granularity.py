@@ -26,13 +26,12 @@ from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings, corpus_mean
 from reffree.evaluate.signature import Signature
 from reffree.evaluate.table import CorpusScore
+from reffree.evaluate.trained_scorers import readings
 from reffree.metrics.free.expected import EXPECTED, FEWEST_UNITS, Expected
 from reffree.metrics.free.inputs import check_embeddings
 from reffree.metrics.free.posterior import FEWEST, assumed_segments, most_segments
 from reffree.metrics.gold.metric import GoldMetric
 from reffree.metrics.registry import GOLD_METRICS, parse_metrics, spelling
-from reffree.segmenters.base import Inputs
-from reffree.segmenters.posterior import readings
 from reffree.statistics.resampling import MIN_DOCUMENTS, DocumentBootstrap
 from reffree.studies.keywords import StudyKeywords, metric_option
 from reffree.studies.study import (
@@ -212,9 +211,6 @@ def _follow(
     corpus, embedded = part.corpus, part.encode(settings)
     for x, document in zip(embedded.vectors, corpus, strict=True):
         check_embeddings(x, document.id)
-    inputs = Inputs(
-        corpus, embeddings=embedded.vectors, encoder=embedded.spec, device=settings.device
-    )
     # The metrics themselves, whose expectations these are, where any document has gold.
     against: dict[str, GoldMetric] = {}
     if any(document.references for document in corpus):
@@ -235,7 +231,7 @@ def _follow(
             shape = (len(corpus.hypotheses), len(corpus))
             values = np.full((len(assumed.numbers), *shape), np.nan)
             overall, span = np.full(shape, np.nan), np.full((3, len(corpus)), np.nan)
-            read = readings(inputs, [metric])
+            read = readings(corpus, [metric], embedded.vectors, embedded.spec, settings.device)
             for d in range(len(corpus)):
                 if assumed.is_defined[d]:
                     posterior = metric.posterior(embedded.vectors[d], read[d])

@@ -14,12 +14,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.torch import load_file
-
-from reffree.data.corpus import Corpus, Document
-from reffree.data.segmentation import Segmentation
-from reffree.encoders.aliases import ALIASES
-from reffree.segmenters.base import Inputs
 from reffree.segmenters.coherence.csm import (
     CoherenceScoring,
     coherence_depths,
@@ -36,6 +30,12 @@ from reffree.segmenters.coherence.train import (
     train_csm,
 )
 from reffree.segmenters.coherence.triples import hold_out_documents, triples_of
+from safetensors.torch import load_file
+
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
+from reffree.encoders.aliases import ALIASES
+from reffree.segmenters.base import Inputs
 from reffree.segmenters.segment import SEGMENTERS, segment
 from reffree.studies import density
 from reffree.util.errors import EncoderError, InputError, OptionError

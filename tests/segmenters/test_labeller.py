@@ -11,13 +11,6 @@ import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
-from safetensors.torch import load_file
-
-from reffree.data.corpus import Corpus, Document
-from reffree.data.segmentation import Segmentation
-from reffree.encoders.embed import from_arrays
-from reffree.segmenters.base import Inputs
-from reffree.segmenters.gap_scores import boundary_scores
 from reffree.segmenters.labeller.description import ARCHITECTURES, LabellerTraining
 from reffree.segmenters.labeller.networks import as_input, gap_logits, make_network, padded
 from reffree.segmenters.labeller.supervised import Supervised
@@ -28,8 +21,15 @@ from reffree.segmenters.labeller.threshold import (
 )
 from reffree.segmenters.labeller.train import train_labeller, train_segmenter
 from reffree.segmenters.labeller.trained import Labeller, Trained, load_labeller
-from reffree.segmenters.segment import parse_segmenter, segment
 from reffree.segmenters.training import computes_in
+from safetensors.torch import load_file
+
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
+from reffree.encoders.embed import from_arrays
+from reffree.segmenters.base import Inputs
+from reffree.segmenters.gap_scores import boundary_scores
+from reffree.segmenters.segment import parse_segmenter, segment
 from reffree.util.errors import EncoderError, InputError, OptionError
 from tests.oracles.labellers import best_value, f1_of_boundaries, masses_above, sheikh_logits
 from tests.oracles.reference_based import pk

@@ -16,19 +16,6 @@ import torch
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
-from scipy.special import expit
-
-from reffree.cli.train_scorer import command
-from reffree.data.corpus import Corpus, Document
-from reffree.data.segmentation import Segmentation
-from reffree.encoders.aliases import ALIASES
-from reffree.encoders.embed import from_arrays
-from reffree.encoders.models import find_model
-from reffree.metrics.free.evidence import Reading
-from reffree.metrics.free.posterior import Posterior
-from reffree.segmenters.base import Inputs, directions, to_scale
-from reffree.segmenters.posterior import LeastExpectedPk
 from reffree.segmenters.scorer.data import (
     ABSENT,
     Gaps,
@@ -64,8 +51,21 @@ from reffree.segmenters.scorer.train import (
     train_scorer,
 )
 from reffree.segmenters.scorer.transformer_files import load_transformer
-from reffree.segmenters.segment import SEGMENTERS, segment
 from reffree.segmenters.training import RisingAndFalling
+from scipy.optimize import minimize_scalar
+from scipy.special import expit
+
+from reffree.cli.train_scorer import command
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
+from reffree.encoders.aliases import ALIASES
+from reffree.encoders.embed import from_arrays
+from reffree.encoders.models import find_model
+from reffree.metrics.free.evidence import Reading
+from reffree.metrics.free.posterior import Posterior
+from reffree.segmenters.base import Inputs, directions, to_scale
+from reffree.segmenters.posterior import LeastExpectedPk
+from reffree.segmenters.segment import SEGMENTERS, segment
 from reffree.studies.boundary_posterior import boundaries
 from reffree.util.errors import EncoderError, InputError, OptionError
 from reffree.util.naming import parse_named, spelling_of

@@ -13,12 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import AutoModel
-
-import reffree
-from reffree.encoders.device import choose_device
-from reffree.segmenters.base import Inputs
 from reffree.segmenters.coherence.csm import CoherenceScoring
 from reffree.segmenters.coherence.description import CoherenceTraining
 from reffree.segmenters.coherence.train import train_csm, triple_loss
@@ -45,6 +39,12 @@ from reffree.segmenters.training import (
     steps_of,
     training_on,
 )
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import AutoModel
+
+import reffree
+from reffree.encoders.device import choose_device
+from reffree.segmenters.base import Inputs
 from reffree.util.errors import InputError, OptionError
 from tests.checkpoints import config, tokenizer
 from tests.helpers import topical_corpus

@@ -11,11 +11,11 @@ from functools import partial
 
 import pytest
 import yaml
+from reffree.segmenters.scorer.description import Training
+from reffree.segmenters.scorer.train import train_scorer
 
 from reffree.data.corpus import Corpus, Document
 from reffree.evaluate.score import score
-from reffree.segmenters.scorer.description import Training
-from reffree.segmenters.scorer.train import train_scorer
 from reffree.segmenters.segment import segment
 from reffree.studies import (
     boundaries,
