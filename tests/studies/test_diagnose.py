@@ -308,7 +308,7 @@ def checks_of(result):
 
 def test_a_clear_corpus_is_told_to_be_one():
     result = diagnosed(*corpus_of(12, systems=("good", "poor")))
-    assert result.answer[0].startswith("Use ")
+    assert result.verdict[0].startswith("Use ")
     assert intervals_held(result) > 20
     assert result.settings["sources"]["mine"]["name"] == "gold"
     checks = checks_of(result)
@@ -325,7 +325,7 @@ def test_a_clear_corpus_is_told_to_be_one():
 
 def test_noise_is_told_not_to_be_ranked():
     result = diagnosed(*corpus_of(30, noise=100.0), metrics=["arp_pair"])
-    assert result.answer[0].startswith("Rank no systems here without gold")
+    assert result.verdict[0].startswith("Rank no systems here without gold")
     assert checks_of(result)["consecutive gain"]["verdict"] in ("watch", "problem")
 
 
@@ -342,7 +342,7 @@ def test_twins_and_backchannels_are_counted_over_the_corpus():
     assert checks["near twins"]["ci"] == [0.5, 0.5]
     assert checks["near twins"]["verdict"] == "problem"
     assert result.table("repeated").records() == [{"corpus": "mine", "text": "Yeah.", "units": 10}]
-    assert "near twins (50.0% of units" in " ".join(result.answer)
+    assert "near twins (50.0% of units" in " ".join(result.verdict)
 
 
 AWKWARD = {
@@ -459,5 +459,5 @@ def test_corpora_are_told_apart():
         seeds=2,
     )
     assert [row["name"] for row in result.corpora] == ["clear", "noise"]
-    assert result.answer[0].startswith("clear: Use arp_pair")
+    assert result.verdict[0].startswith("clear: Use arp_pair")
     assert result.table("metrics").column("corpus") == ["clear", "noise"]
