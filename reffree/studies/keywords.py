@@ -65,7 +65,8 @@ MinGapOption = Annotated[
 EncodersOption = Annotated[
     Sequence[str] | None,
     Option(
-        "Alias (reffree models), folder, hub id or http://host/v1#model; may be repeated.",
+        "Alias (reffree models), folder, hub id or http://host/v1#model, with settings as in "
+        "mpnet:pooling=cls,layer=-2; may be repeated.",
         flag="--encoder",
         metavar="NAME",
         default="minilm",
