@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
+from reffree.segmenters.network_folder import check_encoder
 
 import reffree
 from reffree.encoders import device, replicas, sentence_transformer
@@ -21,7 +22,6 @@ from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.encoders.precision import Abilities, abilities_of, suited
 from reffree.encoders.probe import PROBE, cosine_deviation, one_digit_up
 from reffree.encoders.replicas import ReplicatedEncoder, shares
-from reffree.segmenters.network_folder import check_encoder
 from reffree.util.errors import EncoderError, OptionError
 from tests.checkpoints import WORDS
 from tests.encoders.streams import CPU, encode, opened, spelt

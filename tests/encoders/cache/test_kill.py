@@ -23,9 +23,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from reffree.encoders.cache.eviction import evict
 
 from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path
-from reffree.encoders.cache.eviction import evict
 from reffree.util.errors import CacheError
 from tests.encoders.cache.test_store import (
     SPEC,

@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from reffree.encoders.cache.files import Graph, digest_of, graphs, remove_graphs
+from reffree.encoders.cache.rows import make_rows, text_key
 
 import reffree
 from reffree.encoders.base import EncodedTexts, EncoderSpec
@@ -28,8 +30,6 @@ from reffree.encoders.cache import (
     old_files,
     remove,
 )
-from reffree.encoders.cache.files import Graph, digest_of, graphs, remove_graphs
-from reffree.encoders.cache.rows import make_rows, text_key
 from reffree.util.errors import CacheError, OptionError, UnknownNameError
 
 SPEC = EncoderSpec(
