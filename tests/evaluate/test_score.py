@@ -251,20 +251,6 @@ def test_tidy_tables_hold_what_the_json_holds():
     assert Result.from_dict(json.loads(json.dumps(result.to_dict()))).tables == result.tables
 
 
-def test_rows_of_some_documents_and_systems():
-    corpus, arrays = make(n_documents=3, fine=lambda n: [2] * (n // 2) + [1] * (n % 2))
-    table = reffree.score(corpus, embeddings=arrays, metrics=["arp_cos"], per_document=True)
-
-    def kept(*names):
-        return [(row.id, row.system) for row in table.narrowed(names).documents]
-
-    assert kept("d1") == [("d1", "gold"), ("d1", "fine")]
-    assert kept("fine") == [("d0", "fine"), ("d1", "fine"), ("d2", "fine")]
-    assert kept("fine", "d2") == [("d2", "fine")]
-    with pytest.raises(InputError, match="d9"):
-        kept("d9")
-
-
 def test_vectors_are_part_of_the_signature():
     corpus, arrays = make()
     first = reffree.score(corpus, embeddings=arrays).signature
