@@ -185,7 +185,7 @@ def test_help_imports_nothing_heavy(arguments):
 def test_scores_against_gold_need_no_torch(metric):
     code = (
         "import sys\nfrom reffree.cli import main\n"
-        f"main(['score', {str(PACKAGE / 'data' / 'demo.jsonl')!r}, '-m', {metric!r}])\n"
+        f"main(['score', {str(PACKAGE / 'resources' / 'demo.jsonl')!r}, '-m', {metric!r}])\n"
         "print('HEAVY', [m for m in ('torch', 'transformers', 'pandas') if m in sys.modules])"
     )
     done = subprocess.run(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from reffree.util.errors import InputError
+from reffree.util.errors import InputError, check_documents
 from reffree.util.notebooks import sentences_html, table_html
 from reffree.util.optional import require_pandas
 
@@ -259,6 +259,22 @@ class ScoreTable:
         if len(losses) < 2 or math.isinf(least) or metric in self.incomparable:
             return frozenset()
         return frozenset(system for system, loss in losses.items() if loss == least)
+
+    def narrowed(self, names: Collection[str]) -> ScoreTable:
+        """Keep the rows of documents and systems of these names; where no system is named, of all.
+
+        The systems' scores over the corpus stay.
+        """
+        rows = self.documents or ()
+        systems = {row.system for row in self.systems} & set(names)
+        documents = set(names) - systems
+        check_documents(sorted(documents), (row.id for row in rows))
+        kept = tuple(
+            row
+            for row in rows
+            if row.id in (documents or {row.id}) and row.system in (systems or {row.system})
+        )
+        return replace(self, documents=None if self.documents is None else kept)
 
     def worse_than(self, limits: Mapping[str, float]) -> list[str]:
         """Say which systems are worse than a limit by metric, or have no score; gold aside."""

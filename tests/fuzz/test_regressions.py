@@ -75,11 +75,6 @@ def test_numbers_of_methods_have_bounds(run, corpus, method):
     refused(run("segment", corpus, "--method", method, "-o", "-"), "or less", code=2)
 
 
-@pytest.mark.parametrize("size", [MANY_DIGITS, f"{MANY_DIGITS}G", "1e9", "9999999T"])
-def test_sizes_have_bounds(run, corpus, size):
-    refused(run("score", corpus, "-m", "pk", "--memory", size), "expected a size", code=2)
-
-
 @pytest.mark.parametrize("seed", [str(2**53 + 1), MANY_DIGITS])
 def test_seeds_have_bounds(run, corpus, seed):
     refused(run("score", corpus, "-m", "pk", "--seed", seed), "9,007,199,254,740,992", code=2)

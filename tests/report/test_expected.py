@@ -149,16 +149,11 @@ def test_weights_of_documents_are_given_where_they_are_not_1():
         (["arp_pair"], "mean(segments)>mean(documents)"),
         (["expected_pk"], "mean(documents)"),
         (["expected_pk", "arp_pair"], "mean(segments)>mean(documents)"),
-        (["sag"], "weighted_mean(documents)"),
-        (["sag", "expected_pk"], "mean(documents),sag=weighted_mean(documents)"),
-        (["arp_pair", "sag"], "mean(segments)>mean(documents),sag=weighted_mean(documents)"),
     ],
 )
 def test_the_signature_says_how_documents_are_averaged(metrics, said):
     table = scored(metrics, n_documents=2)
     assert f"|aggregation:{said}|" in table.signature
-    short = scored(metrics, n_documents=2, short_signature=True).signature
-    assert ("weighted" in short) == ("sag" in metrics)
 
 
 @pytest.mark.parametrize(("ordered", "verdict"), [(True, "ok"), (False, "problem")])

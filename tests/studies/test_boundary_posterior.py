@@ -375,7 +375,7 @@ def test_the_command_in_every_format(run, given, tmp_path):
     assert done.returncode == 0, done.stderr
     assert all(f"d{i}\n" in done.stdout for i in range(3))
     assert "metrics:expected_pk" in done.stdout
-    done = run("boundaries", *given, "-f", "json", "--length", "3", "--short")
+    done = run("boundaries", *given, "-f", "json", "--length", "3")
     plain = json.loads(done.stdout, parse_constant=pytest.fail)
     assert [len(document["gaps"]) for document in plain["documents"]] == [5, 1, 8]
     assert plain["signature"].startswith("m:expected_pk(length=3.0")

@@ -114,14 +114,6 @@ def test_weights_pool_a_ratio():
     assert unweighted.difference != pytest.approx(pair.difference)
 
 
-def test_a_score_without_a_weight_counts_as_the_average_document():
-    weights = {"a": [2, 0, 4, 3], "b": [1, 1, 1, 1]}
-    systems = {"a": [0.1, 0.5, 0.2, 0.3], "b": [0.2, 0.2, 0.4, 0.2]}
-    (pair,) = compare_table(table_of(systems, weights=weights)).metrics["m"].pairs
-    expected = mean_of_pairs([(0.1, 2), (0.5, 3), (0.2, 4), (0.3, 3)]) - 0.25
-    assert (pair.difference, pair.documents) == (pytest.approx(expected), 4)
-
-
 @pytest.mark.parametrize("policy", ["neutral", "worst"])
 def test_differences_are_those_of_the_corpus_scores(policy):
     """Also where documents weigh differently, or have a score but no weight of their own."""
@@ -240,7 +232,7 @@ def own_vectors(write_corpus, tmp_path):
 def test_command_json_equals_the_python_api(run, own_vectors):
     arguments = ["compare", "c.jsonl", "--embeddings", "v.npz", "--seed", "3", "--alpha", "1e-9"]
     arguments += ["-m", "arp_pair", "-m", "segrefree"]
-    done = run(*arguments, "-f", "json", "--short")
+    done = run(*arguments, "-f", "json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout, parse_constant=pytest.fail)
     jsonschema.validate(result, schema())
@@ -251,12 +243,11 @@ def test_command_json_equals_the_python_api(run, own_vectors):
         embeddings=arrays,
         seed=3,
         alpha=1e-9,
-        short_signature=True,
     )
     assert result == expected.to_dict()
     assert result["signature"].endswith("|test:paired-permutation(10000)+holm|alpha:1e-09")
     assert any("No pair can be told apart at alpha 1e-09" in note for note in result["notes"])
-    assert run(*arguments, "-f", "json", "--short").stdout == done.stdout
+    assert run(*arguments, "-f", "json").stdout == done.stdout
     assert all(f"reffree: note: {note}\n" in done.stderr for note in expected.notes)
 
 

@@ -57,7 +57,7 @@ def test_fields_are_the_keywords_of_the_function(study):
     assert function.__name__ == {"encoders": "compare_encoders"}.get(study, study)
     own = [p for p in inspect.signature(function).parameters.values() if p.kind == p.KEYWORD_ONLY]
     every = {p.name for p in own} | StudyKeywords.__annotations__.keys()
-    assert read.keys() == every - {"progress", "embeddings", "memory", "short_signature"}
+    assert read.keys() == every - {"progress", "embeddings"}
     assert [n for n, f in read.items() if f.is_required()] == ["encoders"] * (study == "encoders")
     for keyword in own:
         if keyword.name in read and keyword.default is not keyword.empty:

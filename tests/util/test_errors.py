@@ -176,7 +176,7 @@ def test_explanations_show_units_as_text(corpus):
 def test_errors_and_usage_are_lines_of_text(capsys):
     for arguments in (
         ["score", "no\x1b[2J\u202esuch\nfile.jsonl"],
-        ["score", "x", "--memory", "\x9b2J"],
+        ["score", "x", "--null", "\x9b2J"],
         ["no\x1b[2Jcommand"],
         ["cache", "rm", "\x1b[2J\nreffree: fine", "--cache-dir", "."],
     ):
