@@ -69,7 +69,7 @@ def test_no_score_is_worse_than_any(run, write_corpus):
         (["--fail-under", "pk=nan"], "expected METRIC=VALUE"),
         (["--fail-under", "=1"], "expected METRIC=VALUE"),
         (["--fail-under", "pq=1"], "unknown metric 'pq'"),
-        (["--fail-under", "f1=1"], "--fail-under f1: it is not scored; add -m f1."),
+        (["--fail-under", "purity=1"], "--fail-under purity: it is not scored; add -m purity."),
         (["-m", "gold", "--fail-under", "arp_cos=1"], "add -m arp_cos."),
     ],
 )
