@@ -218,7 +218,8 @@ def _encoders_and_texts(given: Mapping[str, Any]) -> list[tuple[CachedEncoder, l
     """Open every encoder with its cache, and find the texts that it encodes of the corpora."""
     _folder(given["cache"])
     check_encoding(given, None)
-    shared = {name: given[name] for name in ("drop", "device", "offline", "cache")}
+    names = ("drop", "device", "offline", "cache")
+    shared = {name: given[name] for name in names if given[name] is not None}
     several = [EncoderOptions(encoder=e, **shared) for e in given["encoders"] or [None]]
     corpus = read_corpus(given)
 

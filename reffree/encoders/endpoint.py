@@ -253,7 +253,11 @@ class EndpointEncoder:
     @cached_property
     def _client(self) -> httpx.Client:
         """Take the environment's proxies, but none to this machine; follow to no other address."""
-        return httpx.Client(follow_redirects=False, trust_env=not self.address.is_loopback)
+        return httpx.Client(
+            follow_redirects=False,
+            trust_env=not self.address.is_loopback,
+            limits=httpx.Limits(max_keepalive_connections=0),  # none stays open after its answer
+        )
 
     def _refuse(self, response: httpx.Response, content: bytes) -> NoReturn:
         """Say what an answer with another status than 200 means."""
