@@ -211,7 +211,8 @@ class EndpointEncoder:
         again = _error_of(state)
         if again.after is not None:
             return again.after * random.uniform(1.0, 1.1)
-        return FIRST_WAIT * 2 ** (state.attempt_number - 1) * random.uniform(0.5, 1.5)
+        doubled: float = FIRST_WAIT * 2 ** (state.attempt_number - 1)
+        return doubled * random.uniform(0.5, 1.5)
 
     def _tell_wait(self, state: tenacity.RetryCallState) -> None:
         if state.upcoming_sleep >= TOLD_WAIT:

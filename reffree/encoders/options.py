@@ -17,8 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args
 
-from reffree.encoders.device import check_device
 from reffree.encoders.address import is_endpoint, parse_address
+from reffree.encoders.device import check_device
 from reffree.util.declare import Option
 from reffree.util.errors import OptionError, shorten
 
@@ -48,53 +48,109 @@ PACKAGES: dict[str, tuple[str, ...]] = {
 """What backends need installed."""
 
 
-def _setting(
-    kind: tuple[str, ...] | type[str] | type[bool] | int | None,
-    help: str,
-    default: Value | None = None,
-) -> Any:  # noqa: ANN401  (a field of any type)
-    """Declare a setting; ``kind`` is its choices, a type, or the least whole number (None: any)."""
-    return field(default=default, metadata={"kind": kind, "help": help})
+def _describe(
+    kind: tuple[str, ...] | type[str] | type[bool] | int | None, help: str
+) -> dict[str, object]:
+    """Describe a setting; ``kind`` is its choices, a type, or the least whole number (None: any)."""
+    return {"kind": kind, "help": help}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
     """How a model makes a vector, and what it runs on; None leaves a setting to the model."""
 
-    pooling: Pooling | None = _setting(
-        get_args(Pooling),
-        "of the tokens' vectors, over a model's bare transformer; by default the model's own, else "
-        "mean",
+    pooling: Pooling | None = field(
+        default=None,
+        metadata=_describe(
+            get_args(Pooling),
+            "of the tokens' vectors, over a model's bare transformer; by default the "
+            "model's own, else mean",
+        ),
     )
-    layer: int | None = _setting(None, "whose output is pooled: 0 embeddings, -1 last (default)")
-    dtype: Dtype | None = _setting(
-        get_args(Dtype),
-        "of the computation; auto is the weights' own, and TF32 for float32 on cards that have it; "
-        "by default auto on such cards, else float32",
+    layer: int | None = field(
+        default=None,
+        metadata=_describe(
+            None,
+            "whose output is pooled: 0 embeddings, -1 last (default)",
+        ),
     )
-    attention: Attention | None = _setting(
-        get_args(Attention), "implementation; by default the best the architecture has"
+    dtype: Dtype | None = field(
+        default=None,
+        metadata=_describe(
+            get_args(Dtype),
+            "of the computation; auto is the weights' own, and TF32 for float32 on cards "
+            "that have it; by default auto on such cards, else float32",
+        ),
     )
-    prompt: str | None = _setting(
-        str, "put before every text; empty for none where a model has its own"
+    attention: Attention | None = field(
+        default=None,
+        metadata=_describe(
+            get_args(Attention),
+            "implementation; by default the best the architecture has",
+        ),
     )
-    max_length: int | None = _setting(1, "tokens read of a text, special ones included")
-    quantisation: Quantisation | None = _setting(
-        get_args(Quantisation), "of the weights, by bitsandbytes"
+    prompt: str | None = field(
+        default=None,
+        metadata=_describe(
+            str,
+            "put before every text; empty for none where a model has its own",
+        ),
     )
-    device_map: str | None = _setting(
-        str, "spread the model over devices, memory and disk: auto, balanced, or JSON by module"
+    max_length: int | None = field(
+        default=None,
+        metadata=_describe(
+            1,
+            "tokens read of a text, special ones included",
+        ),
     )
-    backend: Backend = _setting(
-        BACKENDS,
-        "what runs the transformer; auto is the fastest of those that give torch's vectors",
-        "torch",
+    quantisation: Quantisation | None = field(
+        default=None,
+        metadata=_describe(
+            get_args(Quantisation),
+            "of the weights, by bitsandbytes",
+        ),
     )
-    context: int = _setting(0, "units before and after each that it is encoded with", 0)
-    batch_tokens: int | None = _setting(1, "tokens per batch, padding included")
-    trust_remote_code: bool = _setting(bool, "run code that comes with the model", False)
-    allow_pickle: bool = _setting(
-        bool, "read .bin weights where there are no safetensors (torch's restricted reader)", False
+    device_map: str | None = field(
+        default=None,
+        metadata=_describe(
+            str,
+            "spread the model over devices, memory and disk: auto, balanced, or JSON by module",
+        ),
+    )
+    backend: Backend = field(
+        default="torch",
+        metadata=_describe(
+            BACKENDS,
+            "what runs the transformer; auto is the fastest of those that give torch's vectors",
+        ),
+    )
+    context: int = field(
+        default=0,
+        metadata=_describe(
+            0,
+            "units before and after each that it is encoded with",
+        ),
+    )
+    batch_tokens: int | None = field(
+        default=None,
+        metadata=_describe(
+            1,
+            "tokens per batch, padding included",
+        ),
+    )
+    trust_remote_code: bool = field(
+        default=False,
+        metadata=_describe(
+            bool,
+            "run code that comes with the model",
+        ),
+    )
+    allow_pickle: bool = field(
+        default=False,
+        metadata=_describe(
+            bool,
+            "read .bin weights where there are no safetensors (torch's restricted reader)",
+        ),
     )
 
     def __post_init__(self) -> None:
@@ -246,9 +302,7 @@ class Encoding(TypedDict, total=False):
             initial="auto",
         ),
     ]
-    offline: Annotated[
-        bool, Option("Never connect to a model hub or an endpoint.", initial=False)
-    ]
+    offline: Annotated[bool, Option("Never connect to a model hub or an endpoint.", initial=False)]
     cache: Annotated[
         Path | str | Literal[False] | None,
         Option(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from queue import Queue
+from queue import Queue, SimpleQueue
 from typing import TYPE_CHECKING
 
 from reffree.encoders.base import EncodedTexts, EncoderSpec
@@ -44,18 +43,16 @@ class ReplicatedEncoder:
         Closing this, or an interrupt, has every device end its batch and none begin another.
         """
         n = len(self._replicas)
-        todo = deque(shares(texts, n))
+        todo: SimpleQueue[list[int] | None] = SimpleQueue()
+        for part in [*shares(texts, n), *[None] * n]:
+            todo.put(part)
         done: Queue[EncodedTexts | BaseException | None] = Queue()
         room = threading.Semaphore(2 * n)  # few batches wait to be fetched
         must_end = threading.Event()
 
         def work(replica: SentenceTransformerEncoder) -> None:
             try:
-                while todo and not must_end.is_set():
-                    try:
-                        part = todo.popleft()
-                    except IndexError:  # another thread took the last
-                        return
+                while (part := todo.get()) is not None and not must_end.is_set():
                     with closing(replica.stream([texts[i] for i in part])) as stream:
                         for encoded in stream:
                             room.acquire()

@@ -1,4 +1,4 @@
-"""Batches queued on a device, as on cards; here on the CPU, which a replica beside others uses so."""
+"""Batches queued on a device, as on cards; here on the CPU, as a replica beside others uses it."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_results_are_in_order_and_failures_are_sentences():
     with ray_actors(RayCluster(actors=2)) as actors:
         assert list(actors.map(doubled, (), list(range(9)))) == [2 * i for i in range(9)]
         assert list(actors.map(doubled, (), [])) == []
-        with pytest.raises(ReffreeError, match="^found something bad$"):
+        with pytest.raises(ReffreeError, match=r"^found something bad$"):
             list(actors.map(doubled, (), [1, "bad"]))
     assert not ray.is_initialized()
 
