@@ -29,14 +29,14 @@ import reffree
 from reffree.encoders.base import Encoder, encode_texts
 from reffree.encoders.models import find_model
 from reffree.encoders.opening import open_encoder
-from reffree.encoders.options import KINDS, EncoderOptions
+from reffree.encoders.options import EncoderOptions
 from reffree.encoders.precision import abilities_of
 from reffree.segmenters.labeller.description import LabellerTraining
 from reffree.segmenters.labeller.train import train_segmenter
 from reffree.segmenters.scorer.description import Training
 from reffree.segmenters.scorer.train import train_scorer
 
-DTYPES = tuple(name for name in ("float32", "tf32", "bfloat16", "auto") if name in KINDS["dtype"])
+DTYPES = ("float32", "tf32", "bfloat16", "auto")
 
 Vectors = NDArray[np.float32]
 
