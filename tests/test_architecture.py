@@ -144,7 +144,7 @@ HEAVY = (
         ["demo", "-h"],
         ["cache", "ls", "--help"],
         ["boundaries", "-h"],
-        ["compare", "embed", "-h"],
+        ["compare", "-h"],
         ["chunkers", "-h"],
         ["tune", "-h"],
         ["correlate", "-h"],
@@ -164,7 +164,7 @@ HEAVY = (
         ["run", "-h"],
         ["report", "-h"],
         ["models", "-h"],
-        ["embed", "-h"],
+        ["cache", "fill", "-h"],
         ["train-segmenter", "-h"],
     ],
 )

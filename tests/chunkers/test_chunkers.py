@@ -885,7 +885,7 @@ def test_semantic_chunks_take_the_encoder_that_scores(files, monkeypatch):
             "some/model",
             "-m",
             "arp_pair",
-            "--no-cache",
+            "--cache", "off",
             "--device",
             "cpu",
             "-f",

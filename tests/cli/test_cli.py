@@ -130,7 +130,7 @@ def test_score_json_equals_the_python_api(run, write_corpus, cache_dir):
     done = run("score", path, "-f", "json", "--per-document", "--seed", "5", "--device", "cpu")
     assert done.returncode == 0, done.stderr
     table = reffree.score(
-        reffree.load(path), per_document=True, seed=5, cache_dir=cache_dir, device="cpu"
+        reffree.load(path), per_document=True, seed=5, cache=cache_dir, device="cpu"
     )
     assert validated(done.stdout) == table.to_dict()
     again = run("score", path, "-f", "json", "--per-document", "--seed", "5", "--device", "cpu")
@@ -140,7 +140,7 @@ def test_score_json_equals_the_python_api(run, write_corpus, cache_dir):
 def test_cached_and_uncached_runs_agree(run, write_corpus):
     path = write_corpus(six())
     cached = validated(run("score", path, "-f", "json").stdout)
-    fresh = validated(run("score", path, "-f", "json", "--no-cache", "--batch-tokens", "8").stdout)
+    fresh = validated(run("score", path, "-f", "json", "--cache", "off", "--encoder", "minilm:batch_tokens=8").stdout)
     for a, b in zip(cached["systems"], fresh["systems"], strict=True):
         for metric in METRICS:
             assert a["metrics"][metric]["value"] == pytest.approx(
@@ -531,7 +531,7 @@ def test_terminal_shows_colour_and_progress_and_honours_no_color(
     write_corpus, environment, tmp_path
 ):
     path = str(write_corpus(six()))
-    seen = in_terminal(["score", path, "--no-cache"], environment, tmp_path)
+    seen = in_terminal(["score", path, "--cache", "off"], environment, tmp_path)
     assert "Encoding" in seen
     assert "\x1b[1;32m*0." in seen
     plain = in_terminal(["score", path], {**environment, "NO_COLOR": "1"}, tmp_path)

@@ -440,7 +440,7 @@ def test_command(write_corpus, tmp_path):
     encoder = save_checkpoint("roberta", tmp_path / "tiny")
     documents = [{"id": d.id, "units": list(d.units)} for d in worded(8)]
     path = str(write_corpus(documents))
-    options = ("--encoder", str(encoder), "--no-cache")
+    options = ("--encoder", str(encoder), "--cache", "off")
     target = str(tmp_path / "m")
     done = invoke("train-csm", path, "-o", target, "--epochs", "2", *options)
     assert done.exit_code == 0, done.output

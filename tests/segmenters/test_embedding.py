@@ -511,7 +511,7 @@ def test_methods_find_an_obvious_change_of_topic(cache_dir):
         *("Let the dough rest overnight.", "Decorate it with whipped cream."),
     ]
     corpus = Corpus((Document.build("d", units, gold=(5, 5)),))
-    embeddings = embed(corpus, device="cpu", offline=True, cache_dir=cache_dir)
+    embeddings = embed(corpus, device="cpu", offline=True, cache=cache_dir)
     inputs = Inputs(corpus, 0, embeddings.vectors)
     for method in (Depth(k=1), Depth(threshold=1.5), ChangePoint(k=1), ChangePoint(), Optimal(k=1)):
         assert method(inputs)[0].masses == (5, 5), method

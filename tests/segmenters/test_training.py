@@ -337,7 +337,7 @@ def test_processes_of_a_launcher_train_one_network(tmp_path):
     script.write_text(
         "import os, sys\n"
         "from pathlib import Path\n"
-        "from reffree.encoders.launcher import end_rank\n"
+        "from reffree.cli.training import end_process as end_rank\n"
         "from reffree.segmenters.scorer.train import Training, train_scorer\n"
         "from tests.helpers import topical_corpus\n"
         f"corpus, vectors = topical_corpus({GOLDS})\n"

@@ -50,7 +50,7 @@ def test_the_smoke_study_has_every_study_that_needs_one_encoder_and_one_corpus()
 @pytest.mark.parametrize("study", STUDIES)
 def test_fields_are_the_keywords_of_the_function(study):
     read = settings_model(study).model_fields
-    assert {"seed", "encoder", "device", "cache_dir"} <= read.keys()
+    assert {"seed", "encoder", "device", "cache"} <= read.keys()
     assert {"metrics", "methods"} & read.keys()
     assert not {"progress", "embeddings", "memory"} & read.keys()
     function = find_study(study)

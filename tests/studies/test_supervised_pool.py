@@ -100,7 +100,7 @@ def test_every_encoder_has_systems_and_judges_all_of_them(tmp_path):
         supervised=["sheikh-bilstm"],
         folds=2,
         measure=False,
-        cache_dir=tmp_path,
+        cache=tmp_path,
         device="cpu",
     )
     for encoder in ("wordllama", "minilm"):

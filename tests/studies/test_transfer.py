@@ -191,7 +191,7 @@ def test_command_and_file(write_corpus, tmp_path):
             {"id": f"{i}", "units": rng.choice(WORDS, 6).tolist(), "gold": [3, 3]} for i in range(5)
         ]
         paths.append(str(write_corpus(documents, f"{name}.jsonl")))
-    quick = ("--epochs", "1", "--splice-epochs", "1", "--window", "1", "--no-cache")
+    quick = ("--epochs", "1", "--splice-epochs", "1", "--window", "1", "--cache", "off")
     done = invoke(
         "transfer", *paths, "--train", "x", "--encoder", str(encoder), *quick, "-f", "csv"
     )

@@ -178,7 +178,7 @@ def test_errors_and_usage_are_lines_of_text(capsys):
         ["score", "no\x1b[2J\u202esuch\nfile.jsonl"],
         ["score", "x", "--null", "\x9b2J"],
         ["no\x1b[2Jcommand"],
-        ["cache", "rm", "\x1b[2J\nreffree: fine", "--cache-dir", "."],
+        ["cache", "rm", "\x1b[2J\nreffree: fine", "--cache", "."],
     ):
         with pytest.raises(SystemExit):
             main(arguments)
