@@ -13,6 +13,7 @@ import click
 from reffree.cli.completion import complete
 from reffree.cli.help_page import SectionOption
 from reffree.report.grid import OUTPUT_FORMATS
+from reffree.util.bounds import MOST_SEED
 
 if TYPE_CHECKING:
     from reffree.data.corpus import Corpus
@@ -81,6 +82,17 @@ INPUT_OPTIONS = option_group(
     READING_OPTIONS,
 )
 """How files are read, and what comes beside them."""
+
+SEED_OPTION = click.option(
+    "--seed",
+    cls=SectionOption,
+    section="Run",
+    type=click.IntRange(0, MOST_SEED),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Seed of everything random.",
+)
 
 _output = partial(click.option, cls=SectionOption, section="Output")
 OUTPUT_OPTIONS = option_group(
