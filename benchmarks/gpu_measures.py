@@ -30,7 +30,7 @@ from reffree.encoders.base import Encoder, encode_texts
 from reffree.encoders.models import find_model
 from reffree.encoders.options import CHOICES, EncoderOptions
 from reffree.encoders.precision import abilities_of
-from reffree.encoders.sentence_transformer import open_encoder
+from reffree.encoders.opening import open_encoder
 from reffree.segmenters.trained.labeller import train_segmenter
 from reffree.segmenters.trained.scorer import train_scorer
 

@@ -55,7 +55,7 @@ class BlockScorer:
         if not metrics.reference_free:
             return cls(systems, metrics, settings)
         # Torch is imported only where there are vectors.
-        from reffree.encoders.sentence_transformer import open_encoder
+        from reffree.encoders.opening import open_encoder
 
         encoder = open_encoder(settings.options) if vectors is None else None
         check_scorers(

@@ -23,7 +23,7 @@ from reffree.encoders.ray_actors import (
     for_actors,
     same_encoder,
 )
-from reffree.encoders.sentence_transformer import open_encoder
+from reffree.encoders.opening import open_encoder
 from reffree.evaluate.blocks import BlockScorer, ScoredBlock
 from reffree.evaluate.corpus_counts import Block, CorpusCounts, Plan, Positions, read_block
 from reffree.evaluate.metric_set import MetricSet, choose_metrics

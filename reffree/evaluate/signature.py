@@ -18,7 +18,7 @@ from importlib.metadata import version
 from urllib.parse import urlsplit
 
 from reffree.data.corpus import Corpus
-from reffree.encoders.backends.probe import PROBE, one_digit_up
+from reffree.encoders.probe import PROBE, one_digit_up
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.embed import Embeddings
 from reffree.evaluate.corpus_counts import CorpusCounts
