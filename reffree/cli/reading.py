@@ -64,6 +64,13 @@ READING_OPTIONS = option_group(
 )
 """How files are read."""
 
+EMBEDDINGS_OPTION = _input(
+    "--embeddings",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Your vectors of the one CORPUS instead of an encoder's: .npz by document id, .npy of "
+    "all units.",
+)
 INPUT_OPTIONS = option_group(
     _input(
         "--system",
@@ -72,13 +79,7 @@ INPUT_OPTIONS = option_group(
         metavar="NAME=FILE",
         help="One more system of the one CORPUS, from its file; may be repeated.",
     ),
-    _input(
-        "--embeddings",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Your vectors of the one CORPUS instead of an encoder's: .npz by document id, .npy of "
-        "all units.",
-    ),
+    EMBEDDINGS_OPTION,
     READING_OPTIONS,
 )
 """How files are read, and what comes beside them."""

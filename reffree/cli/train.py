@@ -1,4 +1,4 @@
-"""``reffree train``: networks of one's own, by the declarations of the functions that train them."""
+"""``reffree train``: networks of one's own, as the functions that train them declare."""
 
 from __future__ import annotations
 
@@ -182,7 +182,9 @@ def _keep(made: Trained[Any], folder: Path, notes: list[str]) -> None:
     told = made.description
     if _is_first_process():
         made.save(folder)
-        tell_notes([*notes, *(["interrupted; the best state so far is kept"] * told.is_interrupted)])
+        tell_notes(
+            [*notes, *(["interrupted; the best state so far is kept"] * told.is_interrupted)]
+        )
         counts = told.counts
         tell(
             f"{folder}: trained on {counted(counts['training_documents'], 'document')} "

@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from reffree.encoders.address import is_endpoint
 from reffree.encoders.base import EncoderSpec
-from reffree.encoders.options import EncoderOptions
+from reffree.encoders.options import SETTINGS_HELP, EncoderOptions
 from reffree.segmenters.trained.settings import (
     CsmSettings,
     Kind,
@@ -210,28 +211,24 @@ def write_network(
 def trained_encoding(options: EncoderOptions, encoders: Sequence[EncoderSpec]) -> EncoderOptions:
     """Return options with the first encoder that networks were trained on, if none is given.
 
-    What its spec has beside the model's own defaults is set, too, unless the options say otherwise.
+    What its spec has beside the model's own settings is set, too. An endpoint is not taken from a
+    folder, which may be someone else's: texts go to a server only where the user names it.
     """
-    if options.encoder is not None or not encoders or encoders[0].name == PRECOMPUTED:
+    trained = next(iter(encoders), None)
+    if options.encoder is not None or trained is None:
         return options
-    from reffree.encoders.sentence_transformer import open_encoder
+    if trained.name == PRECOMPUTED or is_endpoint(trained.name):
+        return options
+    from reffree.encoders.opening import open_encoder
 
-    trained, plain = encoders[0], EncoderOptions()
-    named = replace(options, encoder=trained.name)
-    bare = replace(plain, encoder=trained.name, offline=options.offline, cache=False)
-    own = open_encoder(bare).spec
-    given = {name: getattr(trained, name) for name in _differences(own, trained)}
-    dropped = given.pop("dropped", "none").split("+")
-    given |= {f"drop_{kind}": True for kind in ("backchannels", "repeats") if kind in dropped}
-    known = {each.name for each in fields(EncoderOptions)}
-    return replace(
-        named,
-        **{
-            name: value
-            for name, value in given.items()
-            if name in known and getattr(options, name) == getattr(plain, name)
-        },
-    )
+    plain = EncoderOptions(encoder=trained.name, offline=options.offline, cache=False)
+    changed = _differences(open_encoder(plain).spec, trained)
+    settings = {name: getattr(trained, name) for name in changed if name in SETTINGS_HELP}
+    if "backend" in settings:
+        settings["backend"] = trained.backend.partition("+")[2] or "torch"
+    text = ",".join(f"{name}={value}" for name, value in settings.items())
+    drop = options.drop or [kind for kind in trained.dropped.split("+") if kind != "none"]
+    return replace(options, encoder=":".join(filter(None, [trained.name, text])), drop=drop)
 
 
 def _differences(spec: EncoderSpec, other: EncoderSpec) -> list[str]:
