@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,6 +19,8 @@ from reffree.formats.tables import COLUMNS, check_columns
 from reffree.report.grid import OUTPUT_FORMATS
 from reffree.util.bounds import (
     MOST_SEED,
+    Count,
+    Positive,
     bounds_in,
     check_limit,
     check_whole,

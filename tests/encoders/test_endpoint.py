@@ -14,16 +14,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reffree.encoders.fill_cache import CacheJob, fill_by_processes
-from reffree.encoders.launcher import SingleProcess
 
 import reffree
 from reffree.encoders import endpoint
 from reffree.encoders.address import Address, parse_address
 from reffree.encoders.base import EncoderSpec, encode_texts
 from reffree.encoders.endpoint import ATTEMPTS, PROBE, EndpointEncoder
-from reffree.encoders.opening import open_encoder
+from reffree.encoders.fill_cache import CacheJob, fill_by_processes
+from reffree.encoders.launcher import SingleProcess
 from reffree.encoders.options import EncoderOptions
+from reffree.encoders.opening import open_encoder
 from reffree.studies import compare_encoders, correlate
 from reffree.util.errors import EncoderError, OptionError
 from tests.encoders.embedding_server import (

@@ -21,9 +21,9 @@ import reffree
 from reffree.encoders import fill_cache
 from reffree.encoders import ray_actors as actors_module
 from reffree.encoders.cache import EmbeddingCache
-from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.ray_actors import Actors, ray_actors
+from reffree.encoders.opening import open_encoder
 from reffree.evaluate import corpus_counts
 from reffree.evaluate.ray import BlockTextWork, ScoreWork
 from reffree.formats.shards import Shards
