@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -19,8 +18,6 @@ from reffree.formats.tables import COLUMNS, check_columns
 from reffree.report.grid import OUTPUT_FORMATS
 from reffree.util.bounds import (
     MOST_SEED,
-    Count,
-    Positive,
     bounds_in,
     check_limit,
     check_whole,

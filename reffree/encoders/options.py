@@ -17,8 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args
 
-from reffree.encoders.device import check_device
 from reffree.encoders.address import is_endpoint, parse_address
+from reffree.encoders.device import check_device
 from reffree.util.declare import Option
 from reffree.util.errors import OptionError, shorten
 

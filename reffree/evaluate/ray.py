@@ -14,6 +14,7 @@ from reffree.encoders.base import EncoderSpec
 from reffree.encoders.cache import CachedEncoder
 from reffree.encoders.cache.rows import Row
 from reffree.encoders.embed import distinct_texts
+from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.ray_actors import (
     Actors,
@@ -23,7 +24,6 @@ from reffree.encoders.ray_actors import (
     for_actors,
     same_encoder,
 )
-from reffree.encoders.opening import open_encoder
 from reffree.evaluate.blocks import BlockScorer, ScoredBlock
 from reffree.evaluate.corpus_counts import Block, CorpusCounts, Plan, Positions, read_block
 from reffree.evaluate.metric_set import MetricSet, choose_metrics

@@ -18,9 +18,9 @@ from importlib.metadata import version
 from urllib.parse import urlsplit
 
 from reffree.data.corpus import Corpus
-from reffree.encoders.probe import PROBE, one_digit_up
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.embed import Embeddings
+from reffree.encoders.probe import PROBE, one_digit_up
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.metric_set import MetricSet
 from reffree.metrics.free.custom import CustomMetric

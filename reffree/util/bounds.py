@@ -232,13 +232,20 @@ leave it out for 4
         remedy = f"leave it out for {default}" if default is not None else "leave it out"
         if int in kinds:
             check_whole(option, value, bounds.least, bounds.most, remedy=remedy)
+        elif float in kinds and bounds is not ANY:
+            check_number(option, value, bounds.least, bounds.most, remedy=remedy)
         elif float in kinds:
-            least = -MANY if bounds is ANY else bounds.least
-            check_number(option, value, least, bounds.most, remedy=remedy)
+            if not _is_finite(value):
+                raise OptionError(f"{option} = {value}", expected="a number", remedy=remedy)
         elif choices and value not in choices:
             raise OptionError(
                 f"{option} = {value}", expected=" or ".join(map(str, choices)), remedy=remedy
             )
+
+
+def _is_finite(value: object) -> bool:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and math.isfinite(value)  # type: ignore[arg-type]
 
 
 @cache

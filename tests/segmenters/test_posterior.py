@@ -144,7 +144,7 @@ def test_other_options_are_refused(text, found):
 def test_a_scorer_that_is_not_there_is_refused(tmp_path):
     corpus = Corpus((Document.build("d", ["a"] * 4),))
     # Before anything is encoded: there is no such encoder.
-    with pytest.raises(InputError, match="train-scorer"):
+    with pytest.raises(InputError, match="train scorer"):
         segment(corpus, f"posterior:evidence=scorer:{tmp_path}", encoder="none")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from reffree.encoders.address import is_endpoint
+from reffree.encoders.aliases import ALIASES
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.options import SETTINGS_HELP, EncoderOptions
 from reffree.segmenters.trained.settings import (
@@ -221,14 +222,15 @@ def trained_encoding(options: EncoderOptions, encoders: Sequence[EncoderSpec]) -
         return options
     from reffree.encoders.opening import open_encoder
 
-    plain = EncoderOptions(encoder=trained.name, offline=options.offline, cache=False)
+    name = next((a for a, each in ALIASES.items() if each.model == trained.name), trained.name)
+    plain = EncoderOptions(encoder=name, offline=options.offline, cache=False)
     changed = _differences(open_encoder(plain).spec, trained)
     settings = {name: getattr(trained, name) for name in changed if name in SETTINGS_HELP}
     if "backend" in settings:
         settings["backend"] = trained.backend.partition("+")[2] or "torch"
     text = ",".join(f"{name}={value}" for name, value in settings.items())
     drop = options.drop or [kind for kind in trained.dropped.split("+") if kind != "none"]
-    return replace(options, encoder=":".join(filter(None, [trained.name, text])), drop=drop)
+    return replace(options, encoder=":".join(filter(None, [name, text])), drop=drop)
 
 
 def _differences(spec: EncoderSpec, other: EncoderSpec) -> list[str]:
