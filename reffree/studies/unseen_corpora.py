@@ -148,7 +148,7 @@ def transfer(
         splices: names of those whose segments are spliced in the first stage; by default those of
             ``train``.
         calibrate: names of those that temperature is chosen on; by default documents held out.
-        scorer: a folder that ``reffree train-scorer`` wrote, to be tested instead of training.
+        scorer: a folder that ``reffree train scorer`` wrote, to be tested instead of training.
         methods: of `reffree.segment`, to stand beside the scorer.
         metrics: further ones, as for `reffree.score`.
         threshold: of the scorer's calibrated probabilities.

@@ -17,6 +17,7 @@ import reffree
 from reffree.cli.declaration import read_declaration
 from reffree.cli.train import KINDS, command
 from reffree.encoders.address import is_endpoint
+from reffree.encoders.base import EncoderSpec
 from reffree.encoders.embed import embed, from_arrays
 from reffree.encoders.options import EncoderOptions
 from reffree.segmenters.base import Inputs
@@ -229,6 +230,19 @@ def test_another_encoder_is_refused(kind, networks, tmp_path, encodes_nothing):
     network.save(tmp_path / "s")
     with pytest.raises(EncoderError, match=r"MiniLM-L6-v2 instead of mini, .*use --encoder mini"):
         segment(CORPUS, method_of(kind, tmp_path / "s"), encoder="minilm")
+
+
+def test_what_a_network_was_trained_on_may_come_from_a_card(networks):
+    def check(found, trained):
+        replace(networks["scorer"].description, encoder=trained).check_encoder(found)
+
+    spec = EncoderSpec("a/b", "1", "mean", "none", "float32", 128, "test")
+    check(replace(spec, dtype="tf32", deviation=1e-3), spec)
+    said = r"\(dtype bfloat16 instead of tf32\).* use --encoder a/b with dtype float32, or"
+    with pytest.raises(EncoderError, match=said):
+        check(replace(spec, dtype="bfloat16", deviation=0.1), replace(spec, dtype="tf32"))
+    with pytest.raises(EncoderError, match=r"\(name c/d instead of a/b\).* use --encoder a/b, or"):
+        check(replace(spec, name="c/d", dtype="tf32"), spec)  # the name is what differs
 
 
 @every_kind
