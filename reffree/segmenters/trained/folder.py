@@ -76,7 +76,8 @@ class Description(Generic[SettingsT]):
                 f"{name} {getattr(spec, name)} instead of {getattr(self.encoder, name)}"
                 for name in changed
             )
-            values = ", ".join(f"{name} {getattr(self.encoder, name)}" for name in changed)
+            expected = _on_any_card(self.encoder)
+            values = ", ".join(f"{name} {getattr(expected, name)}" for name in changed)
             own = self.encoder.name
             remedy = own if "name" in changed else f"{own} with {values}"
             raise EncoderError(
@@ -233,8 +234,12 @@ def trained_encoding(options: EncoderOptions, encoders: Sequence[EncoderSpec]) -
     return replace(options, encoder=":".join(filter(None, [name, text])), drop=drop)
 
 
+def _on_any_card(spec: EncoderSpec) -> EncoderSpec:
+    return replace(spec, dtype="float32") if spec.dtype == "tf32" else spec
+
+
 def _differences(spec: EncoderSpec, other: EncoderSpec) -> list[str]:
     """Names of the fields by which two encoders differ, whatever the card."""
-    one, two = (replace(s, dtype="float32") if s.dtype == "tf32" else s for s in (spec, other))
+    one, two = _on_any_card(spec), _on_any_card(other)
     names = [each.name for each in fields(EncoderSpec) if each.compare]
     return [name for name in names if getattr(one, name) != getattr(two, name)]
