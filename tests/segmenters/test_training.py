@@ -160,7 +160,7 @@ def test_the_loop_runs_on_another_device(name):
         trainer.begin(0.01, 0.0, rise_and_fall(3, 0.1))
         made = trainer.batches(8, 4, lambda chosen: on_meta(read(chosen)))
         loss = trainer.epoch(made)
-        trainer._keep()
+        trainer.keep()
     assert loss.is_meta
     assert all(tensor.is_meta for tensor in trainer.best.values())
 

@@ -8,12 +8,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 from reffree.encoders.address import is_endpoint
 from reffree.encoders.aliases import ALIASES
 from reffree.encoders.base import EncoderSpec
-from reffree.encoders.options import SETTINGS_HELP, EncoderOptions
+from reffree.encoders.options import SETTINGS_HELP, Dropped, EncoderOptions
 from reffree.segmenters.trained.settings import (
     CsmSettings,
     Kind,
@@ -230,7 +230,9 @@ def trained_encoding(options: EncoderOptions, encoders: Sequence[EncoderSpec]) -
     if "backend" in settings:
         settings["backend"] = trained.backend.partition("+")[2] or "torch"
     text = ",".join(f"{name}={value}" for name, value in settings.items())
-    drop = options.drop or [kind for kind in trained.dropped.split("+") if kind != "none"]
+    drop = options.drop or [
+        kind for kind in get_args(Dropped) if kind in trained.dropped.split("+")
+    ]
     return replace(options, encoder=":".join(filter(None, [name, text])), drop=drop)
 
 
