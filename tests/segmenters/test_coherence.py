@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -13,19 +11,15 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.torch import load_file
 
 from reffree.data.corpus import Corpus, Document
-from reffree.data.segmentation import Segmentation
 from reffree.segmenters.base import Inputs
-from reffree.segmenters.segment import SEGMENTERS, segment
+from reffree.segmenters.segment import segment
 from reffree.segmenters.trained.csm import (
     ALPHAS,
-    CoherenceModel,
     CoherenceScoring,
     best_alpha,
     coherence_depths,
-    pairs_of,
     ranking_loss,
     select_deep,
     share_in_order,
@@ -34,10 +28,9 @@ from reffree.segmenters.trained.csm import (
 from reffree.segmenters.trained.examples import triples_of
 from reffree.segmenters.trained.settings import CsmSettings
 from reffree.studies import density
-from reffree.util.errors import EncoderError, InputError, OptionError
-from reffree.util.naming import parse_named
+from reffree.util.errors import EncoderError, InputError
 from tests.checkpoints import WORDS, save_checkpoint
-from tests.helpers import invoke, keywords, topical_corpus
+from tests.helpers import keywords, topical_corpus
 from tests.oracles import reference_based
 from tests.oracles.training import coherence_boundaries, ranking
 from tests.properties import examples
@@ -87,10 +80,6 @@ def test_loss_and_share_are_as_defined(scores, margin):
     table = np.array(scores)
     assert float(ranking_loss(torch.from_numpy(table), margin)) == pytest.approx(loss, abs=1e-9)
     assert share_in_order(table) == pytest.approx(share)
-
-
-def test_pairs_are_those_of_a_triple():
-    assert pairs_of(np.array([[5, 6, 9, 1]])).tolist() == [[5, 6], [5, 9], [5, 1]]
 
 
 # The rule -------------------------------------------------------------------------------------
@@ -194,20 +183,6 @@ def test_gold_is_not_looked_at(model):
     assert all(torch.equal(state[name], other[name]) for name in state)
 
 
-def test_round_trip_repetition_and_seeds(model, folder, tmp_path):
-    loaded = CoherenceModel.load(folder)
-    assert replace(loaded.description, weights="") == model.description
-    inputs = Inputs(FRESH, embeddings=FRESH_VECTORS)
-    pairs = zip(model.coherence(inputs), loaded.coherence(inputs), strict=True)
-    assert all((a == b).all() for a, b in pairs)
-    trained().save(tmp_path / "again")
-    found = load_file(folder / "weights.safetensors")
-    again = load_file(tmp_path / "again" / "weights.safetensors")
-    assert found.keys() == again.keys()
-    assert all(torch.allclose(found[name], again[name], atol=1e-3) for name in found)
-    assert trained(replace(QUICK, seed=1)).description.history != model.description.history
-
-
 def test_depths_are_scores_of_gaps(folder):
     method = CoherenceScoring(str(folder), min_gap=3)
     inputs = Inputs(FRESH, embeddings=FRESH_VECTORS)
@@ -230,23 +205,6 @@ def test_depths_are_scores_of_gaps(folder):
     assert f"csm:path={folder}" in result.table("regimes").column("method")
 
 
-def test_awkward_documents_are_covered(folder):
-    rng = np.random.default_rng(0)
-    vectors = {
-        "one": rng.normal(size=(1, 8)),
-        "two": rng.normal(size=(2, 8)),
-        "alike": np.ones((9, 8)),
-        "zero": np.zeros((5, 8)),
-        "huge": rng.normal(size=(6, 8)) * 1e300,
-    }
-    corpus = Corpus(tuple(Document.build(k, ["x"] * len(x)) for k, x in vectors.items()))
-    inputs = Inputs(corpus, embeddings=list(vectors.values()))
-    found = CoherenceScoring(str(folder))(inputs)
-    assert [s.n_units for s in found] == [1, 2, 9, 5, 6]
-    assert [len(s) for s in found[:2]] == [1, 1]  # one gap has no depth
-    assert found[3] == Segmentation((5,))
-
-
 @pytest.mark.parametrize(
     ("corpus", "message"),
     [
@@ -266,38 +224,6 @@ def test_corpora_that_teach_nothing_are_refused_before_they_are_encoded(corpus, 
 
 
 # The method -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("csm", "found no path in 'csm'; expected the folder of a trained coherence model, or a"),
-        ("csm:path=p,encoder=bert", "found both a path and an encoder"),
-        ("csm:encoder=bert,threshold=held_out", "held_out for a model that is not trained"),
-        ("csm:path=p,min_gap=0", "found min_gap = 0"),
-        ("csm:path=p,k=2,density=0.1", "found density = 0.1 and k = 2"),
-        ("csm:path=p,threshold=high", "threshold=NUMBER or threshold=held_out"),
-    ],
-)
-def test_options_out_of_range_are_refused(text, message):
-    with pytest.raises(OptionError, match=message):
-        parse_named(text, SEGMENTERS, "method", "--method")
-
-
-def test_the_threshold_of_training_can_be_asked_for(model, tmp_path):
-    for threshold in (1.9, None):
-        told = replace(model.description, figures={"threshold": threshold})
-        replace(model, description=told).save(tmp_path / f"{threshold}")
-    inputs = Inputs(FRESH, embeddings=FRESH_VECTORS)
-    paths = {t: str(tmp_path / f"{t}") for t in (1.9, None)}
-    held_out = CoherenceScoring(paths[1.9], threshold="held_out")(inputs)
-    assert held_out == CoherenceScoring(paths[1.9], threshold=1.9)(inputs)
-    assert held_out != CoherenceScoring(paths[1.9])(inputs)
-    unknown = CoherenceScoring(paths[None], threshold="held_out")
-    with pytest.raises(InputError, match="a model that was trained without gold"):
-        unknown.check(FRESH, None)
-    with pytest.raises(InputError, match="a model that was trained without gold"):
-        unknown(inputs)
 
 
 # Fine-tuning, and a head that is there --------------------------------------------------------
@@ -364,26 +290,3 @@ def test_a_next_sentence_head_is_used_as_it_is(tmp_path):
 
 
 # The command ----------------------------------------------------------------------------------
-
-
-def test_command(write_corpus, tmp_path):
-    encoder = save_checkpoint("roberta", tmp_path / "tiny")
-    documents = [{"id": d.id, "units": list(d.units)} for d in worded(8)]
-    path = str(write_corpus(documents))
-    options = ("--encoder", str(encoder), "--cache", "off")
-    target = str(tmp_path / "m")
-    done = invoke("train", "csm", path, "-o", target, "--epochs", "2", *options)
-    assert done.exit_code == 0, done.output
-    lines = done.stderr.splitlines()
-    said = r"epoch 1: training loss \d\.\d+; held out: loss \d\.\d+, \d\.\d+ of orders right"
-    assert re.search(said, "\n".join(lines))
-    assert lines[-1].endswith(f"of orders right; use it with --method csm:path={target}")
-    told = json.loads((tmp_path / "m" / "trained.json").read_text())
-    assert told["corpora"] == {"dialogues": ["corpus"]}
-    assert (told["figures"]["threshold"], len(told["history"])) == (None, 2)
-    out = str(tmp_path / "out.jsonl")
-    done = invoke("segment", path, "--method", f"csm:path={target}", "-o", out, *options)
-    assert done.exit_code == 0, done.output
-    again = invoke("train", "csm", path, "-o", target)
-    assert "a folder that is not empty" in str(again.exception)
-    assert invoke("train", "csm", path, "-o", "x", "--epochs", "0").exit_code == 2

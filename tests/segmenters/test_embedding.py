@@ -22,7 +22,7 @@ from reffree.segmenters.greedy import Greedy
 from reffree.segmenters.optimal import Optimal
 from reffree.segmenters.posterior import LeastExpectedPk
 from reffree.util.errors import InputError, Place
-from reffree.util.naming import parse_named, spelling_of
+from reffree.util.naming import spelling_of
 from tests.oracles.reference_free import cosine, document_score
 from tests.oracles.selection import greedy
 from tests.properties import examples
@@ -122,11 +122,6 @@ def test_documents_are_segmented_on_their_own(method):
     assert together == tuple(run(method, x) for x in documents)
 
 
-@pytest.mark.parametrize("method", EVERY_METHOD, ids=spelling_of)
-def test_spelling_reads_back(method):
-    assert parse_named(spelling_of(method), METHODS, "segmenter", "--method") == method
-
-
 @pytest.mark.parametrize("name", COUNTED)
 def test_gold_gives_the_number_of_boundaries(name):
     x = topics(np.random.default_rng(2), (6, 8, 10, 6))
@@ -147,29 +142,6 @@ def test_wrong_embeddings_are_refused(name):
     for x in (np.zeros((4, 2)), np.zeros(3), np.full((3, 2), np.nan)):
         with pytest.raises(InputError, match="3 rows of finite numbers"):
             method(Inputs(corpus, 0, [x]))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("depth:window=0", "window = 0"),
-        ("depth:min_gap=0", "min_gap = 0"),
-        ("depth:density=1.5", "density = 1.5 .*expected a number, 1 or less"),
-        ("depth:density=0.1,k=3", "one of the two"),
-        ("depth:k=-1", "k = -1"),
-        ("changepoint:kernel=poly", "kernel=linear or kernel=cosine or kernel=rbf"),
-        ("changepoint:penalty=0", "a penalty above 0"),
-        ("changepoint:penalty=1,k=2", "one of the two"),
-        ("changepoint:min_size=0", "min_size = 0"),
-        ("greedy:metric=arp", "unknown metric 'arp'"),
-        ("optimal:metric=silhouette", "write greedy:metric=silhouette"),
-        ("optimal:metric=segrefree", "expected arp_std, arp_cos or arp_pair"),
-        ("optimal:k=-2", "k = -2"),
-    ],
-)
-def test_options_out_of_range_are_refused(text, message):
-    with pytest.raises(Exception, match=message):
-        parse_named(text, METHODS, "segmenter", "--method")
 
 
 # Depth ----------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import from_arrays
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.gap_scores import boundary_scores
-from reffree.segmenters.segment import parse_segmenter, segment
+from reffree.segmenters.segment import segment
 from reffree.segmenters.trained.labeller import (
     MOST_THRESHOLDS,
     Supervised,
@@ -29,8 +29,7 @@ from reffree.segmenters.trained.labeller import (
 )
 from reffree.segmenters.trained.labellers import as_input, gap_logits, make_network, padded
 from reffree.segmenters.trained.settings import ARCHITECTURES, LabellerSettings
-from reffree.segmenters.trained.training import computes_in
-from reffree.util.errors import InputError, OptionError
+from reffree.util.errors import InputError
 from tests.oracles.labellers import best_value, f1_of_boundaries, masses_above, sheikh_logits
 from tests.oracles.reference_based import pk
 from tests.properties import examples
@@ -226,14 +225,6 @@ def test_the_best_epoch_is_kept_and_patience_ends_training():
     assert found == pytest.approx(expected, abs=1e-6)
 
 
-def test_documents_are_held_out_whole():
-    told = train(replace(QUICK, epochs=1, held_out=0.25)).description
-    assert (told.counts["training_documents"], told.counts["held_out_documents"]) == (30, 10)
-    assert told.counts["training_gaps"] + told.counts["held_out_gaps"] == sum(
-        sum(gold) - 1 for gold in GOLDS
-    )
-
-
 def test_small_corpora_are_seen_in_smaller_steps():
     found = [LabellerSettings().batch(n) for n in (1, 15, 16, 63, 64, 10_000)]
     assert found == [1, 1, 2, 7, 8, 8]
@@ -303,38 +294,10 @@ def test_corpora_that_teach_nothing_are_refused_before_they_are_encoded(
         segment(corpus, "supervised")
 
 
-def test_mixed_precision_learns_too():
-    if not computes_in(torch.device("cpu"), "bf16"):  # older processors cannot
-        with pytest.raises(OptionError, match=r"a device \(cpu\) that cannot train in bf16; .*out"):
-            train(replace(QUICK, mixed_precision="bf16"))
-        return
-    made = train(replace(QUICK, mixed_precision="bf16"))
-    assert made.description.precision == "bf16"
-    assert mean_f1(_segmented(made, FRESH), FRESH_GOLDS) > 0.6
-    assert train(replace(QUICK, epochs=1)).description.precision == "no"
-
-
 # Folders --------------------------------------------------------------------------------------
 
 
 # Methods --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("trained", "no path"),
-        ("trained:path=x,threshold=2", "threshold = 2"),
-        ("trained:path=x,k=-1", "k = -1"),
-        ("supervised:folds=1", "folds = 1"),
-        ("supervised:architecture=gru", "architecture=gru"),
-        ("supervised:hidden=3,architecture=transformer", "hidden = 3 with heads = 4"),
-        ("supervised:epochs=0", "epochs = 0"),
-    ],
-)
-def test_options_out_of_range_are_refused(text, message):
-    with pytest.raises(OptionError, match=message):
-        parse_segmenter(text)
 
 
 def test_selection_is_apart_from_scoring(labeller, folder):
@@ -445,15 +408,3 @@ def test_command(run, files, tmp_path):
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     found = [Segmentation(tuple(row["systems"]["trained:path=s"])) for row in rows]
     assert mean_f1(found, FRESH_GOLDS) > 0.6
-
-
-def test_command_refuses_before_it_encodes(run, write_corpus, tmp_path):
-    bare = write_corpus([{"id": "a", "units": ["x", "y"]}], "bare.jsonl")
-    start = ("train", "segmenter", bare, "--encoder", "no such encoder", "-o")
-    done = run(*start, "s")
-    assert "document 'a': found no gold, which a segmenter is trained on" in done.stderr
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "mine").write_text("x")
-    assert "a folder that is not empty" in run(*start, "full").stderr
-    assert "Invalid value for '--hidden': 0" in run(*start, "s", "--hidden", "0").stderr
-    assert not (tmp_path / "s").exists()

@@ -24,9 +24,9 @@ from reffree.encoders.embed import from_arrays
 from reffree.encoders.models import find_model
 from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.posterior import Posterior
-from reffree.segmenters.base import Inputs, directions, to_scale
+from reffree.segmenters.base import Inputs
 from reffree.segmenters.posterior import LeastExpectedPk
-from reffree.segmenters.segment import SEGMENTERS, segment
+from reffree.segmenters.segment import segment
 from reffree.segmenters.trained.examples import (
     ABSENT,
     Gaps,
@@ -65,7 +65,6 @@ from reffree.segmenters.trained.settings import ScorerSettings
 from reffree.segmenters.trained.training import rise_and_fall
 from reffree.studies.boundary_posterior import boundaries
 from reffree.util.errors import EncoderError, InputError, OptionError
-from reffree.util.naming import parse_named
 from reffree.util.seeds import rng_for
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.helpers import keywords
@@ -156,25 +155,6 @@ def test_gaps_of_passages_follow_one_another():
     assert gaps.sizes == (2, 0, 2)
     parts = list(gaps.by_passage(np.arange(4.0)))
     assert [part.tolist() for part in parts] == [[0, 1], [], [2, 3]]
-
-
-def test_every_annotator_is_learnt_from():
-    document = Document.build("a", ["x"] * 4, golds={"p": (2, 2), "q": (1, 3)})
-    passages = passages_of(Corpus((document,)))
-    assert [p.segmentation.masses for p in passages] == [(2, 2), (1, 3)]
-    assert [p.document for p in passages] == [0, 0]
-
-
-def test_documents_are_held_out_whole():
-    passages = passages_of(CORPUS)
-    training, aside = hold_out(passages, 0.2, np.random.default_rng(0))
-    assert len(aside) == 8
-    assert {p.document for p in training} | {p.document for p in aside} == set(range(40))
-    other = hold_out(passages, 0.2, np.random.default_rng(1))[1]
-    assert {p.document for p in other} != {p.document for p in aside}
-    for share in (0.001, 0.999):
-        training, aside = hold_out(passages[:4], share, np.random.default_rng(0))
-        assert (len(training), len(aside)) == (2, 2)
 
 
 @given(st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=2, max_size=6))
@@ -351,12 +331,6 @@ def test_features_are_as_defined(n, window, seed, has_zero):
     np.testing.assert_allclose(head.features(units, is_present), expected, atol=2e-6)
 
 
-def test_directions_of_any_size():
-    x = np.array([[3e300, 4e300], [0, 0], [3e-300, 4e-300]])
-    np.testing.assert_allclose(directions(to_scale(x[:2])[0]), [[0.6, 0.8], [0, 0]])
-    np.testing.assert_allclose(directions(to_scale(x[2:])[0]), [[0.6, 0.8]])
-
-
 def test_features_are_standardised_on_the_training_gaps():
     head = Head(DIMENSION, 2, 4, 0.0)
     model = HeadOnVectors(head, [*VECTORS, np.full((2, DIMENSION), 5.0)])
@@ -378,14 +352,6 @@ def test_the_rate_rises_and_falls():
 
 
 # Calibration ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
-def test_scaled_logits_give_back_the_scale(scale):
-    rng = np.random.default_rng(0)
-    z = rng.normal(size=200_000)
-    y = rng.random(len(z)) < expit(z)
-    assert find_temperature(scale * z, y) == pytest.approx(scale, rel=0.02)
 
 
 labelled = st.lists(st.tuples(st.floats(-30, 30), st.booleans()), min_size=1, max_size=30)
@@ -546,18 +512,7 @@ def gold_losses(told):
     return [e["log_loss"] for e in told.history if e["stage"] == "gold"]
 
 
-def test_calibration_never_makes_held_out_log_loss_worse(checkpoint):
-    told = checkpoint.description
-    assert told.figures["log_loss"] <= min(gold_losses(told)) + 1e-9
-
-
 # Checkpoints ----------------------------------------------------------------------------------
-
-
-def test_defaults_are_written_out():
-    for finetune, rate, batch in ((False, 3e-4, 64), (True, 2e-5, 16)):
-        resolved = ScorerSettings(finetune=finetune).resolved()
-        assert (resolved.learning_rate, resolved.batch_size) == (rate, batch)
 
 
 # The method -----------------------------------------------------------------------------------
@@ -579,24 +534,6 @@ def test_scores_are_evidence_of_a_posterior(checkpoint, folder):
         posterior = Posterior(np.empty((len(document.units), 0)), reading, evidence=evidence)
         assert masses.masses == tuple(posterior.best().tolist())
         assert document.probabilities == pytest.approx(posterior.boundaries.tolist())
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("scorer", "found no path in 'scorer'; expected the folder of a trained scorer"),
-        ("scorer:path=p,threshold=1.5", "found threshold = 1.5"),
-        ("scorer:path=p,min_gap=0", "found min_gap = 0"),
-        ("scorer:path=p,k=-1", "found k = -1"),
-        ("scorer:path=p,density=2", "found density = 2"),
-        ("scorer:path=p,k=2,density=0.1", "found density = 0.1 and k = 2"),
-        ("scorer:path=p,rate=0.5", "found rate = 0.5 with min_gap = 3"),
-        ("scorer:path=p,threshold=high", "threshold=NUMBER or threshold=held_out"),
-    ],
-)
-def test_options_out_of_range_are_refused(text, message):
-    with pytest.raises(OptionError, match=message):
-        parse_named(text, SEGMENTERS, "method", "--method")
 
 
 def test_selection_is_apart_from_scoring(checkpoint, folder):
@@ -629,18 +566,6 @@ def awkward():
         "whole": rng.integers(-3, 3, size=(7, DIMENSION)),
         "long": rng.normal(size=(5000, DIMENSION)),
     }
-
-
-def test_every_document_is_covered(checkpoint, folder):
-    vectors = awkward()
-    corpus = Corpus(tuple(Document.build(k, ["x"] * len(x)) for k, x in vectors.items()))
-    inputs = Inputs(corpus, embeddings=list(vectors.values()))
-    for s, x in zip(checkpoint.gap_scores(inputs), vectors.values(), strict=True):
-        assert s.shape == (len(x) - 1,)
-        assert ((s >= 0) & (s <= 1)).all()
-    for more in ({}, {"threshold": "held_out"}, {"k": 3}, {"density": 0.3}, {"rate": 0.1}):
-        found = Scorer(str(folder), **more)(inputs)
-        assert [s.n_units for s in found] == [len(x) for x in vectors.values()]
 
 
 def test_awkward_documents_can_be_trained_on():
@@ -799,20 +724,6 @@ def train(write_corpus, monkeypatch, tmp_path):
     return run
 
 
-def test_command(train, tmp_path):
-    done = train("--epochs", "2", "--splice-epochs", "1", "--learning-rate", "0.01", "--window=2")
-    assert done.exit_code == 0, done.output
-    lines = done.stderr.splitlines()
-    said = r"splices 1: training loss 0\.\d+; held-out splices: log loss 0\.\d+, F1 0\.\d+, W-F1 0"
-    assert re.match(said, lines[0])
-    assert [line.split(":")[0] for line in lines[:3]] == ["splices 1", "gold 1", "gold 2"]
-    assert lines[3].startswith(f"{tmp_path / 's'}: trained on 32 documents (")
-    assert lines[3].endswith(f"use it with --method scorer:path={tmp_path / 's'}")
-    told = TrainedScorer.load(tmp_path / "s").description
-    assert (told.settings.window, told.settings.epochs, told.settings.hidden) == (2, 2, 128)
-    assert Scorer(str(tmp_path / "s"))(FRESH)
-
-
 def test_command_has_a_corpus_for_every_stage(train, tmp_path, write_corpus):
     def written(name, seed, *, has_gold=True):
         golds = golds_of(8, seed)
@@ -858,12 +769,3 @@ def test_command_refuses_before_it_encodes(train, tmp_path, write_corpus):
     assert "a folder that is not empty" in str(train().exception)
     assert train("--window", "0").exit_code == 2
     assert not train.encoded
-
-
-def test_command_fine_tunes(train, encoder, tmp_path):
-    done = train("--finetune", "--encoder", str(encoder), "--epochs=1", "--splice-epochs=0")
-    assert done.exit_code == 0, done.output
-    assert not train.encoded
-    assert not Scorer(str(tmp_path / "s")).needs_embeddings
-    settings = TrainedScorer.load(tmp_path / "s").description.settings
-    assert (settings.learning_rate, settings.batch_size) == (2e-5, 16)

@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 import reffree
 from reffree.cli.declaration import read_declaration
 from reffree.cli.train import KINDS, command
+from reffree.data.corpus import Corpus, Document
 from reffree.encoders.address import is_endpoint
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.embed import embed, from_arrays
@@ -206,6 +207,45 @@ def test_the_threshold_of_training_can_be_asked_for(kind, networks, tmp_path):
     text = method_of(kind, tmp_path / "s")
     own, given = (parse_segmenter(f"{text},threshold={t}")(FRESH) for t in ("held_out", "0.3"))
     assert own == given
+
+
+def test_a_coherence_model_may_have_no_threshold_of_its_own(networks, tmp_path):
+    network = networks["csm"]
+    replace(network, description=replace(network.description, figures={"threshold": None})).save(
+        tmp_path / "s"
+    )
+    method = parse_segmenter(f"csm:path={tmp_path / 's'},threshold=held_out")
+    for use in (lambda: method.check(FRESH_CORPUS, None), lambda: method(FRESH)):
+        with pytest.raises(InputError, match="a model that was trained without gold"):
+            use()
+
+
+@every_kind
+def test_every_document_is_covered(kind, folders):
+    rng = np.random.default_rng(0)
+    vectors = {
+        "one": rng.normal(size=(1, 8)),
+        "two": rng.normal(size=(2, 8)),
+        "alike": np.ones((9, 8)),
+        "zero": np.zeros((5, 8)),
+        "huge": rng.normal(size=(6, 8)) * 1e300,
+        "tiny": rng.normal(size=(6, 8)) * 1e-300,
+        "mixed": rng.normal(size=(6, 8)) * np.logspace(-200, 200, 6)[:, None],
+        "whole": rng.integers(-3, 3, size=(7, 8)),
+        "long": rng.normal(size=(3000, 8)),
+    }
+    corpus = Corpus(tuple(Document.build(k, ["x"] * len(x)) for k, x in vectors.items()))
+    inputs = Inputs(corpus, embeddings=list(vectors.values()), device="cpu")
+    text = method_of(kind, folders / kind)
+    for scores, x in zip(
+        parse_segmenter(text).boundary_scores(inputs), vectors.values(), strict=True
+    ):
+        assert scores.shape == (len(x) - 1,)
+        assert ((scores >= 0) & (scores <= 1)).all()
+    more = ("", ",k=3", *((",density=0.3",) if kind != "segmenter" else ()))
+    for option in more:
+        found = parse_segmenter(text + option)(inputs)
+        assert [s.n_units for s in found] == [len(x) for x in vectors.values()]
 
 
 # The encoder ----------------------------------------------------------------------------------
@@ -402,6 +442,28 @@ def test_a_path_is_needed(text):
 
 
 # The command ----------------------------------------------------------------------------------
+
+
+@every_kind
+def test_command(kind, tmp_path):
+    reffree.save(CORPUS, tmp_path / "c.jsonl")
+    path, folder, quick = str(tmp_path / "c.jsonl"), tmp_path / "s", ("--epochs", "2", "--offline")
+    done = invoke("train", kind, path, "-o", str(folder), *quick)
+    assert done.exit_code == 0, done.output
+    lines = done.stderr.splitlines()
+    stage = "gold" if kind == "scorer" else "epoch"
+    assert any(
+        line.startswith(f"{stage} 1: training loss ") and "held out: " in line for line in lines
+    )
+    assert lines[-1].startswith(f"{folder}: trained on 10 documents (cpu), 2 held out; ")
+    assert lines[-1].endswith(f"use it with --method {method_of(kind, folder)}")
+    assert len(TRAINED[kind].load(folder).description.history) >= 2
+    out = tmp_path / "out.jsonl"
+    done = invoke("segment", path, "--method", method_of(kind, folder), "--offline", "-o", str(out))
+    assert done.exit_code == 0, done.output
+    again = invoke("train", kind, path, "-o", str(folder), *quick)
+    assert "a folder that is not empty" in str(again.exception)
+    assert invoke("train", kind, path, "-o", "x", "--hidden", "0").exit_code == 2
 
 
 @every_kind

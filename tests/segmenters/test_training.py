@@ -201,14 +201,6 @@ def test_several_cards_are_no_reason_to_warn(monkeypatch, recwarn):
     assert [str(one.message) for one in recwarn if "devices" in str(one.message)] == []
 
 
-def test_random_numbers_go_on_as_if_nothing_had_been_trained():
-    torch.manual_seed(7)
-    expected = torch.rand(3)
-    torch.manual_seed(7)
-    train_scorer(CORPUS, **keywords(QUICK), embeddings={"corpus": VECTORS}, device="cpu")
-    assert torch.equal(torch.rand(3), expected)
-
-
 def test_the_rate_rises():
     assert [rise(4)(step) for step in (0, 2, 4, 9)] == [0.25, 0.625, 1.0, 1.0]
     # As torch's own schedule has it.
