@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 import reffree
 from reffree.encoders.base import Encoder, encode_texts
 from reffree.encoders.models import find_model
+from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import CHOICES, EncoderOptions
 from reffree.encoders.precision import abilities_of
-from reffree.encoders.opening import open_encoder
 from reffree.segmenters.trained.labeller import train_segmenter
 from reffree.segmenters.trained.scorer import train_scorer
 

@@ -47,8 +47,6 @@ class CompareKeywords(Encoding, total=False):
     metrics: tuple[str, ...]
     unsegmented: Unsegmented
     seed: int
-    short_signature: bool
-    memory: int | None
 
 
 class ScoreKeywords(CompareKeywords, total=False):

@@ -146,7 +146,7 @@ class ModelBackend:
     @cached_property
     def _measured(self) -> dict[str, Any]:
         """What is known of the graph, which is made where it is not there."""
-        if not self._folder.is_dir():
+        if not self._folder.exists():
             with cache_errors(self._folder):
                 self._folder.parent.mkdir(parents=True, exist_ok=True)
                 try:
@@ -344,7 +344,7 @@ def _digest(folder: Path) -> str:
     """Hash all files of a graph but the one that has this hash; none for what is no graph."""
     digest = hashlib.blake2b(digest_size=16)
     with cache_errors(folder):
-        for path in sorted(folder.iterdir()):
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
             if path.name != MEASURED:
                 digest.update(path.name.encode())
                 digest.update(path.read_bytes() if path.is_file() else b"")

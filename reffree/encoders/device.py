@@ -39,10 +39,10 @@ def check_device(device: str) -> None:
     """Refuse what names no device; whether it is there is seen when it is used."""
     if parse_ray(device) is not None or device == "all":
         return
-    for name in device.split(",") if isinstance(device, str) else [""]:
-        if not PATTERN.fullmatch(name.strip()):
+    for name in map(str.strip, str(device).split(",")):
+        if not PATTERN.fullmatch(name):
             raise OptionError(
-                f"the device {shorten(device)!r}",
+                f"the device {shorten(name)!r}",
                 expected="auto, cpu, cuda, cuda:1, mps, several with commas between, all, or "
                 "ray:address=HOST:PORT,actors=N",
                 remedy="use --device auto to let reffree choose",

@@ -355,7 +355,7 @@ def _check_code(path: Path) -> None:
     if kind not in CONFIG_MAPPING_NAMES:
         raise EncoderError(
             f"{path}: found auto_map, which runs code from the model folder, for the architecture "
-            f"{kind!r}; expected one that transformers knows; use another model, or pass "
+            f"{kind!r}; expected one that transformers knows; use another model, or set "
             "trust_remote_code=true if you have read that code"
         )
 

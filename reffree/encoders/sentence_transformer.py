@@ -37,7 +37,7 @@ from reffree.encoders.models import ModelFolder
 from reffree.encoders.options import APPROXIMATE, ModelSettings
 from reffree.encoders.precision import check_type, in_float32, is_reduced, tf32
 from reffree.encoders.probe import PROBE, cosine_deviation, one_digit_up
-from reffree.encoders.tokenising import Features, Tokeniser, tokeniser_of
+from reffree.encoders.tokenising import MASK, Features, Tokeniser, tokeniser_of
 from reffree.util.errors import EncoderError, first_line, shorten
 
 if TYPE_CHECKING:
@@ -124,10 +124,11 @@ class SentenceTransformerEncoder:
                 reads = encoder._tokeniser.read(range(len(PROBE)), PROBE)
                 parts = [batch_of(reads[i : i + 8], self._tokeniser) for i in range(0, 64, 8)]
                 vectors.append(np.concatenate([encoder._begin(part)() for part in parts]))
-        except LOADING_ERRORS as error:
-            if not is_out_of_memory(error):
-                raise self._failure(error) from error
-            return None
+        except (EncoderError, *LOADING_ERRORS) as error:
+            cause = error.__cause__ if isinstance(error, EncoderError) else error
+            if isinstance(cause, Exception) and is_out_of_memory(cause):
+                return None
+            raise error if isinstance(error, EncoderError) else self._failure(error) from cause
         found = cosine_deviation(*vectors)
         LOGGER.warning(
             "reffree: note: encoder %r computes in %s, which moves cosines of %d texts by %s at "
@@ -230,8 +231,13 @@ class SentenceTransformerEncoder:
         return wait
 
     def _vectors(self, features: Features) -> torch.Tensor:
-        """Return float32 vectors on the model's device; torch may still be computing them there."""
+        """Return float32 vectors on the model's device; torch may still be computing them there.
+
+        transformers reads a mask to see if it has padding, and for that the host waits for the
+        device; so a queued batch without padding is shown none.
+        """
         model = self._model
+        is_padded = MASK in features and not bool(features[MASK].all())
         there = {
             name: value.to(model.device, non_blocking=True)
             if isinstance(value, torch.Tensor)
@@ -239,7 +245,14 @@ class SentenceTransformerEncoder:
             for name, value in features.items()
         }
         with torch.inference_mode(), tf32() if self.folder.spec.dtype == "tf32" else nullcontext():
-            vectors: torch.Tensor = model(there)["sentence_embedding"].float()
+            if self.is_queued and MASK in there and not is_padded:
+                mask, (first, *others) = there.pop(MASK), model
+                there = {**first(there), MASK: mask}
+                for module in others:
+                    there = module(there)
+            else:
+                there = model(there)
+            vectors: torch.Tensor = there["sentence_embedding"].float()
         return vectors
 
     def _encoded(self, batch: Batch, vectors: Matrix, texts: Sequence[str]) -> EncodedTexts:

@@ -21,7 +21,8 @@ from reffree.metrics.free.engine import score_documents
 from reffree.metrics.free.expected import Expected
 from reffree.metrics.free.fast.document import CompiledDocument
 from reffree.metrics.free.inputs import check_embeddings
-from reffree.metrics.free.metrics import COMPILED, Metric, parse_metric, parse_metrics, spelling
+from reffree.metrics.free.result import FreeMetric
+from reffree.metrics.registry import COMPILED, FREE_METRICS, parse_metric, parse_metrics, spelling
 from reffree.segmenters.base import Inputs, Segmenter
 from reffree.segmenters.optimal import TIE
 from reffree.util.arrays import Booleans, Floats, Integers
@@ -49,7 +50,7 @@ class Greedy(Segmenter):
     def __post_init__(self) -> None:
         """Refuse unknown metrics, and those that have a segmentation of their own."""
         Segmenter.__post_init__(self)
-        if isinstance(parse_metric(self.metric), Expected):
+        if isinstance(parse_metric(self.metric, FREE_METRICS), Expected):
             raise InputError(
                 f"metric = {self.metric}",
                 expected="a metric without a posterior",
@@ -74,7 +75,7 @@ class Greedy(Segmenter):
 class _Losses:
     """Losses of many segmentations of one document; its tables are made once."""
 
-    def __init__(self, vectors: NDArray[np.generic], metric: Metric) -> None:
+    def __init__(self, vectors: NDArray[np.generic], metric: FreeMetric) -> None:
         self._metric = metric
         self._vectors = check_embeddings(vectors, "0")
         self._document = CompiledDocument(self._vectors)
@@ -93,7 +94,8 @@ class _Losses:
         name = spelling(self._metric)
         if name not in COMPILED:
             (scored,) = score_documents([self._vectors], [masses], [self._metric]).values()
-            return scored[0].documents.numpy()
+            losses: Floats = scored[0].on_host().documents
+            return losses
         scores = self._document.score_all([lambda: masses], lambda: self._memory)
         return scores.raw[:, COMPILED.index(name)]
 

@@ -95,7 +95,7 @@ def baselines(
                 progress=settings.progress,
                 device=settings.device,
             )
-        how = ScoreSettings(settings, seed=settings.seed, memory=settings.memory)
+        how = ScoreSettings(settings, seed=settings.seed)
         scores = scores_of(corpus, chosen, how, embedded, settings.progress)
         signature = Signature.of(chosen, corpus, embedded, seed=settings.seed)
         studied.append(JudgedCorpus(part.name, corpus, embedded, signature, scores))
@@ -109,7 +109,6 @@ def baselines(
         tables=_tables(rows, names),
         signature={"methods": "+".join(methods) or "none"}
         | _made_with([each.embedded for each in studied]),
-        short_signature=settings.short_signature,
         settings={"methods": list(methods), "metrics": names, "seed": settings.seed},
         notes=(),
         reading={

@@ -207,7 +207,6 @@ def selection(
             "shares": ",".join(f"{each:g}" for each in wanted),
             **candidates_field(candidates_speaker),
         },
-        short_signature=settings.short_signature,
         settings={
             "methods": list(parsed),
             "scores": score_names(read),

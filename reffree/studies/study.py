@@ -17,7 +17,6 @@ from reffree.encoders.embed import (
     Vectors,
     coming_spec,
     corpus_vectors,
-    distinct_texts,
     units_taking_part,
 )
 from reffree.encoders.options import EncoderOptions, Encoding
@@ -37,8 +36,6 @@ class StudyKeywords(Encoding, total=False):
     """Keywords that every study takes; `StudySettings` has their meaning and defaults."""
 
     seed: Seed
-    short_signature: bool
-    memory: int | None
     progress: Progress
 
 
@@ -48,14 +45,10 @@ class StudySettings(EncoderOptions):
 
     Attributes:
         seed: of everything random: systems, perturbations, resamples and permutations.
-        short_signature: abbreviate the signature.
-        memory: bytes that scoring lays out at most, beside vectors; a quarter of those free.
         progress: called as stages start.
     """
 
     seed: int = 0
-    short_signature: bool = False
-    memory: int | None = None
     progress: Progress = no_progress
 
 
@@ -71,8 +64,7 @@ class StudiedCorpus:
     @property
     def description(self) -> dict[str, Any]:
         """Its size, as results of studies list it."""
-        n_distinct = len(distinct_texts(self.corpus))
-        sizes = CorpusCounts.of(self.corpus).to_dict(n_distinct, self.embedded)
+        sizes = CorpusCounts.of(self.corpus).to_dict(self.embedded)
         return {"name": self.name, **sizes}
 
     @property
@@ -141,7 +133,6 @@ def study_result(
     verdict: Iterable[str],
     tables: Iterable[Table],
     signature: Mapping[str, str],
-    short_signature: bool,
     settings: dict[str, Any],
     notes: Iterable[str],
     reading: dict[str, str],
@@ -160,7 +151,7 @@ def study_result(
         question=question,
         verdict=tuple(verdict),
         tables=tuple(tables),
-        signature=_joint([each.signature for each in studied], signature, short=short_signature),
+        signature=_joint([each.signature for each in studied], signature),
         settings=settings,
         corpora=tuple(each.description for each in once.values()),
         notes=(*(note for each in once.values() for note in each.notes), *notes),
@@ -169,7 +160,7 @@ def study_result(
     )
 
 
-def _joint(parts: Sequence[Signature], own: Mapping[str, str], *, short: bool) -> str:
+def _joint(parts: Sequence[Signature], own: Mapping[str, str]) -> str:
     """Return the fields of all corpora's signatures, with a study's own ones before the seed.
 
     A field on which corpora differ has every value once, joined by ``+``.
@@ -181,8 +172,8 @@ def _joint(parts: Sequence[Signature], own: Mapping[str, str], *, short: bool) -
             for name in names
         }
     )
-    seed = "|s:" if short else "|seed:"
-    before, after = (joined.short() if short else str(joined)).rsplit(seed, 1)
+    seed = "|seed:"
+    before, after = str(joined).rsplit(seed, 1)
     return "|".join([before, *(f"{key}:{value}" for key, value in own.items())]) + seed + after
 
 

@@ -239,7 +239,6 @@ def transfer(
             "gap": f"{min_gap}",
             "pooled": "+".join(POOLED),
         },
-        short_signature=settings.short_signature,
         settings={
             "train": [list(plan.learnt.gold) for plan in plans if plan.learnt is not None],
             "splices": list(splices),
@@ -355,7 +354,7 @@ class TestedCorpus(StudiedCorpus):
         ids = [document.id for document in corpus]
         for system, made in systems.items():
             corpus = corpus.with_system(system, dict(zip(ids, made, strict=True)))
-        how = ScoreSettings(settings, seed=settings.seed, memory=settings.memory)
+        how = ScoreSettings(settings, seed=settings.seed)
         scores, pooled = (
             scores_of(corpus, metrics, replace(how, average=average), embedded, settings.progress)
             for average in AVERAGES

@@ -558,14 +558,12 @@ def test_a_packed_corpus_is_written_and_read(file):
 
 
 def test_packed_shards_are_streamed(file):
-    from reffree.formats.shards import Shards, joined, read_spans
+    from reffree.formats.shards import Shards
 
     lines = "\n".join(LINE.replace("m1", f"m{i}") for i in range(5))
     shards = Shards.of([file(gzip.compress(lines.encode()), "c.jsonl.gz")])
-    found = list(shards)
-    assert [document.id for document, _ in found] == [f"m{i}" for i in range(5)]
-    again = read_spans(joined([span for _, span in found][2:]))
-    assert [document.id for document in again] == ["m2", "m3", "m4"]
+    for _ in range(2):
+        assert [document.id for document in shards] == [f"m{i}" for i in range(5)]
 
 
 def test_half_a_character_is_refused_in_a_packed_file_as_well(tmp_path):

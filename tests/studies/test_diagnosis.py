@@ -18,7 +18,7 @@ from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import corpus_vectors
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.result import Result
-from reffree.metrics.free.metrics import DEFAULT
+from reffree.metrics.registry import DEFAULT
 from reffree.report.study import render
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.diagnosis.checks import RULES
@@ -307,7 +307,7 @@ def checks_of(result):
 
 def test_a_clear_corpus_is_told_to_be_one():
     result = diagnosed(*corpus_of(12, systems=("good", "poor")))
-    assert result.verdict[0].startswith("Use ")
+    assert result.answer[0].startswith("Use ")
     assert intervals_held(result) > 20
     assert result.settings["sources"]["mine"]["name"] == "gold"
     checks = checks_of(result)
@@ -323,7 +323,7 @@ def test_a_clear_corpus_is_told_to_be_one():
 
 def test_noise_is_told_not_to_be_ranked():
     result = diagnosed(*corpus_of(30, noise=100.0), metrics=["arp_pair"])
-    assert result.verdict[0].startswith("Rank no systems here without gold")
+    assert result.answer[0].startswith("Rank no systems here without gold")
     assert checks_of(result)["consecutive gain"]["verdict"] in ("watch", "problem")
 
 
@@ -340,7 +340,7 @@ def test_twins_and_backchannels_are_counted_over_the_corpus():
     assert checks["near twins"]["ci"] == [0.5, 0.5]
     assert checks["near twins"]["verdict"] == "problem"
     assert result.table("repeated").records() == [{"corpus": "mine", "text": "Yeah.", "units": 10}]
-    assert "near twins (50.0% of units" in " ".join(result.verdict)
+    assert "near twins (50.0% of units" in " ".join(result.answer)
 
 
 AWKWARD = {
@@ -457,7 +457,7 @@ def test_corpora_are_told_apart():
         seeds=2,
     )
     assert [row["name"] for row in result.corpora] == ["clear", "noise"]
-    assert result.verdict[0].startswith("clear: Use arp_pair")
+    assert result.answer[0].startswith("clear: Use arp_pair")
     assert result.table("metrics").column("corpus") == ["clear", "noise"]
 
 

@@ -166,7 +166,6 @@ def correlation_result(cases: Sequence[Case], settings: CaseSettings, texts: int
             ),
             "resamples": str(settings.resamples),
         },
-        short_signature=settings.short_signature,
         settings={
             "metrics": list(settings.metrics),
             "encoders": list(dict.fromkeys(case.encoder for case in cases)),

@@ -111,9 +111,7 @@ def density(
     levels = _checked_thresholds(thresholds)
     wanted = _checked_matchings(matchings)
     parsed = _checked_methods(methods)
-    how = ScoreSettings(
-        settings, unsegmented=unsegmented, seed=settings.seed, memory=settings.memory
-    )
+    how = ScoreSettings(settings, unsegmented=unsegmented, seed=settings.seed)
     parts = corpus_parts(corpora, embeddings, settings)
     chosen = choose_metrics(
         [*MEASURES, *metrics], parts[0].corpus, seed=settings.seed, offline=settings.offline
@@ -179,7 +177,6 @@ def density(
             "gap": f"{min_gap}",
             **candidates_field(candidates_speaker),
         },
-        short_signature=settings.short_signature,
         settings={
             "methods": list(parsed),
             "scores": score_names(read),

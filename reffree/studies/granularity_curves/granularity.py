@@ -24,9 +24,8 @@ from reffree.evaluate.signature import Signature
 from reffree.evaluate.trained_scorers import readings
 from reffree.metrics.free.expected import EXPECTED, FEWEST_UNITS, Expected
 from reffree.metrics.free.inputs import check_embeddings
-from reffree.metrics.free.metrics import parse_metrics, spelling
 from reffree.metrics.gold.metric import GoldMetric
-from reffree.metrics.gold.metrics import GOLD_METRICS
+from reffree.metrics.registry import GOLD_METRICS, parse_metrics, spelling
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.granularity_curves.curves import (
     POINTS,
@@ -92,7 +91,6 @@ def granularity(
         verdict=granularity_answer(curves),
         tables=granularity_tables(curves),
         signature={"assumed": f"{POINTS}(log-spaced)"},
-        short_signature=settings.short_signature,
         settings={"metrics": list(chosen), "points": POINTS, "seed": settings.seed},
         notes=granularity_notes(curves),
         reading=granularity_reading(chosen),

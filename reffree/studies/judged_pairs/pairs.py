@@ -116,7 +116,6 @@ def pairs(
         tables=_tables(every, names, agreement),
         signature={"by": names[0], "kinds": "+".join(kinds)}
         | ({} if voted is None else {"judges": f"{len(voted.judges)}"}),
-        short_signature=settings.short_signature,
         settings={
             "kinds": list(kinds),
             "by": names[0],

@@ -90,9 +90,7 @@ def perturb(
     """
     settings = StudySettings(**keywords)
     wanted = parse_strengths(kinds, strengths)
-    how = ScoreSettings(
-        settings, unsegmented=unsegmented, seed=settings.seed, memory=settings.memory
-    )
+    how = ScoreSettings(settings, unsegmented=unsegmented, seed=settings.seed)
     drawn = range(settings.seed, settings.seed + seeds)
     parts = corpus_parts(corpora, embeddings, settings)
     for part in parts:
@@ -137,7 +135,6 @@ def perturb(
             "seeds": f"{seeds}",
             "test": f"paired-permutation+holm({ALPHA:g})",
         },
-        short_signature=settings.short_signature,
         settings={
             "strengths": done,
             **({} if strengths is not None else {"strengths_by_corpus": by_corpus}),
