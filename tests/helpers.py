@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
@@ -65,3 +67,9 @@ def invoke(*arguments):
     from reffree.cli import cli
 
     return CliRunner().invoke(cli, list(map(str, arguments)))
+
+
+def keywords(settings):
+    """The settings of a training that are not the defaults, as keywords of what trains."""
+    values = {each.name: getattr(settings, each.name) for each in fields(settings)}
+    return {k: v for k, v in values.items() if v != getattr(type(settings)(), k)}

@@ -156,8 +156,8 @@ HEAVY = (
         ["granularity", "-h"],
         ["diagnose", "-h"],
         ["transfer", "-h"],
-        ["train-scorer", "-h"],
-        ["train-csm", "-h"],
+        ["train", "scorer", "-h"],
+        ["train", "csm", "-h"],
         ["baselines", "-h"],
         ["moves", "-h"],
         ["pairs", "-h"],
@@ -165,7 +165,7 @@ HEAVY = (
         ["report", "-h"],
         ["models", "-h"],
         ["cache", "fill", "-h"],
-        ["train-segmenter", "-h"],
+        ["train", "segmenter", "-h"],
     ],
 )
 def test_help_imports_nothing_heavy(arguments):

@@ -40,7 +40,9 @@ def plain_type(hint: object) -> tuple[Any, bool]:
         hint = get_args(hint)[0]
     if get_origin(hint) in (Union, types.UnionType):
         kinds = [kind for kind in get_args(hint) if kind is not types.NoneType]
-        return (plain_type(kinds[0])[0] if len(kinds) == 1 else tuple(kinds)), True
+        lists = [kind for kind in kinds if _is_list(kind)]  # as of one name or several
+        one = (lists or kinds)[0] if lists or len(kinds) == 1 else None
+        return (tuple(kinds) if one is None else plain_type(one)[0]), True
     return hint, False
 
 

@@ -13,6 +13,7 @@ import click
 from reffree.cli.completion import complete
 from reffree.cli.help_page import SectionOption
 from reffree.report.grid import OUTPUT_FORMATS
+from reffree.util.bounds import MOST_SEED
 
 if TYPE_CHECKING:
     from reffree.data.corpus import Corpus
@@ -63,6 +64,13 @@ READING_OPTIONS = option_group(
 )
 """How files are read."""
 
+EMBEDDINGS_OPTION = _input(
+    "--embeddings",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Your vectors of the one CORPUS instead of an encoder's: .npz by document id, .npy of "
+    "all units.",
+)
 INPUT_OPTIONS = option_group(
     _input(
         "--system",
@@ -71,16 +79,21 @@ INPUT_OPTIONS = option_group(
         metavar="NAME=FILE",
         help="One more system of the one CORPUS, from its file; may be repeated.",
     ),
-    _input(
-        "--embeddings",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Your vectors of the one CORPUS instead of an encoder's: .npz by document id, .npy of "
-        "all units.",
-    ),
+    EMBEDDINGS_OPTION,
     READING_OPTIONS,
 )
 """How files are read, and what comes beside them."""
+
+SEED_OPTION = click.option(
+    "--seed",
+    cls=SectionOption,
+    section="Run",
+    type=click.IntRange(0, MOST_SEED),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Seed of everything random.",
+)
 
 _output = partial(click.option, cls=SectionOption, section="Output")
 OUTPUT_OPTIONS = option_group(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from reffree.cli.help_page import PagedCommand
-from reffree.cli.inputs import split_named_file
 from reffree.cli.messages import progress, tell, tell_notes
+from reffree.cli.reading import files_by_name
 from reffree.util.atomic import write_file
 
 if TYPE_CHECKING:
@@ -40,10 +40,7 @@ def command(config: Path, corpora: tuple[str, ...], output: Path | None, fresh: 
     """
     from reffree.studies.config import load_config
 
-    named = dict(split_named_file(each, "--corpus") for each in corpora)
-    if len(named) < len(corpora):
-        raise click.UsageError("--corpus twice with one NAME: give every corpus its own.")
-    loaded = load_config(config, named or None)
+    loaded = load_config(config, files_by_name(corpora, "--corpus") or None)
     folder = output or Path("results") / loaded.name
 
     from reffree.report.study import render

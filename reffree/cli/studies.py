@@ -503,7 +503,7 @@ transfer = study_command(
     """Train a boundary scorer on some corpora and test it on the others.
 
     Each CORPUS is a corpus of its own with gold, called by its file's name without extension. Those
-    named by --train, --splices and --calibrate are learnt from as in reffree train-scorer, all
+    named by --train, --splices and --calibrate are learnt from as in reffree train scorer, all
     others are tested, at one threshold: W-F1, BOR, F1, purity and coverage of each. Without --train
     every corpus is trained on in turn and all others are tested. Test a split of a corpus that is
     trained on as a CORPUS of its own.
@@ -524,7 +524,7 @@ transfer = study_command(
     click.option(
         "--scorer",
         metavar="FOLDER",
-        help="Test what reffree train-scorer wrote instead of training; every CORPUS is tested.",
+        help="Test what reffree train scorer wrote instead of training; every CORPUS is tested.",
     ),
     click.option(
         "--method",

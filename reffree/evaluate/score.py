@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal, Unpack
 
@@ -19,6 +20,7 @@ from reffree.evaluate.notes import score_notes
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.evaluate.table import NullTest, ScoreTable
+from reffree.evaluate.trained_scorers import with_scorers_encoder
 from reffree.evaluate.verdict import verdict
 from reffree.formats import load
 from reffree.formats.shards import Shards
@@ -125,6 +127,12 @@ def score(
     counts = CorpusCounts.of(corpus)
     counts.check_complete()
     chosen = choose_metrics(metrics, counts, seed=seed, offline=options.offline)
+    if given is None and isinstance(corpus, Corpus):
+        options = with_scorers_encoder(chosen.reference_free.values(), options)
+        if options is not settings.options:
+            settings = replace(settings, options=options)
+            corpus = units_taking_part(corpus, None, options)[0].corpus
+            counts = CorpusCounts.of(corpus)
     _check_request(counts, chosen, settings)
     plan = Plan(counts.hypotheses, chosen.over(golds_of(partial(blocks_of, corpus))), settings)
     if is_remote:

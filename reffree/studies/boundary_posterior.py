@@ -25,11 +25,11 @@ from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.notes import dropped_notes
 from reffree.evaluate.signature import Signature
 from reffree.evaluate.table import rounded
+from reffree.evaluate.trained_scorers import check_scorers, readings, with_scorers_encoder
 from reffree.metrics.free.evidence import MOST_STEPS
 from reffree.metrics.free.expected import ExpectedPk
 from reffree.metrics.free.posterior import Posterior
 from reffree.segmenters.base import Inputs
-from reffree.segmenters.posterior import check_scorers, readings
 from reffree.util.bounds import with_keywords
 from reffree.util.errors import (
     InputError,
@@ -224,15 +224,15 @@ def boundaries(
     """
     metric = _metric(length, evidence)
     options = EncoderOptions(**encoding)
+    if embeddings is None:
+        options = with_scorers_encoder([metric], options)
     part, given = units_taking_part(corpus, embeddings, options)
     shown = _shown(part.corpus, systems)
     positions = _positions(part.corpus, documents)
     check_scorers([metric], coming_spec(given, options))
     corpus, embedded = _encoded(part.corpus, given, positions, options, progress)
-    inputs = Inputs(
-        corpus, embeddings=embedded.vectors, encoder=embedded.spec, device=options.device
-    )
-    vectors, read = inputs.vectors("boundaries"), readings(inputs, [metric])
+    vectors = Inputs(corpus, embeddings=embedded.vectors).vectors("boundaries")
+    read = readings(corpus, [metric], embedded.vectors, embedded.spec, options.device)
     found = []
     with progress("Looking for boundaries", len(corpus)) as advance:
         for document, x, reading in zip(corpus, vectors, read, strict=True):

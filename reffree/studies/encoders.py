@@ -27,7 +27,7 @@ from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.result import Field, Result, Table, columns, estimate
 from reffree.evaluate.scores import Average
 from reffree.metrics.free.result import Unsegmented
-from reffree.segmenters.labeller.description import Architecture
+from reffree.segmenters.trained.settings import Architecture
 from reffree.statistics.meta_evaluation import MetaEvaluation
 from reffree.statistics.resampling import RESAMPLES
 from reffree.statistics.significance import benjamini_hochberg

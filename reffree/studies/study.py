@@ -24,9 +24,9 @@ from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.notes import dropped_notes
 from reffree.evaluate.result import DocumentText, Result, Table
 from reffree.evaluate.signature import Signature
+from reffree.evaluate.trained_scorers import check_scorers
 from reffree.metrics.gold.agreement import with_central_gold
 from reffree.segmenters.base import Segmenter
-from reffree.segmenters.posterior import check_scorers
 from reffree.util.bounds import Seed
 from reffree.util.errors import InputError, UnknownNameError
 from reffree.util.progress import Progress, no_progress

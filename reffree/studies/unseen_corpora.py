@@ -8,9 +8,8 @@ learnt, density shows it (BOR) rather than a threshold hiding it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import product
-from pathlib import Path
 from typing import Any, Unpack, cast
 
 import numpy as np
@@ -31,15 +30,15 @@ from reffree.evaluate.result import Field, Result, Table, columns, estimate
 from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Average, Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
+from reffree.evaluate.trained_scorers import check_scorers
 from reffree.metrics.gold.failure_modes import failure_mode
 from reffree.segmenters.base import Inputs, Segmenter
-from reffree.segmenters.posterior import check_scorers
-from reffree.segmenters.scorer.data import TrainingCorpora, examples_of
-from reffree.segmenters.scorer.description import Description, Figures, Training
-from reffree.segmenters.scorer.scorer import Checkpoint, load_checkpoint
-from reffree.segmenters.scorer.train import PAPER_THRESHOLD, train_scorer
 from reffree.segmenters.segment import parse_segmenter
 from reffree.segmenters.selection import MIN_GAP, select_above
+from reffree.segmenters.trained.examples import TrainingCorpora, examples_of
+from reffree.segmenters.trained.folder import Description
+from reffree.segmenters.trained.scorer import PAPER_THRESHOLD, TrainedScorer, train_scorer
+from reffree.segmenters.trained.settings import ScorerSettings
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.study import (
     StudiedCorpus,
@@ -92,7 +91,7 @@ class TransferPlan:
         """How the scorer is called in tables."""
         return GIVEN if self.learnt is None else "+".join(self.learnt.gold)
 
-    def check(self, corpora: Mapping[str, Corpus], metrics: MetricSet, how: Training) -> None:
+    def check(self, corpora: Mapping[str, Corpus], metrics: MetricSet, how: ScorerSettings) -> None:
         """Refuse what cannot be tested, and what cannot be trained on."""
         for name in self.tested:
             check_gold(corpora[name], metrics)
@@ -100,8 +99,8 @@ class TransferPlan:
             examples_of(self.learnt, how)
 
     def train(
-        self, how: Training, embedded: Mapping[str, Embeddings], settings: StudySettings
-    ) -> Checkpoint:
+        self, how: ScorerSettings, embedded: Mapping[str, Embeddings], settings: StudySettings
+    ) -> TrainedScorer:
         """Train the scorer; an interruption ends the study."""
         assert self.learnt is not None  # else one is given
         encoding = {name: getattr(settings, name) for name in Encoding.__annotations__}
@@ -109,7 +108,7 @@ class TransferPlan:
             self.learnt.gold,
             splices=self.learnt.splices,
             calibration=self.learnt.calibration,
-            settings=how,
+            **{each.name: getattr(how, each.name) for each in fields(how)},
             embeddings=embedded,
             progress=settings.progress,
             **cast(Encoding, encoding),
@@ -149,7 +148,7 @@ def transfer(
         splices: names of those whose segments are spliced in the first stage; by default those of
             ``train``.
         calibrate: names of those that temperature is chosen on; by default documents held out.
-        scorer: a folder that ``reffree train-scorer`` wrote, to be tested instead of training.
+        scorer: a folder that ``reffree train scorer`` wrote, to be tested instead of training.
         methods: of `reffree.segment`, to stand beside the scorer.
         metrics: further ones, as for `reffree.score`.
         threshold: of the scorer's calibrated probabilities.
@@ -170,7 +169,7 @@ def transfer(
             expected="a probability, from 0 to 1",
             remedy="leave it out for 0.5",
         )
-    how = Training(
+    how = ScorerSettings(
         window=window,
         splice_epochs=splice_epochs,
         epochs=epochs,
@@ -191,7 +190,7 @@ def transfer(
     chosen = choose_metrics(wanted, some, seed=settings.seed, offline=settings.offline)
     for plan in plans:
         plan.check(parts, chosen, how)
-    kept = None if scorer is None else load_checkpoint(Path(scorer))
+    kept = None if scorer is None else TrainedScorer.load(scorer)
     is_tuned = how.finetune if kept is None else kept.description.settings.finetune
     embedded: dict[str, Embeddings] = {}
     needs_vectors = any(method.needs_embeddings for method in parsed.values())
@@ -203,7 +202,7 @@ def transfer(
             embedded[name] = corpus_vectors(corpus, given[name], settings, settings.progress)
     studied: list[TestedCorpus] = []
     history: list[dict[str, Any]] = []
-    used: list[Description] = []
+    used: list[Description[ScorerSettings]] = []
     for plan in plans:
         checkpoint = kept or plan.train(how, embedded, settings)
         used.append(checkpoint.description)
@@ -214,7 +213,7 @@ def transfer(
             if vectors is not None:
                 spec = vectors.spec if given[name] is None else None
                 inputs = replace(inputs, embeddings=vectors.vectors, encoder=spec)
-            scores = checkpoint.boundary_scores(inputs)
+            scores = checkpoint.gap_scores(inputs)
             made = {"scorer": tuple(select_above(each, threshold, min_gap) for each in scores)}
             made |= {spelling: method(inputs) for spelling, method in parsed.items()}
             studied.append(
@@ -235,7 +234,7 @@ def transfer(
             "made-with": "/".join(
                 dict.fromkeys(f"{each.encoder.name}@{each.encoder.revision}" for each in used)
             ),
-            "temperature": "/".join(f"{each.temperature:.3f}" for each in used),
+            "temperature": "/".join(f"{each.figures['temperature']:.3f}" for each in used),
             "threshold": f"{threshold:g}",
             "gap": f"{min_gap}",
             "pooled": "+".join(POOLED),
@@ -280,7 +279,7 @@ def _check_methods(
     parts: Mapping[str, Corpus],
     methods: Iterable[Segmenter],
     metrics: MetricSet,
-    scorer: Checkpoint | None,
+    scorer: TrainedScorer | None,
     encoder: EncoderSpec | None,
 ) -> None:
     """Refuse methods and metrics that will not work on a corpus, before anything is encoded."""
@@ -395,21 +394,22 @@ class TestedCorpus(StudiedCorpus):
             }
 
 
-def _history_rows(trained_on: str, description: Description) -> Iterator[dict[str, Any]]:
+def _history_rows(
+    trained_on: str, description: Description[ScorerSettings]
+) -> Iterator[dict[str, Any]]:
     """What a stage was judged on after each epoch, then each corpus of several (Tables 7, 8)."""
     for epoch in description.history:
-        place = {"trained_on": trained_on, "stage": epoch.stage, "epoch": epoch.epoch}
-        every = {"log_loss": epoch.log_loss, "mean_score": epoch.mean_score}
-        every["negative_control"] = epoch.negative_control
-        parts = epoch.corpora.items()
-        name = "all" if len(parts) > 1 else next(iter(epoch.corpora))
+        place = {"trained_on": trained_on, "stage": epoch["stage"], "epoch": epoch["epoch"]}
+        every = {name: epoch[name] for name in ("log_loss", "mean_score", "negative_control")}
+        parts = epoch["corpora"].items()
+        name = "all" if len(parts) > 1 else next(iter(epoch["corpora"]))
         yield {**place, **every, "corpus": name, **_figures(epoch)}
         if len(parts) > 1:
             yield from ({**place, "corpus": each, **_figures(of)} for each, of in parts)
 
 
-def _figures(figures: Figures) -> dict[str, float | None]:
-    return {name: getattr(figures, name) for name in ("f1", "w_f1", "bor")}
+def _figures(figures: Mapping[str, Any]) -> dict[str, float | None]:
+    return {name: figures[name] for name in ("f1", "w_f1", "bor")}
 
 
 def _answer(rows: Sequence[Mapping[str, Any]], threshold: float) -> Iterator[str]:

@@ -422,7 +422,7 @@ def test_bad_system_files_get_one_sentence(run, write_corpus, tmp_path, rows, pa
         (["score", "c.jsonl", "--null", "-1"], "--null"),
         (["score", "c.jsonl", "-o", "c.jsonl"], "this is an input"),
         (["agreement", "x.jsonl", "--text", "c.jsonl", "-o", "c.jsonl"], "this is an input"),
-        (["train-scorer", "c.jsonl", "-o", "s", "--seed", "-1"], "--seed -1 is negative"),
+        (["train", "scorer", "c.jsonl", "-o", "s", "--seed", "-1"], "--seed -1 is negative"),
         (["scores", "c.jsonl"], "did you mean 'score'?"),
         (["cache", "rm"], "name the files, or pass one of --all, --old and --graphs"),
     ],

@@ -584,7 +584,7 @@ def test_where_a_model_s_files_are_needed(run, server, tmp_path):
     path.write_text(path.read_text() + path.read_text().replace('"d', '"e'))  # enough to train on
     for arguments in (
         ("score", path, "-m", f"sed:vectors={server.encoder}"),
-        ("train-scorer", path, "-o", "scorer", "--finetune", "--encoder", server.encoder),
+        ("train", "scorer", path, "-o", "scorer", "--finetune", "--encoder", server.encoder),
         ("cache", "fill", path, "--device", "ray", "--encoder", server.encoder),
     ):
         done = run(*arguments)

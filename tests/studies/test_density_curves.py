@@ -283,12 +283,11 @@ def test_few_documents_have_no_intervals():
 
 
 def test_a_trained_scorer_is_swept_by_its_probabilities(tmp_path):
-    from reffree.segmenters.scorer.description import Training
-    from reffree.segmenters.scorer.train import train_scorer
+    from reffree.segmenters.trained.scorer import train_scorer
 
     corpus, vectors = topical_corpus(GOLDS)
-    quick = Training(splice_epochs=0, epochs=4, learning_rate=0.01, hidden=16)
-    checkpoint = train_scorer({"a": corpus}, embeddings={"a": vectors}, settings=quick)
+    quick = {"splice_epochs": 0, "epochs": 4, "learning_rate": 0.01, "hidden": 16}
+    checkpoint = train_scorer({"a": corpus}, embeddings={"a": vectors}, **quick)
     checkpoint.save(tmp_path / "s")
     method = f"scorer:path={tmp_path / 's'}"
     result = density(
@@ -298,7 +297,7 @@ def test_a_trained_scorer_is_swept_by_its_probabilities(tmp_path):
         metrics=[],
         embeddings={"a": vectors},
     )
-    scores = checkpoint.boundary_scores(Inputs(corpus, 0, vectors))
+    scores = checkpoint.gap_scores(Inputs(corpus, 0, vectors))
     golds = [document.gold.masses for document in corpus]
     for tau in (0.1, 0.5):
         made = [select_above(each, tau, 3).masses for each in scores]

@@ -14,9 +14,8 @@ import yaml
 
 from reffree.data.corpus import Corpus, Document
 from reffree.evaluate.score import score
-from reffree.segmenters.scorer.description import Training
-from reffree.segmenters.scorer.train import train_scorer
 from reffree.segmenters.segment import segment
+from reffree.segmenters.trained.scorer import train_scorer
 from reffree.studies import (
     boundaries,
     compare,
@@ -58,8 +57,8 @@ def broken(tmp_path_factory):
 @pytest.fixture(scope="module")
 def scorer(tmp_path_factory):
     folder = tmp_path_factory.mktemp("scorers") / "s"
-    quick = Training(splice_epochs=1, epochs=1, hidden=4, splices=1, held_out=0.3)
-    train_scorer({"d": GOOD}, settings=quick, embeddings={"d": VECTORS}).save(folder)
+    quick = {"splice_epochs": 1, "epochs": 1, "hidden": 4, "splices_per_document": 1}
+    train_scorer({"d": GOOD}, embeddings={"d": VECTORS}, held_out=0.3, **quick).save(folder)
     return folder
 
 

@@ -15,9 +15,8 @@ from reffree.report.charts import charts_of
 from reffree.report.charts.drawing import vega_for_page
 from reffree.report.study import render
 from reffree.segmenters.base import Inputs
-from reffree.segmenters.scorer.description import Training
-from reffree.segmenters.scorer.train import train_scorer
 from reffree.segmenters.selection import select_above
+from reffree.segmenters.trained.scorer import train_scorer
 from reffree.studies import transfer
 from reffree.studies.config import load_config
 from reffree.util.errors import InputError, OptionError, UnknownNameError
@@ -51,7 +50,7 @@ def test_figures_are_those_of_the_scorer_on_corpora_it_has_not_seen(result):
     checkpoint = train_scorer(
         {"a": CORPORA["a"]},
         calibration={"d": CORPORA["d"]},
-        settings=Training(**QUICK),
+        **QUICK,
         embeddings=VECTORS,
     )
     assert [(r["trained_on"], r["corpus"], r["system"]) for r in rows(result, "transfer")] == [
@@ -59,7 +58,7 @@ def test_figures_are_those_of_the_scorer_on_corpora_it_has_not_seen(result):
     ]
     for corpus in "bc":
         (row,) = rows(result, "transfer", corpus=corpus, system="scorer")
-        scores = checkpoint.boundary_scores(Inputs(CORPORA[corpus], embeddings=VECTORS[corpus]))
+        scores = checkpoint.gap_scores(Inputs(CORPORA[corpus], embeddings=VECTORS[corpus]))
         made = [select_above(each, 0.5, 3).masses for each in scores]
         golds = [document.gold.masses for document in CORPORA[corpus]]
         assert row["bor"] == pytest.approx(studies.bor(made, golds))
@@ -129,7 +128,7 @@ def test_a_trained_scorer_is_tested_as_it_is(tmp_path, result):
     checkpoint = train_scorer(
         {"a": CORPORA["a"]},
         calibration={"d": CORPORA["d"]},
-        settings=Training(**QUICK),
+        **QUICK,
         embeddings=VECTORS,
     )
     checkpoint.save(tmp_path / "s")

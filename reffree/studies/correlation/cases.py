@@ -19,8 +19,8 @@ from reffree.evaluate.scores import Average, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.metrics.free.result import Unsegmented
 from reffree.metrics.registry import DEFAULT, GOLD_DEFAULT, GOLD_METRICS
-from reffree.segmenters.labeller.description import ARCHITECTURES, Architecture
 from reffree.segmenters.segment import parse_segmenter, segment
+from reffree.segmenters.trained.settings import ARCHITECTURES, Architecture
 from reffree.statistics.coefficients import MIN_SYSTEMS
 from reffree.statistics.losses import MeanOverDocuments, SystemLosses
 from reffree.statistics.meta_evaluation import MetaEvaluation

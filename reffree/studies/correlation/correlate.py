@@ -17,7 +17,7 @@ from reffree.encoders.embed import Vectors
 from reffree.evaluate.result import Result
 from reffree.evaluate.scores import Average
 from reffree.metrics.free.result import Unsegmented
-from reffree.segmenters.labeller.description import Architecture
+from reffree.segmenters.trained.settings import Architecture
 from reffree.statistics.resampling import RESAMPLES
 from reffree.studies.correlation.cases import (
     FOLDS,

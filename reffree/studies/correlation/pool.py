@@ -17,9 +17,9 @@ from typing import Literal, get_args
 from reffree.data.corpus import GOLD, Corpus
 from reffree.data.perturbation import parse_perturbation, perturb
 from reffree.encoders.embed import Embeddings
-from reffree.segmenters.labeller.description import Architecture
-from reffree.segmenters.labeller.supervised import Supervised
 from reffree.segmenters.segment import ARP_BASELINES, segment
+from reffree.segmenters.trained.labeller import Supervised
+from reffree.segmenters.trained.settings import Architecture
 from reffree.util.errors import InputError, OptionError
 from reffree.util.naming import spelling_of
 from reffree.util.progress import Progress

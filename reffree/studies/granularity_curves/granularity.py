@@ -21,12 +21,11 @@ from reffree.evaluate.result import Result
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
+from reffree.evaluate.trained_scorers import readings
 from reffree.metrics.free.expected import EXPECTED, FEWEST_UNITS, Expected
 from reffree.metrics.free.inputs import check_embeddings
 from reffree.metrics.gold.metric import GoldMetric
 from reffree.metrics.registry import GOLD_METRICS, parse_metrics, spelling
-from reffree.segmenters.base import Inputs
-from reffree.segmenters.posterior import readings
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.granularity_curves.curves import (
     POINTS,
@@ -113,9 +112,6 @@ def _follow(
     embedded = corpus_vectors(corpus, part.vectors, settings, settings.progress)
     for x, document in zip(embedded.vectors, corpus, strict=True):
         check_embeddings(x, document.id)
-    inputs = Inputs(
-        corpus, embeddings=embedded.vectors, encoder=embedded.spec, device=settings.device
-    )
     gold = _against_gold(corpus, metrics)
     # The same resamples as of reffree score, so that intervals agree.
     bootstrap = DocumentBootstrap(len(corpus), np.random.default_rng(settings.seed))
@@ -126,7 +122,7 @@ def _follow(
                 metric,
                 corpus,
                 embedded.vectors,
-                readings(inputs, [metric]),
+                readings(corpus, [metric], embedded.vectors, embedded.spec, settings.device),
                 gold,
                 bootstrap,
                 advance,

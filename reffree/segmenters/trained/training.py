@@ -13,46 +13,130 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler
 
-from reffree.segmenters.network_settings import Precision
+from reffree.segmenters.trained.settings import Precision, TrainingSettings
 from reffree.util.arrays import Floats
 from reffree.util.errors import InputError, OptionError
+from reffree.util.progress import Progress
 
 LARGEST_GRADIENT = 1.0
 WORKERS = 2
 """Processes that read texts for a GPU; where a CPU trains, they would take its cores."""
 
-BatchT = TypeVar("BatchT")
 Loss = tuple[Tensor, Tensor | int]
 """The mean loss of a batch, and how many it is the mean of."""
 
-Share = Callable[[int], float]
-"""Of the learning rate at a step."""
+Row = dict[str, Any]
+"""What is told and kept of an epoch."""
 
 
-class Trainer(Generic[BatchT]):
-    """A network in training, with the best state it has had."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epochs:
+    """A stage of a training: what every epoch goes through, how, and when the stage ends.
+
+    Attributes:
+        name: for progress, which is told of examples or, with ``draws``, of epochs.
+        examples: number of every epoch's, and what makes a batch of some of them.
+        size: examples in a batch.
+        rate: AdamW's learning rate, and ``share`` the part of it at every step.
+        judge: what an epoch is judged by, lower being better, and its row; from its number, from 1,
+            and its training loss. None where there is no number.
+        workers: processes that make batches for a GPU.
+        draws: of the order of examples, which all epochs share.
+        patience: epochs without a better one after which the stage ends.
+    """
+
+    name: str
+    examples: Sequence[tuple[int, Callable[[list[int]], Any]]]
+    size: int
+    rate: float
+    weight_decay: float
+    share: Callable[[int], float]
+    judge: Callable[[int, float], tuple[float, Row] | None]
+    workers: int = 0
+    draws: torch.Generator | None = None
+    patience: int | None = None
+
+
+class Trainer:
+    """A network in training, with the best state it has had and a row for every epoch."""
 
     def __init__(
         self,
         network: nn.Module,
-        loss_of: Callable[[BatchT], Loss],
+        loss_of: Callable[[Any], Loss],
         accelerator: Any,  # noqa: ANN401  (accelerate has no types)
     ) -> None:
         """Bring the network to the device; ``loss_of`` makes the loss of a batch that is there."""
         self.network = network
         self.accelerator = accelerator
         self.best: dict[str, Tensor] | None = None
+        self.history: list[Row] = []
         self.is_interrupted = False
         self._step = accelerator.prepare(_Loss(network, loss_of))
 
-    def begin(self, rate: float, weight_decay: float, share: Share) -> None:
+    def train(
+        self,
+        stages: Sequence[Epochs],
+        *,
+        judged_by: str,
+        on_epoch: Callable[[Row], None],
+        progress: Progress,
+    ) -> None:
+        """Train, and leave the best state in the network; interrupted, the best there is by then.
+
+        Every stage starts from the best state of the one before. Refuses a training that kept none,
+        ``judged_by`` naming what was never a number.
+        """
+        try:
+            for stage in stages:
+                if stage.examples:
+                    self._train_stage(stage, on_epoch, progress)
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            self.is_interrupted = True
+        if self.best is None:
+            raise InputError(
+                "a training that ended in no numbers",
+                expected=judged_by,
+                remedy=f"lower the learning rate from {stages[0].rate:g}",
+            )
+        self.network.load_state_dict(self.best)
+
+    def _train_stage(
+        self, stage: Epochs, on_epoch: Callable[[Row], None], progress: Progress
+    ) -> None:
+        self.begin(stage.rate, stage.weight_decay, stage.share)
+        lowest, best_at, n_epochs = math.inf, 0, len(stage.examples)
+        total = sum(n for n, _ in stage.examples) if stage.draws is None else n_epochs
+        with progress(stage.name, total) as advance:
+            batches = None
+            for number, (n, read) in enumerate(stage.examples, start=1):
+                if batches is None or stage.draws is None:
+                    workers, draws = stage.workers, stage.draws
+                    batches = self.batches(n, stage.size, read, workers=workers, draws=draws)
+                judged = stage.judge(number, self.epoch(batches, advance).item())
+                if judged is not None:
+                    value, row = judged
+                    self.history.append(row)
+                    if value < lowest:
+                        lowest, best_at = value, number
+                        self.keep()
+                    on_epoch(row)
+                if stage.draws is not None:
+                    advance(1)
+                if stage.patience and best_at and number - best_at >= stage.patience:
+                    advance(n_epochs - number)
+                    break
+
+    def begin(self, rate: float, weight_decay: float, share: Callable[[int], float]) -> None:
         """Begin a stage: AdamW with a learning rate of its own, from the best state so far."""
         if self.best is not None:
             self.network.load_state_dict(self.best)
@@ -69,7 +153,7 @@ class Trainer(Generic[BatchT]):
         self,
         n: int,
         size: int,
-        read: Callable[[list[int]], BatchT],
+        read: Callable[[list[int]], Any],
         *,
         workers: int = 0,
         draws: torch.Generator | None = None,
@@ -124,62 +208,34 @@ class Trainer(Generic[BatchT]):
         state = self.network.state_dict()
         self.best = {name: tensor.detach().clone() for name, tensor in state.items()}
 
-    def run(self, train: Callable[[], None], judged_by: str, rate: float) -> None:
-        """Train, and leave the best state in the network; interrupted, the best there is by then.
 
-        Refuses a training that kept none, ``judged_by`` naming what was never a number.
-        """
-        try:
-            train()
-        except KeyboardInterrupt:
-            if self.best is None:
-                raise
-            self.is_interrupted = True
-        if self.best is None:
-            raise InputError(
-                "a training that ended in no numbers",
-                expected=judged_by,
-                remedy=f"lower the learning rate from {rate:g}",
-            )
-        self.network.load_state_dict(self.best)
-
-
-class _Loss(nn.Module, Generic[BatchT]):
+class _Loss(nn.Module):
     """What accelerate wraps, for its precision and processes; the network itself stays as it is."""
 
-    def __init__(self, network: nn.Module, loss_of: Callable[[BatchT], Loss]) -> None:
+    def __init__(self, network: nn.Module, loss_of: Callable[[Any], Loss]) -> None:
         super().__init__()
         self.network = network
         self.loss_of = loss_of
 
-    def forward(self, batch: BatchT) -> Loss:
+    def forward(self, batch: Any) -> Loss:  # noqa: ANN401
         return self.loss_of(batch)
 
 
-@dataclass(frozen=True, slots=True)
-class RisingAndFalling:
-    """Rise to the full rate over the first steps, then fall to zero, in lines."""
+def rise_and_fall(n_steps: int, warm_up: float) -> Callable[[int], float]:
+    """Share of a rate that rises over a share of the steps, then falls to zero, in lines."""
+    n_rising = max(1, int(warm_up * n_steps))
 
-    n_steps: int
-    warm_up: float  # share of the steps in which it rises
-
-    def __call__(self, step: int) -> float:
-        """Share of the rate at a step."""
-        n_rising = max(1, int(self.warm_up * self.n_steps))
+    def share(step: int) -> float:
         if step < n_rising:
             return (step + 1) / n_rising
-        return max(0.0, (self.n_steps - step) / max(1, self.n_steps - n_rising))
+        return max(0.0, (n_steps - step) / max(1, n_steps - n_rising))
+
+    return share
 
 
-@dataclass(frozen=True, slots=True)
-class Rising:
-    """Rise to the full rate over the first steps, from the first's part of it, and stay there."""
-
-    n_rising: int
-
-    def __call__(self, step: int) -> float:
-        """Share of the rate at a step."""
-        return 1 / self.n_rising + (1 - 1 / self.n_rising) * min(1.0, step / self.n_rising)
+def rise(n_rising: int) -> Callable[[int], float]:
+    """Share of a rate that rises over the first steps, from the first's part of it, and stays."""
+    return lambda step: 1 / n_rising + (1 - 1 / n_rising) * min(1.0, step / n_rising)
 
 
 def steps_of(examples: Sequence[int], size: int) -> int:
@@ -188,20 +244,18 @@ def steps_of(examples: Sequence[int], size: int) -> int:
 
 
 @contextmanager
-def training_on(
-    device: torch.device, precision: Precision, seed: int, *, has_idle: bool = False
-) -> Iterator[Any]:
+def training_on(device: torch.device, settings: TrainingSettings) -> Iterator[Any]:
     """Make what runs a training on a device, or on those of a launcher's processes.
 
-    ``has_idle`` says of a network that no loss depends on some of its weights. Random numbers
-    inside are those of the seed; outside they go on as if nothing had been trained.
+    Random numbers inside are those of the seed; outside they go on as if nothing had been trained.
     """
     numbered = device.type == "cuda" and device.index is not None
     cards = range(torch.cuda.device_count()) or None  # torch warns if several are not named
     # Accelerate knows a GPU by being the current one.
     with torch.random.fork_rng(cards), torch.cuda.device(device) if numbered else nullcontext():
-        accelerator = _accelerator(device, precision, has_idle)
-        torch.manual_seed(seed)
+        # No loss depends on some weights of an encoder that is fine-tuned.
+        accelerator = _accelerator(device, settings.mixed_precision, settings.finetune)
+        torch.manual_seed(settings.seed)
         yield accelerator
 
 
@@ -216,7 +270,7 @@ def _accelerator(device: torch.device, precision: Precision, has_idle: bool) -> 
         raise OptionError(
             f"a device ({device}) that cannot train in {precision}",
             expected="one that can",
-            remedy="leave --mixed-precision out",
+            remedy="leave it out: mixed_precision=auto takes what a device has",
         )
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # else processes have met once and for all
         AcceleratorState._reset_state(reset_partial_state=True)  # another training had its own
@@ -242,10 +296,10 @@ def computes_in(device: torch.device, precision: str) -> bool:
     return True
 
 
-def sent(batch: Any, device: torch.device) -> Any:  # noqa: ANN401  (tensors, as they come)
+def send(batch: Any, device: torch.device) -> Any:  # noqa: ANN401  (tensors, as they come)
     """Copy a batch to a device, to a GPU without waiting for what it has to do."""
     if isinstance(batch, Mapping):
-        return {name: sent(tensor, device) for name, tensor in batch.items()}
+        return {name: send(tensor, device) for name, tensor in batch.items()}
     if device.type == "cuda":
         return batch.pin_memory().to(device, non_blocking=True)
     return batch.to(device)

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
+from reffree.encoders.models import ModelFolder
 from reffree.segmenters.base import directions, to_scale
-from reffree.segmenters.scorer.data import ABSENT, Gaps, windows_of
-from reffree.segmenters.training import WORKERS, sent, to_host
+from reffree.segmenters.trained.examples import ABSENT, Gaps, windows_of
+from reffree.segmenters.trained.training import WORKERS, send, to_host
 from reffree.util.arrays import Floats, Integers
+from reffree.util.errors import EncoderError, first_line
 
 CPU = torch.device("cpu")
 LEAST_SPREAD = 1e-6
 FALLBACK_MAX_LENGTH = 256
+LAYOUT = "transformer"
+"""Folder of what a fine-tuned transformer is beside its weights."""
+
+LOADING_ERRORS = (
+    *(OSError, ValueError, RuntimeError, KeyError, ImportError, TypeError, AttributeError),
+    SafetensorError,
+)
+SAFE = {"local_files_only": True, "trust_remote_code": False}
 
 
 class Head(nn.Module):
@@ -154,6 +167,32 @@ class PairClassifier(nn.Module):
         return logits
 
 
+class CoherenceClassifier(PairClassifier):
+    """A transformer over ``[CLS] unit [SEP] next [SEP]`` and two layers, as in the paper's code."""
+
+    def __init__(self, transformer: Any, *, reads_first: bool) -> None:  # noqa: ANN401
+        """Put layers with random weights on a transformer."""
+        super().__init__(transformer, reads_first=reads_first)
+        d = transformer.config.hidden_size
+        self.projection = nn.Sequential(
+            nn.Linear(d, d), nn.ReLU(), nn.Dropout(0.1), nn.Linear(d, 1)
+        )
+
+
+class NextSentence(PairClassifier):
+    """A model's own next-sentence head: its two logits as one, which has the same probability."""
+
+    def __init__(self, model: Any) -> None:  # noqa: ANN401
+        """Take the model as it is."""
+        nn.Module.__init__(self)
+        self.model = model
+
+    def forward(self, tokens: dict[str, Tensor]) -> Tensor:
+        """Logits of pairs of texts: the second follows the first."""
+        logits: Tensor = self.model(**tokens).logits  # (g, 2), the first for what follows
+        return logits[:, 0] - logits[:, 1]
+
+
 @dataclass(frozen=True)
 class PairReader:
     """The texts of all units, read as pairs of windows; it can be sent to other processes."""
@@ -239,7 +278,7 @@ def _logits(model: GapModel, windows: Integers) -> Tensor:
     model.network.eval()
     with torch.inference_mode():
         batches = _batches(windows, model.gaps_at_once)
-        parts = [model.logits(sent(model.read(batch), model.device)) for batch in batches]
+        parts = [model.logits(send(model.read(batch), model.device)) for batch in batches]
         return torch.cat(parts) if parts else torch.empty(0, device=model.device)
 
 
@@ -254,6 +293,14 @@ def probabilities(logits: ArrayLike, temperature: float = 1.0) -> Floats:
     return np.where(z >= 0, 1 / (1 + small), small / (1 + small))
 
 
+def log_loss(logits: ArrayLike, labels: ArrayLike, temperature: float = 1.0) -> float:
+    """Mean negative log likelihood of the labels; 0 without any."""
+    z = np.asarray(logits, dtype=np.float64) / temperature
+    y = np.asarray(labels, dtype=np.float64)
+    losses = np.maximum(z, 0) - z * y + np.log1p(np.exp(-np.abs(z)))
+    return float(losses.mean()) if len(losses) else 0.0
+
+
 def widths(window: int) -> tuple[int, ...]:
     """Return powers of two below a window, and the window.
 
@@ -265,3 +312,68 @@ def widths(window: int) -> tuple[int, ...]:
 
 def _batches(windows: Integers, size: int) -> list[Integers]:
     return [windows[i : i + size] for i in range(0, len(windows), size)]
+
+
+# Transformers and their tokenizers, from files; no code of theirs is run ----------------------
+
+
+def load_transformer(folder: ModelFolder, *, tells_next: bool = False) -> tuple[Any, Any]:
+    """Read a model's transformer and tokenizer; ``tells_next`` with its next-sentence head.
+
+    Refuses a model whose files have no such head.
+    """
+    from transformers import AutoModel, AutoModelForNextSentencePrediction
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    kind = AutoModelForNextSentencePrediction if tells_next else AutoModel
+    expected = (
+        "a model that was trained to tell next sentences, such as bert"
+        if tells_next
+        else "a transformer to fine-tune; try another --encoder, or leave out --finetune"
+    )
+    with _loading(folder.spec.name, expected):
+        transformer, found = kind.from_pretrained(
+            str(folder.path),
+            use_safetensors=True,
+            dtype=torch.float32,
+            output_loading_info=True,
+            **SAFE,
+        )
+        if tells_next and found["missing_keys"]:
+            raise ValueError(f"found no weights for {sorted(found['missing_keys'])[0]}")
+        return transformer, _load_tokenizer(folder.path)
+
+
+def read_layout(folder: Path) -> tuple[Any, Any]:
+    """Make a transformer without weights, and its tokenizer, from what `write_layout` wrote."""
+    from transformers import AutoConfig, AutoModel
+
+    with _loading(str(folder), "a transformer that reffree train wrote; train it again"):
+        config = AutoConfig.from_pretrained(str(folder), **SAFE)
+        transformer = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
+        return transformer, _load_tokenizer(folder)
+
+
+def write_layout(network: PairClassifier, tokenizer: Any, folder: Path) -> None:  # noqa: ANN401
+    """Write everything about a classifier's transformer but the weights."""
+    network.transformer.config.save_pretrained(str(folder))
+    tokenizer.save_pretrained(str(folder))
+
+
+def _load_tokenizer(folder: Path) -> Any:  # noqa: ANN401
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(str(folder), **SAFE)
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token  # padding is masked, so any token serves
+    return tokenizer
+
+
+@contextmanager
+def _loading(name: str, expected: str) -> Iterator[None]:
+    """Say in a sentence why a transformer cannot be loaded."""
+    try:
+        yield
+    except LOADING_ERRORS as error:
+        raise EncoderError(f"encoder {name!r}: {first_line(error)}; expected {expected}") from error

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
-from reffree.segmenters.network_folder import Kind
-from reffree.segmenters.scorer.description import Stage, Training
+from reffree.segmenters.trained.settings import Kind, ScorerSettings
 from reffree.util.arrays import Floats, Integers
 from reffree.util.errors import InputError, counted
 from reffree.util.seeds import rng_for
+
+Stage = Literal["splices", "gold"]
 
 ABSENT = -1
 """Row of a unit before the beginning or after the end."""
@@ -59,11 +61,6 @@ class TrainingCorpora:
                 )
 
     @property
-    def spliced(self) -> Mapping[str, Corpus]:
-        """Corpora whose segments are put end to end."""
-        return self.splices or self.gold
-
-    @property
     def everything(self) -> dict[str, Corpus]:
         """Every corpus once: their units, in this order, are the rows."""
         return {**self.gold, **self.splices, **self.calibration}
@@ -72,7 +69,7 @@ class TrainingCorpora:
     def roles(self) -> dict[str, tuple[str, ...]]:
         """Names of what each stage learns from, as they are written down."""
         return {
-            "splices": tuple(self.spliced),
+            "splices": tuple(self.splices or self.gold),
             "gold": tuple(self.gold),
             "calibration": tuple(self.calibration),
         }
@@ -128,36 +125,32 @@ class Examples:
     counts: dict[str, int]
 
 
-def examples_of(corpora: TrainingCorpora, settings: Training) -> Examples:
+def examples_of(corpora: TrainingCorpora, settings: ScorerSettings) -> Examples:
     """Set documents of every corpus aside and splice the others."""
     window = settings.window
+    spliced = corpora.splices or corpora.gold
     rows = _first_rows(corpora.everything)
     training: dict[str, list[Passage]] = {}
     held_out: dict[str, list[Passage]] = {}
-    for name, corpus in {**corpora.gold, **corpora.spliced}.items():
+    for name, corpus in {**corpora.gold, **spliced}.items():
         passages = passages_of(corpus, *rows[name], is_taught=name in corpora.gold)
         rng = rng_for(settings.seed, "scorer", "held out")
         training[name], held_out[name] = hold_out(passages, settings.held_out, rng)
     taught = [p for name in corpora.gold for p in training[name]]
+    check_teaches(taught)
     gold = gaps_of(taught, window)
-    if not 0 < gold.labels.sum() < len(gold):
-        raise InputError(
-            "gold with a boundary in no gap, or in every gap, of the training documents",
-            expected="gaps with a boundary and gaps without",
-            remedy="give other documents",
-        )
     aside = {name: held_out[name] for name in corpora.gold}
     judged: dict[Stage, HeldOut] = {"gold": held_out_of(aside, window)}
-    spliced: list[Gaps] = []
+    epochs: list[Gaps] = []
     if settings.splice_epochs:
-        seen = [p for name in corpora.spliced for p in training[name]]
-        unseen = [p for name in corpora.spliced for p in held_out[name]]
+        seen = [p for name in spliced for p in training[name]]
+        unseen = [p for name in spliced for p in held_out[name]]
         for epoch in range(settings.splice_epochs):
             rng = rng_for(settings.seed, "splice", epoch)
-            made = splice(seen, settings.splices * n_documents(seen), rng)
-            spliced.append(gaps_of(made, window))
+            made = splice(seen, settings.splices_per_document * n_documents(seen), rng)
+            epochs.append(gaps_of(made, window))
         rng = rng_for(settings.seed, "splice", "held out")
-        made = splice(unseen, settings.splices * n_documents(unseen), rng, "held-out")
+        made = splice(unseen, settings.splices_per_document * n_documents(unseen), rng, "held-out")
         control = gaps_of(single_segments(unseen), window)
         judged["splices"] = HeldOut({"splices": gaps_of(made, window)}, control)
     calibrated = {
@@ -165,7 +158,7 @@ def examples_of(corpora: TrainingCorpora, settings: Training) -> Examples:
     } or aside
     measured, calibration = judged["gold"].together, held_out_of(calibrated, window).together
     return Examples(
-        splices=tuple(spliced),
+        splices=tuple(epochs),
         gold=gold,
         held_out=judged,
         calibration=calibration,
@@ -284,6 +277,17 @@ def hold_out(
     )
 
 
+def check_teaches(passages: Sequence[Passage]) -> None:
+    """Refuse passages that have a boundary in no gap, or in every one."""
+    n_gaps = sum(len(p.rows) - 1 for p in passages)
+    if not 0 < sum(len(p.segmentation) - 1 for p in passages) < n_gaps:
+        raise InputError(
+            "gold with a boundary in no gap, or in every gap, of the training documents",
+            expected="gaps with a boundary and gaps without",
+            remedy="give other documents",
+        )
+
+
 def splice(
     passages: Sequence[Passage], n: int, rng: np.random.Generator, kind: str = "training"
 ) -> list[Passage]:
@@ -335,3 +339,37 @@ def _segments(passage: Passage, *, trimmed: bool) -> list[Integers]:
         parts[0] = parts[0][1:]
         parts[-1] = parts[-1][:-1]
     return [part for part in parts if len(part)]
+
+
+# Triples, for coherence -----------------------------------------------------------------------
+
+NEXT, SAME, OTHER = range(3)
+"""Columns of a triple, after the unit itself."""
+
+
+def triples_of(documents: Sequence[Integers], rng: np.random.Generator) -> Integers:
+    """Draw a triple for every pair of neighbours: unit, next, same document, other; (t, 4).
+
+    Xing and Carenini (2021), §3.1: a unit goes with the next one better than with another of its
+    own dialogue, and with that better than with one of another dialogue. The paper keeps to pairs
+    whose dialogue acts go together (question and answer, directive and reply), and to other
+    dialogues with another topic; corpora here have neither label, so that all neighbours are pairs,
+    and any other document is another dialogue.
+
+    Documents are the rows of their units. The third is no neighbour of the unit, so that pairs
+    without such a one, in documents of up to three units, are left out; the fourth is any unit of
+    any other document, all documents alike.
+    """
+    found = []
+    for d, rows in enumerate(documents):
+        n = len(rows)
+        for i in range(n - 1):
+            apart = [j for j in range(n) if abs(j - i) > 1]
+            if apart:
+                other = int(rng.integers(len(documents) - 1))
+                elsewhere = documents[other + (other >= d)]
+                same = rows[apart[int(rng.integers(len(apart)))]]
+                found.append(
+                    [rows[i], rows[i + 1], same, elsewhere[int(rng.integers(len(elsewhere)))]]
+                )
+    return np.array(found, dtype=np.int64).reshape(-1, 4)

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 from reffree.segmenters.base import directions, to_scale
-from reffree.segmenters.labeller.description import LabellerTraining
-from reffree.segmenters.training import sent, to_host
+from reffree.segmenters.trained.settings import LabellerSettings
+from reffree.segmenters.trained.training import send, to_host
 from reffree.util.arrays import Floats
 
 FARTHEST = 16
@@ -30,7 +30,7 @@ NEVER = -1e9  # in bfloat16 too
 class BiLstm(nn.Module):
     """A bidirectional LSTM, and a linear layer on what it says of the unit before the gap."""
 
-    def __init__(self, dimension: int, settings: LabellerTraining) -> None:
+    def __init__(self, dimension: int, settings: LabellerSettings) -> None:
         """Make a network with random weights."""
         super().__init__()
         self.drop = nn.Dropout(settings.dropped)
@@ -65,7 +65,7 @@ class SheikhBiLstm(nn.Module):
     paper released. The two directions share nothing, in any layer: neither sees past the gap.
     """
 
-    def __init__(self, dimension: int, settings: LabellerTraining) -> None:
+    def __init__(self, dimension: int, settings: LabellerSettings) -> None:
         """Make a network with random weights."""
         super().__init__()
         self.drop = nn.Dropout(settings.dropped)
@@ -85,7 +85,7 @@ class SheikhBiLstm(nn.Module):
     def forward(self, units: Tensor, lengths: Sequence[int]) -> Tensor:
         """Logits of all gaps."""
         x = self.drop(units)
-        order = sent(_reversal(lengths, units.shape[1]), units.device)  # (b, n)
+        order = send(_reversal(lengths, units.shape[1]), units.device)  # (b, n)
         before = self.before(x)[0]  # padding comes last, so no unit has read any
         after = _reordered(self.after(_reordered(x, order))[0], order)
         return self.compare(before[:, :-1], after[:, 1:])
@@ -107,7 +107,7 @@ class TransformerLabeller(nn.Module):
     transformer, it learns nothing from some hundred documents (TIAGE: Pk .447, no boundaries .450).
     """
 
-    def __init__(self, dimension: int, settings: LabellerTraining) -> None:
+    def __init__(self, dimension: int, settings: LabellerSettings) -> None:
         """Make a network with random weights."""
         super().__init__()
         self.project = nn.Linear(dimension, settings.hidden)
@@ -121,7 +121,7 @@ class TransformerLabeller(nn.Module):
         """Logits of all gaps."""
         places = torch.arange(units.shape[1], device=units.device)
         distances = (places - places[:, None]).clamp(-FARTHEST, FARTHEST) + FARTHEST  # (n, n)
-        is_padding = places >= sent(torch.tensor(lengths), units.device)[:, None]  # (b, n)
+        is_padding = places >= send(torch.tensor(lengths), units.device)[:, None]  # (b, n)
         bias = self.bias[:, distances]  # (heads, n, n)
         bias = bias.masked_fill(is_padding[:, None, None], NEVER)  # (b, heads, n, n)
         x = self.drop(self.project(units))
@@ -134,7 +134,7 @@ class TransformerLabeller(nn.Module):
 class _Layer(nn.Module):
     """Attention with a bias on distances, then two linear layers, each after a layer norm."""
 
-    def __init__(self, settings: LabellerTraining) -> None:
+    def __init__(self, settings: LabellerSettings) -> None:
         super().__init__()
         hidden, self.heads = settings.hidden, settings.heads
         self.drop = nn.Dropout(settings.dropped)
@@ -160,7 +160,7 @@ class _Layer(nn.Module):
 Network = BiLstm | SheikhBiLstm | TransformerLabeller
 
 
-def make_network(dimension: int, settings: LabellerTraining) -> Network:
+def make_network(dimension: int, settings: LabellerSettings) -> Network:
     """Make the network of an architecture, with random weights."""
     if settings.architecture == "bilstm":
         return BiLstm(dimension, settings)
@@ -201,7 +201,7 @@ def gap_logits(
     with torch.inference_mode():
         for x in documents:
             n = len(x)
-            there = sent(x, device)
+            there = send(x, device)
             found.append(network(there.unsqueeze(0), [n])[0] if n > 1 else there.new_empty(0))
     return to_host(found)
 
