@@ -11,7 +11,7 @@ OWN = "Options"
 SECTIONS = {
     "Input": (
         *("--system", "--scores", "--embeddings", "--language", "--format"),
-        *("--text", "--column", "--text-documents", "--coders-as", "--convention"),
+        "--text",
     ),
     "Encoder": (
         *("--encoder", "--context", "--device", "--drop-backchannels", "--drop-repeats"),
@@ -27,7 +27,7 @@ SECTIONS = {
 """Flags by heading, in the order of the page; all others are a command's own and come first."""
 
 DESCRIBED = {
-    "convert": ("--text", "--column", "--text-documents", "--coders-as", "--convention"),
+    "convert": ("--text",),
     "models": (
         *("--drop-backchannels", "--drop-repeats", "--batch-tokens", "--offline", "--no-cache"),
         *("--cache-dir", "--context"),

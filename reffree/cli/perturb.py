@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 WITHOUT_STUDY = {"perturbations"}
 EITHER_WAY = {"corpora", "is_study", "source", "seed", "output", "input_format", "text"}
-EITHER_WAY |= {"convention", "columns", "text_documents", "coders_as"}
 
 
 def _strengths(

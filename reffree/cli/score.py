@@ -212,8 +212,7 @@ def _source(given: CommandOptions) -> Shards | Corpus:
 
     check_encoding(given)
     options = EncoderOptions(**keywords_of(given, Encoding))
-    is_plain = given["convention"] is None and given["columns"] is None
-    if not given["systems"] and given["text"] is None and is_plain and options.dropped == "none":
+    if not given["systems"] and given["text"] is None and options.dropped == "none":
         shards = Shards.of(given["corpora"], given["input_format"])
         if shards is not None:
             return shards

@@ -25,19 +25,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, Literal, cast
 
 from reffree.data.corpus import Document
 from reffree.data.segmentation import Segmentation
 from reffree.formats import jsonl
+from reffree.formats.format import JSON, TEXT, Format, Sample
 from reffree.formats.source import Source
-from reffree.formats.strict_json import as_list, as_object, field
+from reffree.formats.strict_json import as_list, as_object, require_field
 from reffree.util.bounds import check_whole
 from reffree.util.errors import InputError, Place, counted, shorten
 
 CALL = re.compile(r"call_id_\S+")
 END = "__eou__"
-_TADAM = re.compile(r"\s*(\d+)\s+(.*\S)\s*")
+_TEXT = "dialogues_text.txt"
 _TOPICS = "dialogues_topic.txt"
 _NO_DOMAIN = ("general", "booking")
 
@@ -95,45 +96,70 @@ def _joined(dialogues: Sequence[_Dialogue], n: int) -> Iterator[Document]:
         )
 
 
-def read_tadam(source: Source) -> list[Document]:
-    """Read ``call_id_…`` and the numbered utterances under each."""
-    calls: list[tuple[str, int, list[tuple[str, str]]]] = []
-    for number, line in source.lines():
-        if not line.strip():
-            continue
-        if CALL.fullmatch(line.strip()):
-            calls.append((line.strip(), number, []))
-            continue
-        found = _TADAM.fullmatch(line)
-        if found is None or not calls:
-            raise InputError(
-                f"the line {shorten(line)!r}",
-                expected="call_id_N, or the number of a segment, a space and an utterance"
-                if calls
-                else "call_id_N on the first line",
-                remedy="check the file's format",
-                place=source.place(number),
+class Tadam(Format):
+    """DialSeg711 as TADAM has it."""
+
+    name = "tadam"
+    suffixes = TEXT
+    rank = 4
+
+    @classmethod
+    def matches(cls, sample: Sample) -> bool:
+        """Whether the first line names a call."""
+        return CALL.fullmatch(sample.head) is not None
+
+    def read(self, source: Source) -> list[Document]:
+        """Read ``call_id_…`` and the numbered utterances under each."""
+        calls: list[tuple[str, int, list[tuple[str, str]]]] = []
+        for number, line in source.lines():
+            if not line.strip():
+                continue
+            if CALL.fullmatch(line.strip()):
+                calls.append((line.strip(), number, []))
+                continue
+            segment, *rest = line.split(None, 1)
+            if not segment.isdecimal() or not rest or not calls:
+                raise InputError(
+                    f"the line {shorten(line)!r}",
+                    expected="call_id_N, or the number of a segment, a space and an utterance"
+                    if calls
+                    else "call_id_N on the first line",
+                    remedy="check the file's format",
+                    place=source.place(number),
+                )
+            calls[-1][2].append((segment, rest[0].rstrip()))
+        documents = []
+        for id, number, turns in calls:
+            segments = [segment for segment, _ in turns]
+            gold = Segmentation.from_segment_ids(segments) if turns else None
+            units = [text for _, text in turns]
+            documents.append(Document.build(id, units, gold=gold, place=source.place(number)))
+        return documents
+
+
+class Utterances(Format):
+    """Dialogues of utterances and lengths of segments."""
+
+    name = "utterances"
+    suffixes = JSON
+
+    @classmethod
+    def matches(cls, sample: Sample) -> bool:
+        """Whether there are utterances and segments."""
+        return {"utterances", "segments"} <= sample.value.keys()
+
+    def read(self, source: Source) -> list[Document]:
+        """Read dialogues of ``utterances`` and ``segments``, which are lengths."""
+        documents = []
+        for i, (table, place) in enumerate(jsonl.tables(source)):
+            id = _name(table, "dial_id", f"{source.stem}/{i + 1}", place)
+            place = replace(place, document=id)
+            units = as_list(require_field(table, "utterances", place), "'utterances'", place)
+            masses = as_list(require_field(table, "segments", place), "'segments'", place)
+            documents.append(
+                Document.build(id, cast(Any, units), gold=cast(Any, masses), place=place)
             )
-        calls[-1][2].append((found[1], found[2]))
-    documents = []
-    for id, number, turns in calls:
-        segments = [segment for segment, _ in turns]
-        gold = Segmentation.from_segment_ids(segments) if turns else None
-        units = [text for _, text in turns]
-        documents.append(Document.build(id, units, gold=gold, place=source.place(number)))
-    return documents
-
-
-def read_utterances(source: Source) -> list[Document]:
-    """Read dialogues of ``utterances`` and ``segments``, which are lengths."""
-    documents = []
-    for i, (table, place) in enumerate(jsonl.tables(source)):
-        id = _name(table, "dial_id", f"{source.stem}/{i + 1}", place)
-        place = replace(place, document=id)
-        units = as_list(field(table, "utterances", place), "'utterances'", place)
-        masses = as_list(field(table, "segments", place), "'segments'", place)
-        documents.append(Document.build(id, cast(Any, units), gold=cast(Any, masses), place=place))
-    return documents
+        return documents
 
 
 def _name(table: dict[str, object], key: str, default: str, place: Place) -> str:
@@ -152,17 +178,39 @@ def _name(table: dict[str, object], key: str, default: str, place: Place) -> str
 # MultiWOZ
 
 
-def read_multiwoz(source: Source) -> list[Document]:
-    """Read 2.2, a list of dialogues, or 2.1, an object of dialogues by file name."""
-    if not source.is_json_lines and isinstance(source.json, dict) and "turns" not in source.json:
-        return [_log(id, value, source) for id, value in source.json.items()]
-    return [_turns(table, place) for table, place in jsonl.tables(source)]
+class MultiWoz(Format):
+    """MultiWOZ 2.1 and 2.2."""
+
+    name = "multiwoz"
+    suffixes = JSON
+    rank = 6
+
+    @classmethod
+    def matches(cls, sample: Sample) -> bool:
+        """Whether there are turns of a dialogue, or logs by file name."""
+        return {"dialogue_id", "turns"} <= sample.value.keys() or _first_has(sample, "log")
+
+    def read(self, source: Source) -> list[Document]:
+        """Read 2.2, a list of dialogues, or 2.1, an object of dialogues by file name."""
+        if (
+            not source.is_json_lines
+            and isinstance(source.json, dict)
+            and "turns" not in source.json
+        ):
+            return [_log(id, value, source) for id, value in source.json.items()]
+        return [_turns(table, place) for table, place in jsonl.tables(source)]
+
+
+def _first_has(sample: Sample, key: str) -> bool:
+    """Whether the first value of an object is an object with the key."""
+    first = next(iter(sample.value.values()), None)
+    return isinstance(first, dict) and key in first
 
 
 def _turns(table: dict[str, object], place: Place) -> Document:
     id = _name(table, "dialogue_id", "1", place)
     place = replace(place, document=id)
-    turns = _objects(field(table, "turns", place), "turn", place)
+    turns = _objects(require_field(table, "turns", place), "turn", place)
     labels: list[list[str]] = []
     before: dict[str, object] = {}
     for turn in turns:
@@ -186,7 +234,7 @@ def _turns(table: dict[str, object], place: Place) -> Document:
 def _log(id: str, value: object, source: Source) -> Document:
     place = replace(source.place(), document=id)
     table = as_object(value, "a dialogue", place)
-    turns = _objects(field(table, "log", place), "turn", place)
+    turns = _objects(require_field(table, "log", place), "turn", place)
     labels = []
     for turn in turns:
         acts = turn.get("dialog_act")
@@ -205,17 +253,23 @@ def _log(id: str, value: object, source: Source) -> Document:
 # Taskmaster and Topical-Chat
 
 
-@dataclass(frozen=True, slots=True)
-class Taskmaster:
+@dataclass(frozen=True)
+class Taskmaster(Format):
     """Taskmaster: labels are annotations' first part (task) or first two (subtask)."""
 
     level: Literal["task", "subtask"] = "task"
     join: int = 1
-    name: ClassVar[str] = "taskmaster"
+    name = "taskmaster"
+    suffixes = JSON
 
     def __post_init__(self) -> None:
         """Refuse to join none."""
         check_whole("join", self.join, 1)
+
+    @classmethod
+    def matches(cls, sample: Sample) -> bool:
+        """Whether there are utterances of a conversation."""
+        return {"conversation_id", "utterances"} <= sample.value.keys()
 
     def read(self, source: Source) -> list[Document]:
         """Read a file's conversations."""
@@ -223,9 +277,9 @@ class Taskmaster:
         for table, place in jsonl.tables(source):
             id = _name(table, "conversation_id", "1", place)
             place = replace(place, document=id)
-            turns = _objects(field(table, "utterances", place), "utterance", place)
+            turns = _objects(require_field(table, "utterances", place), "utterance", place)
             labels = [self._labels(turn, place) for turn in turns]
-            units = [field(turn, "text", place) for turn in turns]
+            units = [require_field(turn, "text", place) for turn in turns]
             speakers = [str(turn.get("speaker") or "") for turn in turns]
             dialogues.append(_Dialogue(id, cast(Any, units), speakers, labels, place))
         return list(_joined(dialogues, self.join))
@@ -239,19 +293,33 @@ class Taskmaster:
         return [label for label in found if label]
 
 
-def read_topical_chat(source: Source) -> list[Document]:
-    """Read the conversations of a file by their ids."""
-    documents = []
-    for id, value in as_object(source.json, "the content", source.place()).items():
-        place = replace(source.place(), document=id)
-        table = as_object(value, "a conversation", place)
-        turns = _objects(field(table, "content", place), "message", place)
-        labels = []
-        for turn in turns:
-            given = as_list(turn.get("knowledge_source") or [], "'knowledge_source'", place)
-            labels.append([each for each in given if isinstance(each, str) and each[:2] == "FS"])
-        documents.append(_spoken(id, turns, "message", "agent", labels, place))
-    return documents
+class TopicalChat(Format):
+    """Topical-Chat."""
+
+    name = "topical-chat"
+    suffixes = JSON
+    rank = 6
+
+    @classmethod
+    def matches(cls, sample: Sample) -> bool:
+        """Whether there are conversations by id."""
+        return _first_has(sample, "content")
+
+    def read(self, source: Source) -> list[Document]:
+        """Read the conversations of a file by their ids."""
+        documents = []
+        for id, value in as_object(source.json, "the content", source.place()).items():
+            place = replace(source.place(), document=id)
+            table = as_object(value, "a conversation", place)
+            turns = _objects(require_field(table, "content", place), "message", place)
+            labels = []
+            for turn in turns:
+                given = as_list(turn.get("knowledge_source") or [], "'knowledge_source'", place)
+                labels.append(
+                    [each for each in given if isinstance(each, str) and each[:2] == "FS"]
+                )
+            documents.append(_spoken(id, turns, "message", "agent", labels, place))
+        return documents
 
 
 def _objects(value: object, what: str, place: Place) -> list[dict[str, object]]:
@@ -269,7 +337,7 @@ def _spoken(
     labels: Labels,
     place: Place,
 ) -> Document:
-    units = [field(turn, text, place) for turn in turns]
+    units = [require_field(turn, text, place) for turn in turns]
     speakers = [str(turn.get(speaker) or "") for turn in turns]
     return Document.build(
         id,
@@ -283,21 +351,34 @@ def _spoken(
 # DailyDialog
 
 
-@dataclass(frozen=True, slots=True)
-class DailyDialog:
+@dataclass(frozen=True)
+class DailyDialog(Format):
     """DailyDialog: where there are no topics, every joined dialogue is a segment."""
 
     join: int = 1
-    name: ClassVar[str] = "dailydialog"
+    name = "dailydialog"
+    suffixes = TEXT
+    folders = (".txt",)
+    rank = 4
 
     def __post_init__(self) -> None:
         """Refuse to join none."""
         check_whole("join", self.join, 1)
 
+    @classmethod
+    def matches(cls, sample: Sample) -> bool:
+        """Whether an utterance ends on the first line."""
+        return END in sample.head
+
+    @classmethod
+    def matches_folder(cls, folder: Sample) -> bool:
+        """Whether a file has the corpus's name."""
+        return any(path.name == _TEXT for path in folder.files.values())
+
     def read(self, source: Source) -> list[Document]:
         """Read a file of dialogues, or the one of a folder, with the topics beside it."""
         folder = source.path if source.is_folder else source.path.parent
-        text = Source(folder / "dialogues_text.txt") if source.is_folder else source
+        text = Source(folder / _TEXT) if source.is_folder else source
         lines = [(number, line) for number, line in text.lines() if line.strip()]
         topics = self._topics(source, Source(folder / _TOPICS), len(lines))
         dialogues = []

@@ -14,7 +14,7 @@ from typing import Any, cast
 from reffree.data.corpus import Corpus
 from reffree.formats import jsonl
 from reffree.formats.source import Source
-from reffree.formats.strict_json import field, listed
+from reffree.formats.strict_json import listed, require_field
 from reffree.util.atomic import write_file
 from reffree.util.errors import InputError, Place, shorten
 
@@ -33,8 +33,8 @@ def read_scores(path: str | Path, corpus: Corpus, name: str = "scores") -> dict[
     places: dict[str, Place] = {}
     for table, place in jsonl.tables(source):
         place = replace(place, system=name)
-        values = field(table, "scores", place, what=_WHAT)
-        id = field(table, "id", place, what="the document's name")
+        values = require_field(table, "scores", place, what=_WHAT)
+        id = require_field(table, "id", place, what="the document's name")
         for key in table:
             if key not in _KEYS:
                 raise InputError(

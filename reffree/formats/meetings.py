@@ -19,12 +19,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 from xml.etree import ElementTree
 from xml.parsers import expat
 
 from reffree.data.corpus import TIMES, Document
 from reffree.data.segmentation import Segmentation
+from reffree.formats.format import Format, Sample
 from reffree.formats.source import Source, checked_name
 from reffree.util.errors import InputError, Place, shorten
 
@@ -44,16 +45,30 @@ class _Segment:
     topic: int
 
 
-@dataclass(frozen=True, slots=True)
-class Meetings:
+@dataclass(frozen=True)
+class Meetings(Format):
     """AMI and ICSI."""
 
     units: Literal["turn", "segment"] = "turn"
     topics: Literal["top", "all"] = "top"
-    name: ClassVar[str] = "nxt"
+    name = "nxt"
+    folders = (".xml",)
+    rank = 0
+
+    @classmethod
+    def matches_folder(cls, folder: Sample) -> bool:
+        """Whether a file has topics."""
+        return any(path.name.endswith(TOPICS) for path in folder.files.values())
 
     def read(self, source: Source) -> list[Document]:
         """Read every meeting of a folder that has a topic file."""
+        if not source.is_folder:
+            raise InputError(
+                "a file",
+                expected="a folder, since a meeting of the format nxt has many files",
+                remedy="give the folder that has them all",
+                place=source.place(),
+            )
         files = _Files(source)
         documents = []
         for name in files.paths:

@@ -7,14 +7,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from reffree.data.corpus import Document
 from reffree.data.segmentation import Convention
 from reffree.formats import jsonl
 from reffree.formats import tables as unit_tables
+from reffree.formats.format import Format
 from reffree.formats.source import Source, unreadable
 from reffree.util.errors import InputError, Place, shorten
 from reffree.util.optional import require
@@ -24,14 +26,22 @@ ROWS_AT_ONCE = 64
 _TABLES = ("systems", "golds", "meta")
 
 
-def read(
-    source: Source, columns: Mapping[str, str], convention: Convention | None
-) -> list[Document]:
-    """Read every document."""
-    if is_corpus(source) and not columns:
-        return [jsonl.document(table, place, convention) for table, place in tables(source)]
-    rows = tables(source, nulls=True)
-    return unit_tables.documents_of(rows, columns, convention, source.stem, source.place())
+@dataclass(frozen=True)
+class Parquet(Format):
+    """Parquet; ``convention`` as for corpus JSONL."""
+
+    convention: Convention | None = None
+    name = "parquet"
+    owns = (SUFFIX,)
+
+    def read(self, source: Source) -> list[Document]:
+        """Read every document."""
+        if not is_corpus(source):
+            return unit_tables.Table(convention=self.convention).read(source)
+        documents = []
+        for table, place in tables(source):
+            documents.append(jsonl.document(table, place, self.convention))
+        return documents
 
 
 def is_corpus(source: Source) -> bool:

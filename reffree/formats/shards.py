@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reffree.data.corpus import Corpus, Document, refuse_repeat
 from reffree.formats import jsonl, parquet
-from reffree.formats.readers import detect
+from reffree.formats.format import detect
 from reffree.formats.source import LINE_SUFFIXES, Source
 from reffree.formats.strict_json import as_object, parse
 from reffree.util.errors import InputError, Place

@@ -3,7 +3,8 @@
 Every way a file can fail to be text (missing, unreadable, a folder, binary, UTF-16, invalid UTF-8,
 a line too long to hold) becomes an `InputError` here. A byte-order mark and Windows line ends are
 accepted, and each leaves one sentence in `Source.notes`, one for all files of a folder. What is
-packed with gzip is unpacked on the way, within a limit.
+packed with gzip is unpacked on the way. What one call reads is counted (`Used`), and more than the
+limits of `reffree.util.bounds` is refused while it is read.
 """
 
 from __future__ import annotations
@@ -57,15 +58,44 @@ _KINDS: tuple[tuple[bytes, str, str], ...] = (
 """How files begin that are no text at all, what they are, and what to do."""
 
 
+class Used:
+    """What the sources of one call have taken: bytes, rows and units, held to their limits.
+
+    A source that is read again counts once.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is used yet."""
+        self.rows = self.bytes = self.units = 0
+
+    def add(self, rows: int, n_bytes: int) -> None:
+        """Count what a source was read for."""
+        self.rows += rows
+        self.bytes += n_bytes
+
+    def add_units(self, n: int, place: Place) -> None:
+        """Count units without text, before anything is made of them."""
+        self.units = min(self.units + n, 10**18)
+        check_limit("input_units", self.units, f"{self.units:,} units without text", place)
+
+    def check(self, rows: int, n_bytes: int, place: Place) -> None:
+        """Refuse so many more rows or bytes."""
+        rows, n_bytes = self.rows + rows, self.bytes + n_bytes
+        check_limit("input_rows", rows, f"{rows:,} lines or rows, or more", place)
+        check_limit("input_bytes", n_bytes, f"{n_bytes:,} bytes of input, or more", place)
+
+
 class Source:
     """One input, named as the user named it; ``-`` is stdin, which can be read once.
 
     ``head`` is its first line with content, once that was read; ``line_start`` the byte where the
-    line starts that was read last.
+    line starts that was read last; ``used`` counts what the call has read that it belongs to.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, used: Used | None = None) -> None:
         """Remember the path; nothing is opened yet."""
+        self.used = Used() if used is None else used
+        self._own = (0, 0)  # rows and bytes of this source among those used
         self.is_stdin = str(path) == "-"
         self.path = Path(path)
         self.name = STDIN if self.is_stdin else str(path)
@@ -110,17 +140,26 @@ class Source:
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield (number from 1, text without its line end); only a line feed ends a line."""
-        with self.opened_bytes() as handle:
-            number = end = 0
-            most = _most_bytes(handle)
-            while raw := self._readline(handle, number + 1):
-                number += 1
-                self.line_start, end = end, end + len(raw)
-                self._check_unpacked(end, most)
-                text = self._decode(raw, number)
-                if not self.head:
-                    self.head = text.strip()
-                yield number, text
+        rows, n_bytes = self._own
+        self.used.add(-rows, -n_bytes)
+        self._own = (0, 0)
+        most_rows = limit("input_rows") - self.used.rows
+        most_bytes = limit("input_bytes") - self.used.bytes
+        number = end = 0
+        try:
+            with self.opened_bytes() as handle:
+                while raw := self._readline(handle, number + 1):
+                    number += 1
+                    self.line_start, end = end, end + len(raw)
+                    if number > most_rows or end > most_bytes:
+                        self.used.check(number, end, self.place())
+                    text = self._decode(raw, number)
+                    if not self.head:
+                        self.head = text.strip()
+                    yield number, text
+        finally:
+            self.used.add(number, end)
+            self._own = (number, end)
 
     def _readline(self, handle: BinaryIO, number: int) -> bytes:
         try:
@@ -148,17 +187,10 @@ class Source:
             place=self.place(),
         )
 
-    def _check_unpacked(self, n_bytes: int, most: float) -> None:
-        if n_bytes > most:
-            what = f"a gzip file of {n_bytes:,} bytes or more once it is unpacked"
-            check_limit("unpacked_bytes", n_bytes, what, self.place())
-
     def content(self) -> bytes:
         """All bytes at once, for formats that say their own encoding."""
         parts: list[bytes] = []
-        end = 0
         with self.opened_bytes() as handle:
-            most = _most_bytes(handle)
             while True:
                 try:
                     part = handle.read(MAX_LINE_BYTES)
@@ -167,8 +199,8 @@ class Source:
                 if not part:
                     return b"".join(parts)
                 parts.append(part)
-                end += len(part)
-                self._check_unpacked(end, most)
+                self.used.check(0, len(part), self.place())
+                self.used.add(0, len(part))
 
     def _decode(self, raw: bytes, number: int) -> str:
         start = 0
@@ -293,7 +325,7 @@ class Source:
         """
         sources = []
         for name, path in files:
-            sources.append(Source(path))
+            sources.append(Source(path, self.used))
             yield name, sources[-1]
         for kind, found, expected, remedy in (
             (_MARK, "byte-order marks", "plain UTF-8", "ignored, save the files without them"),
@@ -333,12 +365,6 @@ class Source:
                 expected=expected,
                 remedy=f"{was} not read, move {it} elsewhere to silence this",
             )
-
-
-def _most_bytes(handle: BinaryIO) -> float:
-    """Return how far something may be read: what is packed to its limit."""
-    is_packed = isinstance(cast(object, handle), gzip.GzipFile)
-    return limit("unpacked_bytes") if is_packed else float("inf")
 
 
 def unpacked_name(path: Path) -> Path:
@@ -396,26 +422,17 @@ def without_suffix(relative: str, suffixes: tuple[str, ...]) -> str:
 def _refuse_binary(head: bytes, place: Place) -> None:
     """Refuse a file by its first bytes, with a sentence that says what it looks like."""
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise _utf16("a UTF-16 byte-order mark", replace(place, line=1))
+        raise InputError(
+            "a UTF-16 byte-order mark",
+            expected="UTF-8",
+            remedy="save the file as UTF-8",
+            place=replace(place, line=1),
+        )
     for magic, kind, remedy in _KINDS:
         if head.startswith(magic):
             raise _looks_like(kind, remedy, place)
-    if b"\0" not in head:
-        return
-    even, odd = head[::2], head[1::2]
-    if _is_latin(even, zero=odd) or _is_latin(odd, zero=even):
-        raise _utf16("what looks like UTF-16 without a byte-order mark", place)
-    kind = "a GIF image" if head.startswith(b"GIF8") else "a binary file"
-    raise _looks_like(kind, _GIVE_TEXT, place)
-
-
-def _is_latin(half: bytes, *, zero: bytes) -> bool:
-    """Whether every second byte is a letter or so and the others are 0, as in UTF-16."""
-    return bool(half) and bool(zero) and min(half) >= ord("\t") and not any(zero)
-
-
-def _utf16(found: str, place: Place) -> InputError:
-    return InputError(found, expected="UTF-8", remedy="save the file as UTF-8", place=place)
+    if b"\0" in head:
+        raise _looks_like("a binary file", _GIVE_TEXT, place)
 
 
 def _looks_like(kind: str, remedy: str, place: Place) -> InputError:

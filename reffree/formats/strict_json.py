@@ -145,7 +145,7 @@ def as_list(value: object, what: str, place: Place) -> list[object]:
     raise _wrong_kind(value, what, "a list in brackets", place)
 
 
-def field(
+def require_field(
     table: dict[str, object],
     key: str,
     place: Place,

@@ -2,9 +2,8 @@
 
 The usual file is JSONL, ``{"id": "m1", "segmentation": [2, 5]}`` a line, in any order and every
 document once; the segmentation may be a 0/1 string too, or stand under ``boundaries`` or ``labels``
-(see `labels`). Every other format is read as well, for
-its segmentations only: of several coders the one with the system's name, of a corpus its gold or
-its only system.
+(see `labels`). Every other format is read as well, for its segmentations only: of several coders
+the one with the system's name, of a corpus its gold or its only system.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from typing import Any, cast
 from reffree.data.corpus import GOLD, Corpus, Document
 from reffree.data.segmentation import Convention, Segmentation
 from reffree.formats import jsonl
+from reffree.formats.format import detect, parse_format, read, suggest_format
 from reffree.formats.labels import OTHER_FORMS, Label, numbered
-from reffree.formats.readers import ReadingOptions, detect, format_name, read, suggest_format
 from reffree.formats.source import Source
-from reffree.formats.strict_json import field, listed
+from reffree.formats.strict_json import listed, require_field
 from reffree.util.errors import InputError, Place, shorten
 
 _KEYS = ("id", "segmentation")
@@ -36,20 +35,24 @@ def read_system(
     format: str | None = None,
     convention: Convention | None = None,
 ) -> Corpus:
-    """Return the corpus with one more system, read from a file that covers every document once."""
-    reading = ReadingOptions(format=format, convention=convention)
+    """Return the corpus with one more system, read from a file that covers every document once.
+
+    ``convention`` is what a 1 means, for formats that leave it open.
+    """
     source = Source(path)
-    format = format or detect(source)
-    if format == "jsonl":
-        with suggest_format(source, format):
-            labels = list(_jsonl_labels(source, name, convention))
+    chosen = parse_format(detect(source) if format is None else format)
+    if convention is not None and hasattr(chosen, "convention"):
+        chosen = replace(cast(Any, chosen), convention=convention)
+    if isinstance(chosen, jsonl.Jsonl):
+        with suggest_format(source, chosen.name):
+            labels = list(_jsonl_labels(source, name, chosen.convention))
     else:
-        items = read(source, reading)
+        items = read(source, chosen)
         documents = [item for item in items if isinstance(item, Document)]
         labels = [_label(document, name) for document in documents]
         labels += _one_coder([item for item in items if isinstance(item, Label)], name)
     known = {document.id: document for document in corpus.documents}
-    if format_name(format) in _NAMED_BY_FILE and len(labels) == len(known) == 1:
+    if chosen.name in _NAMED_BY_FILE and len(labels) == len(known) == 1:
         labels = [replace(labels[0], document=corpus.documents[0].id)]
     segmentations: dict[str, Segmentation | Sequence[int]] = {}
     places: dict[str, Place] = {}
@@ -65,7 +68,7 @@ def read_system(
         places[id] = label.place
         # `Corpus.with_system` refuses unknown ids and wrong lengths.
         named = replace(label, name=name, document=id)
-        segmentations[id] = named.read(known[id], convention) if id in known else ()
+        segmentations[id] = named.read(known[id]) if id in known else ()
     made = corpus.with_system(name, segmentations, places, source.place())
     return Corpus.of_checked(made.documents, (*made.notes, *source.notes))
 
@@ -80,7 +83,8 @@ def _jsonl_labels(source: Source, name: str, convention: Convention | None) -> I
             others = {key: value for key, value in table.items() if key != given[0]}
             table = {**others, "segmentation": {given[0]: table[given[0]]}}
         _refuse_unknown(table, place)
-        id, value = field(table, "id", place), field(table, "segmentation", place, what=_WHAT)
+        id = require_field(table, "id", place)
+        value = require_field(table, "segmentation", place, what=_WHAT)
         if not isinstance(id, str):
             raise InputError(
                 f"the document id {shorten(id)}",
@@ -88,7 +92,7 @@ def _jsonl_labels(source: Source, name: str, convention: Convention | None) -> I
                 remedy="write the id in quotes, as the corpus has it",
                 place=place,
             )
-        yield Label(id, name, cast(Any, value), place)
+        yield Label(id, name, cast(Any, value), place, convention)
 
 
 def _refuse_unknown(table: dict[str, object], place: Place) -> None:
@@ -100,7 +104,7 @@ def _refuse_unknown(table: dict[str, object], place: Place) -> None:
     if "segmentation" not in table:
         meant = [key for key in others if _may_be_masses(table[key])]
         if not meant:
-            field(table, "segmentation", place, what=_WHAT)
+            require_field(table, "segmentation", place, what=_WHAT)
         key, remedy = meant[0], f"rename it 'segmentation' if it holds {_WHAT}"
     elif "id" not in table:
         meant = [key for key in others if isinstance(table[key], (str, int))]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
 from reffree.formats import load, read_system, save
-from reffree.util.errors import OptionError, UnknownNameError
+from reffree.util.errors import OptionError
 from tests.helpers import invoke, refusal
 
 TEXT = "one\ntwo\nthree\n\nfour\nfive\n"
@@ -182,12 +182,12 @@ def test_nltk_convention():
         "'100', for 3 units; expected one reading, but 1 may end a segment (convention end) or "
         "start one (convention start); choose with --convention end or --convention start"
     )
-    end = load(name, text="text.txt", convention="end")
-    start = load(name, text="text.txt", convention="start")
+    end = load(name, text="text.txt", format="nltk:convention=end")
+    start = load(name, text="text.txt", format="nltk:convention=start")
     assert masses(end)["gold"] == [(1, 2), (2,)]
     assert masses(start)["gold"] == [(3,), (2,)]
     assert "expected 2 characters under the convention 'gap'" in refusal(
-        load, name, text="text.txt", convention="gap"
+        load, name, text="text.txt", format="nltk:convention=gap"
     )
 
 
@@ -389,7 +389,7 @@ CODERS = {"a": {"ann": [2, 1], "bob": [1, 2]}, "b": {"ann": [2], "bob": [1, 1]}}
 
 def test_coders_may_be_annotators():
     name = write("s.json", segeval(**CODERS))
-    corpus = load(name, text="c.jsonl", coders_as="golds")
+    corpus = load(name, text="c.jsonl", format="segeval:coders=golds")
     first = corpus.documents[0]
     assert {name: gold.masses for name, gold in first.golds.items()} == {
         "ann": (2, 1),
@@ -397,35 +397,34 @@ def test_coders_may_be_annotators():
     }
     assert (first.gold, dict(first.systems)) == (None, {})
     write("one.txt", "x\ny\nz\n")
-    gold = load(write("t.tsv", "Coder\tMasses\ngold\t2\t1\n"), text="one.txt", coders_as="golds")
+    gold = load(
+        write("t.tsv", "Coder\tMasses\ngold\t2\t1\n"),
+        text="one.txt",
+        format="segeval-tsv:coders=golds",
+    )
     assert list(gold.documents[0].golds) == ["gold"]
 
 
-def test_ways_to_read_that_nothing_is_read_by():
-    with pytest.raises(OptionError, match="found coders as golds, but no coders; expected a sege"):
-        load("c.jsonl", coders_as="golds")
-    with pytest.raises(OptionError, match="found text documents = one, but no such text; expecte"):
-        load("c.jsonl", text_documents="one")
-
-
 def test_an_unknown_kind_of_coders():
-    with pytest.raises(UnknownNameError, match="unknown coders_as 'gold'; did you mean 'golds'"):
-        load(write("s.json", segeval(**CODERS)), text="c.jsonl", coders_as="gold")
+    with pytest.raises(OptionError, match="coders=gold' of segeval; expected coders=systems or c"):
+        load(write("s.json", segeval(**CODERS)), text="c.jsonl", format="segeval:coders=gold")
 
 
 # no text
 
 
 def test_segmentations_without_text_have_numbers_for_units():
-    corpus = load(write("s.json", segeval(**CODERS)), text=False, coders_as="golds")
+    corpus = load(write("s.json", segeval(**CODERS)), text=False, format="segeval:coders=golds")
     assert [document.units for document in corpus] == [("1", "2", "3"), ("1", "2")]
     assert corpus.documents[1].golds["bob"].masses == (1, 1)
 
 
 def test_agreement_needs_no_text():
     name = write("s.json", segeval(**CODERS))
-    with_text = invoke("agreement", name, "--coders-as", "golds", "--text", "c.jsonl", "-f", "json")
-    without = invoke("agreement", name, "--coders-as", "golds", "-f", "json")
+    with_text = invoke(
+        "agreement", name, "--format", "segeval:coders=golds", "--text", "c.jsonl", "-f", "json"
+    )
+    without = invoke("agreement", name, "--format", "segeval:coders=golds", "-f", "json")
     assert without.exit_code == 0
     assert json.loads(without.output) == json.loads(with_text.output)
     rows = [{"id": id, "golds": golds} for id, golds in CODERS.items()]
@@ -451,13 +450,13 @@ def test_agreement_needs_no_text():
         (
             "s.json",
             segeval(a={"c": [10**12]}),
-            "s.json, system 'c', document 'a': found a document of 1,000,000,000,000 units or more;"
-            " expected at most 10,000,000; ",
+            "s.json, system 'c', document 'a': found 1,000,000,000,000 units without text; "
+            "expected at most 10,000,000; ",
         ),
         (
             "x.jsonl",
             '{"id": "a", "systems": {"s": [9000000000]}}',
-            "x.jsonl, line 1, document 'a': found a document of 9,000,000,000 units or more; ",
+            "x.jsonl, line 1, document 'a': found 9,000,000,000 units without text; ",
         ),
         (
             "x.jsonl",
@@ -471,7 +470,7 @@ def test_without_text_not_everything_can_be_known(name, content, sentence):
 
 
 def test_strings_without_text_under_a_convention():
-    corpus = load(write("x.txt", "0100\n"), text=False, convention="gap")
+    corpus = load(write("x.txt", "0100\n"), text=False, format="nltk:convention=gap")
     assert corpus.documents[0].gold.masses == (2, 3)
 
 
@@ -481,9 +480,9 @@ def test_strings_without_text_under_a_convention():
 def test_a_text_with_blank_lines_that_is_one_document():
     name = write("s.json", segeval(a={"c": [2, 3]}))
     assert refusal(load, name, text="text.txt").endswith(
-        "or give a folder of <id>.txt files, or write --text-documents one"
+        "or give a folder of <id>.txt files, or write --format lines:documents=one"
     )
-    corpus = load(name, text="text.txt", text_documents="one")
+    corpus = load(name, text="text.txt", format="lines:documents=one")
     assert corpus.documents[0].units == ("one", "two", "three", "four", "five")
     assert corpus.documents[0].systems["c"].masses == (2, 3)
 
@@ -531,12 +530,12 @@ def test_labels_of_0_and_1_need_a_convention_where_readings_differ():
     assert refusal(load, name) == (
         "x.jsonl, line 1, system 'gold', document 'd': found labels that are all 0 or 1, 00100; "
         "expected one reading, but a 1 may end a segment, start one, or be a topic's number; "
-        "choose with --convention end or --convention start, or name topics otherwise, such as "
-        "t0 and t1"
+        "choose with --format NAME:convention=end or convention=start, or name topics otherwise, "
+        "such as t0 and t1"
     )
-    assert load(name, convention="end").documents[0].gold.masses == (3, 2)
-    assert load(name, convention="start").documents[0].gold.masses == (2, 3)
-    assert "convention 'gap' says" in refusal(load, name, convention="gap")
+    assert load(name, format="jsonl:convention=end").documents[0].gold.masses == (3, 2)
+    assert load(name, format="jsonl:convention=start").documents[0].gold.masses == (2, 3)
+    assert "convention 'gap' says" in refusal(load, name, format="jsonl:convention=gap")
 
 
 @pytest.mark.parametrize(
