@@ -23,6 +23,7 @@ from reffree.data.segmentation import CONVENTIONS, Segmentation
 from reffree.formats.labels import Label
 from reffree.formats.source import LINE_SUFFIXES, Source
 from reffree.formats.strict_json import OWN_TEXT, parse
+from reffree.util.bounds import LimitError
 from reffree.util.errors import InputError
 from reffree.util.naming import parse_named, settings_of
 
@@ -233,6 +234,8 @@ def _file_format(sample: Sample, suffix: str) -> str | None:
         if owner is None and not rivals:
             rivals = [each for each in known if ".txt" in each.suffixes]
         found = next((each for each in rivals if each.matches(sample)), owner)
+    except LimitError:
+        raise
     except InputError:
         if owner is None:
             raise
@@ -293,6 +296,8 @@ def suggest_format(source: Source, format: str) -> Iterator[None]:
     """Where reading fails and the content shows another format, say that instead."""
     try:
         yield
+    except LimitError:
+        raise
     except InputError:
         other = recognise(source)
         if other is None or other == format:

@@ -52,19 +52,21 @@ def is_corpus(source: Source) -> bool:
         return "units" in file.schema_arrow.names
 
 
-def tables(
-    source: Source, start: int = 0, count: int | None = None, *, nulls: bool = False
-) -> Iterator[tuple[dict[str, object], Place]]:
-    """Yield rows as corpus JSONL would have them, from row ``start`` (0 is the first).
-
-    With ``nulls`` a row has every column.
-    """
+def tables(source: Source, *, nulls: bool = False) -> Iterator[tuple[dict[str, object], Place]]:
+    """Yield rows as corpus JSONL would have them; with ``nulls`` a row has every column."""
     place = source.place()
     pa, pq = _pyarrow(place)
+    number = 0
     with _sentences(pa, place), pq.ParquetFile(source.path) as file:
-        stop = file.metadata.num_rows if count is None else start + count
-        for row, table in _rows(file, start, stop):
-            yield table if nulls else _plain(table), Place(file=f"{source.name}, row {row + 1}")
+        for index in range(file.num_row_groups):
+            group = file.metadata.row_group(index)
+            source.used.add(group.num_rows, group.total_byte_size, place)
+            values = [group.column(i).num_values for i in range(group.num_columns)]
+            source.used.add_units(max(values, default=0), place)
+            for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[index]):
+                for row in batch.to_pylist(maps_as_pydicts="strict"):
+                    number += 1
+                    yield row if nulls else _plain(row), Place(file=f"{source.name}, row {number}")
 
 
 @contextmanager
@@ -78,21 +80,6 @@ def _sentences(pa: Any, place: Place) -> Iterator[None]:  # noqa: ANN401  (a mod
         raise told from None
     except (pa.ArrowException, UnicodeDecodeError, KeyError, OverflowError, ValueError) as error:
         raise _refusal(str(error), place) from None
-
-
-def _rows(file: Any, start: int, stop: int) -> Iterator[tuple[int, dict[str, object]]]:  # noqa: ANN401
-    """Read only the row groups that are wanted, a few rows at a time."""
-    first = 0
-    for group in range(file.num_row_groups):
-        size = file.metadata.row_group(group).num_rows
-        if first < stop and first + size > start:
-            row = first
-            for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group]):
-                for values in batch.to_pylist(maps_as_pydicts="strict"):
-                    if start <= row < stop:
-                        yield row, values
-                    row += 1
-        first += size
 
 
 def _plain(values: dict[str, Any]) -> dict[str, object]:

@@ -27,6 +27,7 @@ class QmSum(Format):
     name = "qmsum"
     suffixes = JSON
     folders = (".json",)
+    rank = 4
 
     @classmethod
     def matches(cls, sample: Sample) -> bool:

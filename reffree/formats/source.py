@@ -59,50 +59,47 @@ _KINDS: tuple[tuple[bytes, str, str], ...] = (
 
 
 class Used:
-    """What the sources of one call have taken: bytes, rows and units, held to their limits.
-
-    A source that is read again counts once.
-    """
+    """What the sources of one call hold: bytes, rows and units, each within its limit."""
 
     def __init__(self) -> None:
         """Nothing is used yet."""
         self.rows = self.bytes = self.units = 0
 
-    def add(self, rows: int, n_bytes: int) -> None:
-        """Count what a source was read for."""
+    def add(self, rows: int, n_bytes: int, place: Place) -> None:
+        """Count rows and bytes; refuse too many."""
         self.rows += rows
         self.bytes += n_bytes
+        check_limit("input_rows", self.rows, f"{self.rows:,} lines or rows, or more", place)
+        check_limit("input_bytes", self.bytes, f"{self.bytes:,} bytes of input, or more", place)
 
     def add_units(self, n: int, place: Place) -> None:
-        """Count units without text, before anything is made of them."""
+        """Count units before anything is made of them; refuse too many."""
         self.units = min(self.units + n, 10**18)
-        check_limit("input_units", self.units, f"{self.units:,} units without text", place)
-
-    def check(self, rows: int, n_bytes: int, place: Place) -> None:
-        """Refuse so many more rows or bytes."""
-        rows, n_bytes = self.rows + rows, self.bytes + n_bytes
-        check_limit("input_rows", rows, f"{rows:,} lines or rows, or more", place)
-        check_limit("input_bytes", n_bytes, f"{n_bytes:,} bytes of input, or more", place)
+        check_limit("input_units", self.units, f"{self.units:,} units", place)
 
 
 class Source:
     """One input, named as the user named it; ``-`` is stdin, which can be read once.
 
-    ``head`` is its first line with content, once that was read; ``line_start`` the byte where the
-    line starts that was read last; ``used`` counts what the call has read that it belongs to.
+    ``head`` is its first line with content, once that was read; ``used`` counts what is held by
+    the call that it belongs to, where a source that is read again counts once.
     """
 
     def __init__(self, path: str | Path, used: Used | None = None) -> None:
         """Remember the path; nothing is opened yet."""
         self.used = Used() if used is None else used
-        self._own = (0, 0)  # rows and bytes of this source among those used
+        self._rows = self._bytes = 0  # of this source among those used
         self.is_stdin = str(path) == "-"
         self.path = Path(path)
         self.name = STDIN if self.is_stdin else str(path)
         self.notes: list[str] = []
         self.oddities: dict[str, str] = {}
         self.head = ""
-        self.line_start = 0
+
+    def forget(self) -> None:
+        """Count from nothing again, where what was read is held no longer."""
+        self.used.__init__()  # type: ignore[misc]
+        self._rows = self._bytes = 0
 
     @property
     def suffix(self) -> str:
@@ -140,26 +137,27 @@ class Source:
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield (number from 1, text without its line end); only a line feed ends a line."""
-        rows, n_bytes = self._own
-        self.used.add(-rows, -n_bytes)
-        self._own = (0, 0)
+        self.used.rows -= self._rows
+        self.used.bytes -= self._bytes
+        self._rows = self._bytes = number = 0
         most_rows = limit("input_rows") - self.used.rows
         most_bytes = limit("input_bytes") - self.used.bytes
-        number = end = 0
         try:
             with self.opened_bytes() as handle:
                 while raw := self._readline(handle, number + 1):
                     number += 1
-                    self.line_start, end = end, end + len(raw)
-                    if number > most_rows or end > most_bytes:
-                        self.used.check(number, end, self.place())
+                    self._rows += 1
+                    self._bytes += len(raw)
+                    if self._rows > most_rows or self._bytes > most_bytes:
+                        break
                     text = self._decode(raw, number)
                     if not self.head:
                         self.head = text.strip()
                     yield number, text
         finally:
-            self.used.add(number, end)
-            self._own = (number, end)
+            self.used.rows += self._rows
+            self.used.bytes += self._bytes
+        self.used.add(0, 0, self.place())
 
     def _readline(self, handle: BinaryIO, number: int) -> bytes:
         try:
@@ -199,8 +197,7 @@ class Source:
                 if not part:
                     return b"".join(parts)
                 parts.append(part)
-                self.used.check(0, len(part), self.place())
-                self.used.add(0, len(part))
+                self.used.add(0, len(part), self.place())
 
     def _decode(self, raw: bytes, number: int) -> str:
         start = 0

@@ -51,12 +51,16 @@ LIMITS = {
     "embedding_bytes": 8 * 1024**3,  # of all vectors of a file, once they are unpacked
     "input_bytes": 4 * 1024**3,  # of all that one call reads, once it is unpacked
     "input_rows": 2_000_000,  # lines of files, rows of tables, of all that one call reads
-    "input_units": 10_000_000,  # of documents without text, which only segmentations tell of
+    "input_units": 10_000_000,  # of documents without text; values of a Parquet column
     "null_draws": 100_000,  # of --null; p is known to 1 in as many
 }
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class LimitError(InputError):
+    """What was read is more than a limit allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +199,7 @@ def check_limit(name: str, found: int, what: str, place: Place | None = None) ->
     """Refuse more than the limit of that name; ``what`` was found, as in ``a unit of 9 bytes``."""
     most = _limits()[name]
     if found > most:
-        kind = OptionError if place is None else InputError
+        kind = OptionError if place is None else LimitError
         raise kind(
             what,
             expected=f"at most {most:,}",

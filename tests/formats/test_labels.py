@@ -450,13 +450,13 @@ def test_agreement_needs_no_text():
         (
             "s.json",
             segeval(a={"c": [10**12]}),
-            "s.json, system 'c', document 'a': found 1,000,000,000,000 units without text; "
+            "s.json, system 'c', document 'a': found 1,000,000,000,000 units; "
             "expected at most 10,000,000; ",
         ),
         (
             "x.jsonl",
             '{"id": "a", "systems": {"s": [9000000000]}}',
-            "x.jsonl, line 1, document 'a': found 9,000,000,000 units without text; ",
+            "x.jsonl, line 1, document 'a': found 9,000,000,000 units; ",
         ),
         (
             "x.jsonl",
