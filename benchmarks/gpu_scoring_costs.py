@@ -24,11 +24,6 @@ from gpu_costs import (
     PCIE_SHARE,
     Card,
 )
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
-
-from reffree.metrics.free import engine, pairs
 from reffree.metrics.free.arithmetic import (
     FLOAT32,
     FLOAT64,
@@ -36,8 +31,13 @@ from reffree.metrics.free.arithmetic import (
     Arithmetic,
     arithmetic_of,
 )
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
+
+from reffree.metrics.free import engine, pairs
 from reffree.metrics.free.batches import Budget
-from reffree.metrics.free.metrics import WITHOUT_SEARCH, parse_metrics
+from reffree.metrics.registry import WITHOUT_SEARCH, parse_metrics
 
 SECTOR_BYTES = 32
 """A card reads at least so much for an entry of a table that stands alone."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from reffree.evaluate.result import StudyResult
+    from reffree.evaluate.result import Result
 
 USUAL = 100
 """Examples of a property that does not say otherwise, in an ordinary run."""
@@ -35,7 +35,7 @@ def examples(number: int) -> settings:
     return settings(max_examples=max(1, number * settings.default.max_examples // USUAL))
 
 
-def intervals_held(result: StudyResult) -> int:
+def intervals_held(result: Result) -> int:
     """Check that every value of a study's tables lies in the interval beside it; count them."""
     held = 0
     for table in result.tables:

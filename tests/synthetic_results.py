@@ -6,7 +6,7 @@ import math
 import random
 from itertools import combinations, product
 
-from reffree.evaluate.result import DocumentText, Field, StudyResult, Table
+from reffree.evaluate.result import DocumentText, Field, Result, Table
 
 FREE = ("arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree", "sag")
 GOLD = ("pk", "windowdiff", "boundary_similarity")
@@ -163,10 +163,10 @@ def ranking(nasty=""):
 
 
 def result(study, tables, *, nasty="", with_texts=()):
-    return StudyResult(
+    return Result(
         study=study,
         question=f"Which made-up metric follows gold?{nasty}",
-        answer=(
+        verdict=(
             f"Nothing here was measured: the figures are seeded noise.{nasty}",
             "Over 11 made-up systems, arp_cos agrees with pk at Kendall .61 (95 % .42 to .77).",
             "The sentinels reach .20, which every metric should beat.",

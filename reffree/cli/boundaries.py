@@ -16,7 +16,6 @@ from reffree.cli.options import (
     more_systems,
     output_option,
     own_vectors_option,
-    short_option,
 )
 from reffree.cli.output import Output, require_report
 from reffree.encoders.options import Encoding
@@ -54,7 +53,6 @@ FORMATS = ("table", "json", "csv", "html")
     help="What the probabilities rest on: embedding, words, cues, scorer:FOLDER, or all at hand.",
 )
 @own_vectors_option
-@short_option
 @encoded_corpus_options
 @format_option(FORMATS)
 @output_option
@@ -87,7 +85,6 @@ def command(
         documents=documents or None,
         systems=only or None,
         embeddings=vectors,
-        short_signature=given["short_signature"],
         progress=progress,
         **keywords_of(given, Encoding),
     )

@@ -72,7 +72,6 @@ def command(
         _corpus(),
         metrics=METRICS,
         null=DRAWS,
-        short_signature=out.format == "table",
         progress=progress,
         **encoding,
     )

@@ -40,8 +40,6 @@ class CompareKeywords(Encoding, total=False):
     metrics: tuple[str, ...]
     unsegmented: Unsegmented
     seed: int
-    short_signature: bool
-    memory: int | None
 
 
 class ScoreKeywords(CompareKeywords, total=False):

@@ -11,6 +11,7 @@ import click
 
 from reffree.cli.completion import METRICS, encoder_names, file_names, format_names, names
 from reffree.encoders.options import BACKENDS, CHOICES
+from reffree.metrics.names import HELP
 from reffree.report.grid import OUTPUT_FORMATS
 from reffree.util.bounds import (
     MOST_SEED,
@@ -19,11 +20,7 @@ from reffree.util.bounds import (
     bounds_in,
     check_limit,
     check_whole,
-    parse_bytes,
 )
-from reffree.util.errors import shorten
-
-LEAST_MEMORY = 2**20
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -318,10 +315,7 @@ def unsegmented_option(
 
 scoring_options = option_group(
     metric_option(
-        "Without gold: expected_pk (_windowdiff …), arp_std, arp_cos, arp_pair, silhouette, "
-        "segrefree, sag, or all. With it: pk, windowdiff, boundary_similarity, w_f1 …, or gold for "
-        "all. Options as in pk:k=3; may be repeated.  [default: expected_pk, arp_std to segrefree; "
-        "with gold the first three]",
+        HELP,
         ("all", "gold", *METRICS),
     ),
     more_systems,
@@ -369,20 +363,6 @@ result_options = option_group(
 )
 
 
-def _bytes(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
-    """Read a size such as 500M."""
-    if text is None:
-        return None
-    size = parse_bytes(text)
-    if size is None:
-        raise click.UsageError(f"--memory {shorten(text)}: expected a size, such as 2G or 500M.")
-    if size < LEAST_MEMORY:
-        raise click.UsageError(
-            f"--memory {shorten(text)}: expected 1M or more, such as 2G or 500M."
-        )
-    return size
-
-
 def _seed(ctx: click.Context, param: click.Parameter, seed: int) -> int:
     if seed < 0:
         raise click.UsageError(f"--seed {seed} is negative: use 0 or more.")
@@ -399,21 +379,7 @@ seed_option = click.option(
     help="Seed of everything random.",
 )
 
-short_option = click.option(
-    "--short", "short_signature", is_flag=True, help="Abbreviate the signature."
-)
-
-run_options = option_group(
-    click.option(
-        "--memory",
-        callback=_bytes,
-        metavar="SIZE",
-        help="For scoring's tables, such as 2G; changes no score.  [default: a quarter of what is "
-        "free]",
-    ),
-    seed_option,
-    short_option,
-)
+run_options = option_group(seed_option)
 
 
 def embeddings_option(text: str) -> Decorator:

@@ -19,7 +19,7 @@ from reffree.util.errors import InputError, shorten
 from reffree.util.optional import require
 
 if TYPE_CHECKING:
-    from reffree.evaluate.result import StudyResult
+    from reffree.evaluate.result import Result
 
 ENDINGS = {
     ".json": "json",
@@ -79,7 +79,7 @@ class Output:
         text = render(result, self.format, color=self.color, width=self.width)
         self.write(text, notes)
 
-    def show_study(self, result: StudyResult, table: str | None = None) -> None:
+    def show_study(self, result: Result, table: str | None = None) -> None:
         """Write the result of a study, as a page with its charts or as `show` does."""
         if self.format == "html":
             with waiting("Drawing"):

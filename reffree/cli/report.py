@@ -15,7 +15,7 @@ from reffree.util.atomic import make_folder, write_file
 from reffree.util.errors import counted
 
 if TYPE_CHECKING:
-    from reffree.evaluate.result import StudyResult
+    from reffree.evaluate.result import Result
     from reffree.report.charts.drawing import FileFormat
 
 
@@ -84,9 +84,7 @@ def _pick(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _write_charts(
-    result: StudyResult, folder: Path, format: FileFormat, picks: dict[str, str]
-) -> None:
+def _write_charts(result: Result, folder: Path, format: FileFormat, picks: dict[str, str]) -> None:
     charts_of = require_report("reffree.report.charts").charts_of
     draw_files = require_report("reffree.report.charts.drawing").draw_files
     make_folder(folder)

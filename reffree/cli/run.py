@@ -57,7 +57,7 @@ def command(config: Path, corpora: tuple[str, ...], output: Path | None, fresh: 
         _write_beside(finished)
         state = timed.told() if finished.is_new else "already there"
         tell(f"{finished.path}: {state}", err=True)
-        tell(" ".join(finished.result.answer))
+        tell(" ".join(finished.result.verdict))
         tell_notes(finished.result.notes)
 
     finished = run_config(
@@ -70,7 +70,7 @@ def command(config: Path, corpora: tuple[str, ...], output: Path | None, fresh: 
     )
     from reffree.report.tables_page import render_index
 
-    steps = [(step.path.stem, step.result.question, step.result.answer) for step in finished]
+    steps = [(step.path.stem, step.result.question, step.result.verdict) for step in finished]
     pages = {name for name, _, _ in steps if (folder / f"{name}.html").is_file()}
     write_file(folder / "index.html", [render_index(loaded.name, steps, pages)])
     tell(f"results in {folder}; start with {folder / 'index.html'}", err=True)

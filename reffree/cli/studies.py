@@ -45,7 +45,6 @@ from reffree.cli.options import (
     scores_option,
     seed_option,
     several_encoders,
-    short_option,
     system_of_one_corpus,
     table_option,
     unsegmented_option,
@@ -491,7 +490,6 @@ pairs = study_command(
         help="Documents of each corpus whose text goes into the JSON, for reffree report.",
     ),
     seed_option,
-    short_option,
     corpus_options,
 )
 

@@ -124,8 +124,6 @@ def command(
         versions=versions(settings, read, language),
         progress=progress,
         seed=given["seed"],
-        short_signature=given["short_signature"],
-        memory=given["memory"],
         **keywords_of(given, Encoding),
     )
     out.show(render, result, result.notes)

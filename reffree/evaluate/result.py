@@ -171,12 +171,12 @@ class DocumentText:
 
 
 @dataclass(frozen=True, slots=True)
-class StudyResult:
+class Result:
     """Everything a study found, and everything needed to repeat it."""
 
-    study: str
+    command: str
     question: str
-    answer: tuple[str, ...]  # sentences, the most important one first
+    verdict: tuple[str, ...]  # sentences, the most important one first
     signature: str
     settings: dict[str, Any]
     corpora: tuple[dict[str, Any], ...]  # name, documents, units, dropped_units, …
@@ -186,9 +186,9 @@ class StudyResult:
     texts: tuple[DocumentText, ...] = ()
 
     def _repr_html_(self) -> str:
-        """The answer and the tables that are shown, for notebooks."""
+        """The verdict and the tables that are shown, for notebooks."""
         shown = [table for table in self.tables if table.shown and table.rows]
-        return sentences_html(self.answer) + "".join(table._repr_html_() for table in shown)
+        return sentences_html(self.verdict) + "".join(table._repr_html_() for table in shown)
 
     def table(self, name: str) -> Table:
         """Return the table of that name."""
@@ -202,7 +202,7 @@ class StudyResult:
         return {"reffree_study": FORMAT, **plain(self)}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], place: Place | None = None) -> StudyResult:
+    def from_dict(cls, data: Mapping[str, Any], place: Place | None = None) -> Result:
         """Read what `to_dict` wrote; refuse anything else with a sentence."""
         if not isinstance(data, Mapping) or data.get("reffree_study") != FORMAT:
             found = data.get("reffree_study") if isinstance(data, Mapping) else type(data).__name__
@@ -221,7 +221,7 @@ class StudyResult:
         return replace(result, tables=tuple(_checked(each, place) for each in result.tables))
 
 
-def load_result(path: Path | str) -> StudyResult:
+def load_result(path: Path | str) -> Result:
     """Read a study's results from the JSON file it was written to."""
     place = Place(file=str(path))
     try:
@@ -233,13 +233,13 @@ def load_result(path: Path | str) -> StudyResult:
             remedy="check the path, or make it with reffree correlate … -o results.json",
             place=error.place,
         ) from None
-    return StudyResult.from_dict(cast(Mapping[str, Any], data), place)
+    return Result.from_dict(cast(Mapping[str, Any], data), place)
 
 
 @cache
-def _reader() -> TypeAdapter[StudyResult]:
+def _reader() -> TypeAdapter[Result]:
     """Return what holds JSON against the fields of the dataclass."""
-    return TypeAdapter(StudyResult)
+    return TypeAdapter(Result)
 
 
 def _checked(table: Table, place: Place | None) -> Table:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, field, fields, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from reffree.util.errors import InputError, check_documents, check_systems
+from reffree.util.errors import InputError, check_documents
 from reffree.util.notebooks import sentences_html, table_html
 from reffree.util.optional import require_pandas
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from _typeshed import DataclassInstance
 
+    # For annotations here and in the reports; nothing is imported when the program runs.
+    from reffree.evaluate.result import Result, Table
     from reffree.metrics.free.attribution import Addition as Addition
     from reffree.metrics.free.attribution import BoundaryEffect as BoundaryEffect
     from reffree.metrics.free.attribution import Explanation as Explanation
-
-    # For annotations here and in the reports; nothing is imported when the program runs.
     from reffree.metrics.gold.failure_modes import FailureMode as FailureMode
     from reffree.statistics.losses import Direction
 
@@ -32,6 +32,7 @@ POSTERIOR = ("spread", "information", "chance_information", "assumed_segments")
 
 
 RECOMMENDED = "expected_pk"
+QUESTION = "How good are these segmentations?"
 
 
 def judged_by(metrics: Sequence[str]) -> str:
@@ -52,14 +53,9 @@ def rounded(value: float | None) -> float | None:
     return round(value, DECIMALS) + 0.0
 
 
-def _defined(**values: object) -> dict[str, Any]:
-    """Leave out what is None."""
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _rounded_fields(value: DataclassInstance) -> dict[str, Any]:
+def rounded_fields(value: DataclassInstance) -> dict[str, Any]:
     """Return the fields of a dataclass of numbers, rounded for JSON."""
-    found = {field.name: getattr(value, field.name) for field in fields(value)}
+    found = {each.name: getattr(value, each.name) for each in fields(value)}
     return {name: rounded(x) if isinstance(x, float) else x for name, x in found.items()}
 
 
@@ -73,15 +69,14 @@ class NullTest:
     z: float | None  # none where all draws are equal
     p: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return _rounded_fields(self)
 
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A score, and what it is to be read with, if anything; of a corpus, means over documents."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreContext:
-    """What a score is to be read with, if anything; of a corpus, means over documents."""
-
+    value: float | None  # what tables show: the loss, or a gold-based metric's own value
+    raw: float | None
+    _: KW_ONLY
     null: NullTest | None = None
     spread: float | None = None  # of an expected error over draws
     information: float | None = None  # nats per boundary behind an expected error
@@ -93,58 +88,63 @@ class ScoreContext:
         """What comes with an expected error; None where there is nothing of it."""
         return {name: rounded(getattr(self, name)) for name in POSTERIOR}
 
+    @property
+    def row(self) -> dict[str, float | None]:
+        """The numbers that a tidy row has of any score."""
+        z, p = (None, None) if self.null is None else (self.null.z, self.null.p)
+        numbers = {"value": self.value, "raw": self.raw, "null_z": z, "null_p": p}
+        return {name: rounded(number) for name, number in numbers.items()} | self.posterior
+
+    def _to_dict(self, own: Mapping[str, Any], **optional: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Return plain values for JSON; what there is nothing to say of is left out."""
+        values = {"value": rounded(self.value), "raw": rounded(self.raw)}
+        null = None if self.null is None else rounded_fields(self.null)
+        beside = {**optional, "null": null, **self.posterior}
+        return {**values, **own, **{name: x for name, x in beside.items() if x is not None}}
+
 
 @dataclass(frozen=True, slots=True)
-class CorpusScore(ScoreContext):
+class CorpusScore(Score):
     """One metric of one system over the corpus."""
 
-    value: float | None  # what the table shows: the loss, or a gold-based metric's own value
-    raw: float | None
-    ci: tuple[float, float] | None
-    ci_reason: str | None  # why there is no interval
-    documents: int  # with a score
-    undefined: int  # without one
-    left_out: int  # infinite parts left out of documents' scores
+    ci: tuple[float, float] | None = None
+    ci_reason: str | None = None  # why there is no interval
+    documents: int = 0  # with a score
+    undefined: int = 0  # without one
+    left_out: int = 0  # infinite parts left out of documents' scores
     direction: Direction = "lower"
+
+    def __str__(self) -> str:
+        """Write the value with its interval."""
+        if self.value is None:
+            return "–"
+        interval = "" if self.ci is None else " [{:.3f}, {:.3f}]".format(*self.ci)
+        return f"{self.value:.3f}{interval}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; reasons and counts only where there is something to say."""
-        result: dict[str, Any] = {
-            "value": rounded(self.value),
-            "raw": rounded(self.raw),
+        own: dict[str, Any] = {
             "ci": None if self.ci is None else [rounded(x) for x in self.ci],
             "documents": self.documents,
             "undefined": self.undefined,
             "direction": self.direction,
         }
-        return result | _defined(
-            ci_reason=self.ci_reason,
-            left_out=self.left_out or None,
-            null=self.null and self.null.to_dict(),
-            **self.posterior,
-        )
+        return self._to_dict(own, ci_reason=self.ci_reason, left_out=self.left_out or None)
 
 
 @dataclass(frozen=True, slots=True)
-class PartScore(ScoreContext):
+class PartScore(Score):
     """One metric of one document or segment."""
 
-    value: float | None
-    raw: float | None
     reason: str | None = None  # why it is undefined
-    weight: float | None = None  # in the corpus mean; none is 1, or the average where it has none
+    weight: float | None = None  # in the corpus mean, where it is not 1
     segments: tuple[PartScore, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {"value": rounded(self.value), "raw": rounded(self.raw)} | _defined(
-            reason=self.reason,
-            weight=rounded(self.weight),
-            null=self.null and self.null.to_dict(),
-            segments=self.segments
-            and [{"value": rounded(s.value), "raw": rounded(s.raw)} for s in self.segments],
-            **self.posterior,
-        )
+        segments = self.segments and [segment.to_dict() for segment in self.segments]
+        weight = rounded(self.weight)
+        return self._to_dict({}, reason=self.reason, weight=weight, segments=segments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +165,9 @@ class SystemScores:
             "unsegmented": self.unsegmented,
             "metrics": {name: score.to_dict() for name, score in self.metrics.items()},
         }
-        mode = self.failure_mode
-        return result | _defined(failure_mode=None if mode is None else asdict(mode))
+        if self.failure_mode is not None:
+            result["failure_mode"] = asdict(self.failure_mode)
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,25 +191,17 @@ class DocumentScores:
         if self.explanations is not None:
             result["explanations"] = {
                 name: {
-                    "boundaries": [_rounded_fields(boundary) for boundary in each.boundaries],
-                    "addition": None if each.addition is None else _rounded_fields(each.addition),
+                    "boundaries": [rounded_fields(boundary) for boundary in each.boundaries],
+                    "addition": None if each.addition is None else rounded_fields(each.addition),
                 }
                 for name, each in self.explanations.items()
             }
         return result
 
 
-def _told(score: CorpusScore) -> str:
-    if score.value is None:
-        return "–"
-    return f"{score.value:.3f}" + (
-        "" if score.ci is None else " [{:.3f}, {:.3f}]".format(*score.ci)
-    )
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreTable:
-    """Everything `reffree score` prints, in one value."""
+    """Everything `reffree score` prints, in one value; `to_result` is what reports are made of."""
 
     signature: str
     corpus: dict[str, int]
@@ -217,6 +210,7 @@ class ScoreTable:
     notes: tuple[str, ...] = ()
     incomparable: frozenset[str] = frozenset()  # metrics defined on other documents per system
     verdict: tuple[str, ...] = ()  # what it says at a glance, in sentences
+    settings: dict[str, Any] = field(default_factory=dict)  # options of the call
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -250,7 +244,7 @@ class ScoreTable:
     def _repr_html_(self) -> str:
         """The verdict and one row per system, best first, for notebooks."""
         rows = [
-            [row.system, str(row.segments), *map(_told, row.metrics.values())]
+            [row.system, str(row.segments), *map(str, row.metrics.values())]
             for row in self.sorted_by(judged_by(self.metrics)).systems
         ]
         return sentences_html(self.verdict) + table_html(("system", "segs", *self.metrics), rows)
@@ -274,17 +268,18 @@ class ScoreTable:
         least = min(values.values())
         return frozenset(system for system, value in values.items() if value == least)
 
-    def narrowed(self, documents: Sequence[str] = (), systems: Sequence[str] = ()) -> ScoreTable:
-        """Keep the rows of some documents and systems, all where none are named.
+    def narrowed(self, names: Collection[str]) -> ScoreTable:
+        """Keep the rows of the documents and the systems of these names.
 
-        The systems' scores over the corpus stay.
+        Where only documents are named, of all systems, and the other way round. The systems'
+        scores over the corpus stay.
         """
-        rows = self.documents or ()
-        check_documents(documents, (row.id for row in rows))
-        check_systems(systems, (row.system for row in self.systems))
+        systems = {row.system for row in self.systems} & set(names)
+        documents = set(names) - systems
+        check_documents(sorted(documents), (row.id for row in self.documents or ()))
         kept = tuple(
             row
-            for row in rows
+            for row in self.documents or ()
             if (not documents or row.id in documents) and (not systems or row.system in systems)
         )
         return replace(self, documents=None if self.documents is None else kept)
@@ -342,40 +337,72 @@ class ScoreTable:
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per system and metric (needs pandas)."""
-        pd = require_pandas()
-        rows = [
+        numbers = ("value", "raw", "ci_low", "ci_high", "documents", "undefined")
+        columns = ("system", "metric", "direction", *numbers, *POSTERIOR)
+        return require_pandas().DataFrame(self._system_rows(), columns=columns)
+
+    def documents_to_pandas(self) -> pd.DataFrame:
+        """One row per document, system and metric (needs pandas and ``per_document=True``)."""
+        columns = ("id", "system", "metric", "value", "raw", "weight", *POSTERIOR)
+        rows = [row for row in self._document_rows() if row["segment"] is None]
+        return require_pandas().DataFrame(rows, columns=columns)
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """Tidy rows: of every system and metric, and if asked for of documents and segments."""
+        from reffree.evaluate.result import Table, columns, estimate
+
+        value = (*estimate("value", "value", ci="ci"), *columns("number", "raw"))
+        beside = (*columns("number", *POSTERIOR, null_z="z"), *columns("p", null_p="p"))
+        fields = (
+            *(*columns("text", "system", "metric", "direction"), *value),
+            *(*columns("count", "documents", "undefined", "left_out"), *beside),
+        )
+        made = [Table.of("scores", "Scores of systems", fields, self._system_rows())]
+        if self.documents is not None:
+            fields = (
+                *(*columns("text", "id", "system"), *columns("count", "segment")),
+                *(*columns("text", "metric"), *columns("number", "value", "raw", "weight")),
+                *(*beside, *columns("text", "reason")),
+            )
+            title = "Scores of documents and their segments"
+            made.append(Table.of("documents", title, fields, self._document_rows()))
+        return tuple(made)
+
+    def _system_rows(self) -> list[dict[str, Any]]:
+        return [
             {
-                "system": row.system,
-                "metric": name,
-                "direction": score.direction,
-                "value": rounded(score.value),
-                "raw": rounded(score.raw),
-                "ci_low": None if score.ci is None else rounded(score.ci[0]),
-                "ci_high": None if score.ci is None else rounded(score.ci[1]),
-                "documents": score.documents,
-                "undefined": score.undefined,
-                **score.posterior,
+                **{"system": row.system, "metric": name, "direction": score.direction},
+                **{"ci": score.ci, "documents": score.documents, "undefined": score.undefined},
+                **{"left_out": score.left_out, **score.row},
+                **dict(zip(("ci_low", "ci_high"), map(rounded, score.ci or ()), strict=False)),
             }
             for row in self.systems
             for name, score in row.metrics.items()
         ]
-        return pd.DataFrame(rows)
 
-    def documents_to_pandas(self) -> pd.DataFrame:
-        """One row per document, system and metric (needs pandas and ``per_document=True``)."""
-        pd = require_pandas()
-        rows = [
+    def _document_rows(self) -> list[dict[str, Any]]:
+        return [
             {
-                "id": row.id,
-                "system": row.system,
-                "metric": name,
-                "value": rounded(score.value),
-                "raw": rounded(score.raw),
-                "weight": rounded(score.weight),
-                **score.posterior,
+                **{"id": row.id, "system": row.system, "metric": name, "segment": i or None},
+                **{"weight": rounded(score.weight), "reason": score.reason, **score.row},
             }
             for row in self.documents or ()
-            for name, score in row.metrics.items()
+            for name, part in row.metrics.items()
+            for i, score in enumerate((part, *(part.segments or ())))
         ]
-        columns = ("id", "system", "metric", "value", "raw", "weight", *POSTERIOR)
-        return pd.DataFrame(rows, columns=columns)
+
+    def to_result(self) -> Result:
+        """Return the same in the form of every other result."""
+        from reffree.evaluate.result import Result
+
+        return Result(
+            command="score",
+            question=QUESTION,
+            verdict=self.verdict,
+            signature=self.signature,
+            settings=self.settings,
+            corpora=({"name": "corpus", **self.corpus},),
+            tables=self.tables,
+            notes=self.notes,
+        )

@@ -12,7 +12,7 @@ import vl_convert
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from reffree.evaluate.result import DocumentText, StudyResult, Table
+from reffree.evaluate.result import DocumentText, Result, Table
 from reffree.report.charts import charts_of
 from reffree.report.charts.chart import Chart, Row
 from reffree.report.charts.drawing import vega_for_page
@@ -28,7 +28,7 @@ MAX_ROWS = 500
 """Of one table; a longer one is read as CSV."""
 
 
-def render_page(result: StudyResult) -> str:
+def render_page(result: Result) -> str:
     """Write the page: question, answer, charts, tables, documents, reading, settings.
 
     Scripts and styles are in the page, and its policy names them by their hashes, so that neither

@@ -10,7 +10,7 @@ from reffree.report.grid import Cell, Grid, OutputFormat, render_grids, to_csv
 from reffree.util.errors import visible_json
 
 if TYPE_CHECKING:
-    from reffree.evaluate.result import Field, StudyResult, Table, Value
+    from reffree.evaluate.result import Field, Result, Table, Value
 
 ANSWER_FIRST = ("granularity",)
 """Studies whose sentences say more than their tables, and so stand above them."""
@@ -19,7 +19,7 @@ SPECS = {"number": ".3f", "share": ".1%", "p": ".4f", "count": ",d"}
 
 
 def render(
-    result: StudyResult,
+    result: Result,
     format: OutputFormat,
     *,
     table: str | None = None,
@@ -33,8 +33,8 @@ def render(
         return _csv(result, table)
     chosen = [result.table(table)] if table else [t for t in result.tables if t.shown]
     grids = [grid_of(each) for each in chosen]
-    opening = result.answer if result.study in ANSWER_FIRST else ()
-    remarks = [*result.notes] if opening else [*result.answer, *result.notes]
+    opening = result.verdict if result.command in ANSWER_FIRST else ()
+    remarks = [*result.notes] if opening else [*result.verdict, *result.notes]
     return render_grids(
         *(grids, remarks, result.signature, format),
         color=color,
@@ -89,7 +89,7 @@ def _shown(value: Value, field: Field) -> str:
     return format(value, SPECS.get(field.kind, ".3f"))
 
 
-def _json(result: StudyResult) -> str:
+def _json(result: Result) -> str:
     """One line per row of a table: readable, and small enough to keep."""
     dump = partial(json.dumps, ensure_ascii=False, allow_nan=False)
     data = result.to_dict()
@@ -102,7 +102,7 @@ def _json(result: StudyResult) -> str:
     return visible_json("{" + ",\n".join([*fields, f'"tables": [\n {joined}\n]']) + "}\n")
 
 
-def _csv(result: StudyResult, name: str | None) -> str:
+def _csv(result: Result, name: str | None) -> str:
     """One table, intervals in two columns, the signature in the last."""
     with_data = [each for each in result.tables if not each.shown] or list(result.tables)
     table = with_data[0] if name is None else result.table(name)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from reffree.util.errors import UnknownNameError
 
 if TYPE_CHECKING:
-    from reffree.evaluate.result import StudyResult
+    from reffree.evaluate.result import Result
     from reffree.studies.annotators import agreement
     from reffree.studies.blind_systems import baselines
     from reffree.studies.boundary_posterior import boundaries
@@ -93,11 +93,11 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  (a function)
     return getattr(importlib.import_module(f"reffree.studies.{_HOMES[name]}"), name)
 
 
-def find_study(name: str) -> Callable[..., StudyResult]:
+def find_study(name: str) -> Callable[..., Result]:
     """Return the function of one of the `STUDIES`: from corpora by name, and keywords."""
     if name not in STUDIES:
         raise UnknownNameError("study", name, STUDIES)
-    function: Callable[..., StudyResult] = __getattr__(
+    function: Callable[..., Result] = __getattr__(
         "compare_encoders" if name == "encoders" else name
     )
     return function

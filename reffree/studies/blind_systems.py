@@ -18,7 +18,7 @@ import numpy as np
 from reffree.data.corpus import GOLD, Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
 from reffree.evaluate.metric_set import choose_metrics
-from reffree.evaluate.result import StudyResult, Table, columns, estimate
+from reffree.evaluate.result import Result, Table, columns, estimate
 from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
@@ -58,7 +58,7 @@ def baselines(
     metrics: Sequence[str] = METRICS,
     embeddings: Mapping[str, Vectors] | None = None,
     **keywords: Unpack[StudyKeywords],
-) -> StudyResult:
+) -> Result:
     """Score segmenters that read no text and segmenters that do, by gold-based metrics.
 
     Args:
@@ -95,7 +95,7 @@ def baselines(
                 progress=settings.progress,
                 device=settings.device,
             )
-        how = ScoreSettings(settings, seed=settings.seed, memory=settings.memory)
+        how = ScoreSettings(settings, seed=settings.seed)
         scores = scores_of(corpus, chosen, how, embedded, settings.progress)
         signature = Signature.of(chosen, corpus, embedded, seed=settings.seed)
         studied.append(JudgedCorpus(part.name, corpus, embedded, signature, scores))
@@ -105,11 +105,10 @@ def baselines(
         "baselines",
         studied,
         question="How do metrics judge systems that read no text, beside systems that do?",
-        answer=_answer(rows),
+        verdict=_answer(rows),
         tables=_tables(rows, names),
         signature={"methods": "+".join(methods) or "none"}
         | _made_with([each.embedded for each in studied]),
-        short_signature=settings.short_signature,
         settings={"methods": list(methods), "metrics": names, "seed": settings.seed},
         notes=(),
         reading={

@@ -17,7 +17,6 @@ from reffree.encoders.embed import (
     Vectors,
     coming_spec,
     corpus_vectors,
-    distinct_texts,
     units_taking_part,
 )
 from reffree.encoders.options import EncoderOptions, Encoding
@@ -204,7 +203,6 @@ def boundaries(
     documents: Sequence[str] | None = None,
     systems: Sequence[str] | None = None,
     embeddings: Vectors | None = None,
-    short_signature: bool = False,
     progress: Progress = no_progress,
     **encoding: Unpack[Encoding],
 ) -> BoundaryMap:
@@ -221,7 +219,6 @@ def boundaries(
         documents: ids of the only documents to look at, in this order.
         systems: names of the only systems to show, in this order.
         embeddings: one array per document, in corpus order or by id, instead of an encoder.
-        short_signature: abbreviate the signature.
         progress: called as stages start.
         **encoding: which encoder, and how: see `EncoderOptions`.
     """
@@ -246,8 +243,8 @@ def boundaries(
     scored = Signature.of(metrics, counts, embedded, seed=0, dropped=options.dropped)
     signature = Signature({k: v for k, v in scored.fields.items() if k not in UNRELATED})
     return BoundaryMap(
-        signature.short() if short_signature else str(signature),
-        counts.to_dict(len(distinct_texts(corpus)), embedded),
+        str(signature),
+        counts.to_dict(embedded),
         tuple(found),
         (*corpus.notes, *dropped_notes(counts, embedded), *_notes(found)),
     )

@@ -10,7 +10,6 @@ import numpy as np
 
 from reffree.data.corpus import GOLD
 from reffree.evaluate.result import plain
-from reffree.evaluate.scores import filled_weights
 from reffree.evaluate.table import ScoreTable, rounded
 from reffree.formats.source import Source
 from reffree.statistics.losses import Direction, as_loss
@@ -122,7 +121,7 @@ def changes_since(
             before = np.array([np.nan if each is None else each[0] for each in known])
             weighed = np.array([1.0 if each is None else each[1] for each in known])
             values = np.stack([now[i], before])
-            both = np.stack([weights[i], filled_weights(weighed)])
+            both = np.stack([weights[i], weighed])
             (test,) = paired_tests(values, both, [(0, 1)], np.random.default_rng(seed))
             found.append((row.system, metric, test, _means(values, both)))
     if not found:

@@ -14,7 +14,6 @@ from reffree.encoders.embed import Vectors
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.result import plain
 from reffree.evaluate.score import refuse_medians, score
-from reffree.evaluate.scores import filled_weights
 from reffree.evaluate.table import CorpusScore, ScoreTable, judged_by, rounded
 from reffree.evaluate.verdict import GOLD, Rivals, rank
 from reffree.metrics.free.result import Unsegmented
@@ -212,7 +211,7 @@ def _verdict(
     }
     sentences = replace(
         rivals,
-        ci=against[others[0]].ci,
+        ci=_next_minus_best(against[others[0]], best),
         p=against[others[0]].p_holm,
         comparisons=len(pairs),
         unlike=frozenset(system for system, pair in against.items() if pair.better is not None),
@@ -224,6 +223,11 @@ def _verdict(
     return tuple(sentences)
 
 
+def _next_minus_best(pair: Pair, best: str) -> tuple[float, float] | None:
+    """Return the interval of a pair's difference, of the other's value minus the best one's."""
+    return pair.ci if pair.ci is None or pair.b == best else (-pair.ci[1], -pair.ci[0])
+
+
 def _rivals(metric: str, compared: MetricComparison) -> Rivals:
     return rank(metric, compared.direction, {row.system: row.value for row in compared.ranking})
 
@@ -232,8 +236,7 @@ def values_by_document(table: ScoreTable, metric: str) -> tuple[list[str], Float
     """Return documents' ids, values and weights (systems, documents), NaN where undefined.
 
     Losses are linear in raw scores, so the mean of losses is the loss of the mean. They are
-    rounded as in the output: what batching can change must not break a tie. As in the corpus
-    score, a document with a score but no weight counts as much as the system's average one.
+    rounded as in the output: what batching can change must not break a tie.
     """
     if table.documents is None:
         raise InputError(
@@ -253,7 +256,7 @@ def values_by_document(table: ScoreTable, metric: str) -> tuple[list[str], Float
             values[at] = value
         if part.weight is not None:
             weights[at] = part.weight
-    return list(document), values, np.stack([filled_weights(row) for row in weights])
+    return list(document), values, weights
 
 
 def _compare_metric(

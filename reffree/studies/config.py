@@ -30,7 +30,7 @@ from reffree.studies.study import StudyKeywords, StudySettings
 from reffree.util.bounds import Seed
 from reffree.util.errors import InputError, Place, ReffreeError, located, shorten
 
-PER_RUN = ("embeddings", "memory", "progress", "short_signature")
+PER_RUN = ("embeddings", "progress")
 """Keywords that a file cannot hold: they belong to the machine or to the caller."""
 
 STRICT = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True, allow_inf_nan=False)

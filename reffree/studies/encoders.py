@@ -24,7 +24,7 @@ from reffree.encoders.device import choose_device
 from reffree.encoders.embed import distinct_texts
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.sentence_transformer import open_encoder
-from reffree.evaluate.result import Field, StudyResult, Table, columns, estimate
+from reffree.evaluate.result import Field, Result, Table, columns, estimate
 from reffree.evaluate.scores import Average
 from reffree.metrics.free.result import Unsegmented
 from reffree.segmenters.labeller.description import Architecture
@@ -82,7 +82,7 @@ def compare_encoders(
     texts: Count = 0,
     resamples: Resamples = RESAMPLES,
     **keywords: Unpack[StudyKeywords],
-) -> StudyResult:
+) -> Result:
     """Run the correlation study under several encoders and compare them.
 
     ``encoders`` are two or more aliases, folders, hub ids or endpoints; cohesion-seeking systems
@@ -132,10 +132,10 @@ def compare_encoders(
     cross = _cross_table(cases, settings)
     return replace(
         base,
-        study="encoders",
+        command="encoders",
         question="Which encoder's scores agree best with gold, and do encoders agree with one "
         "another?",
-        answer=_answer(base, differences, agreement, cross, chosen),
+        verdict=_answer(base, differences, agreement, cross, chosen),
         tables=(_encoder_table(cases, speeds), differences, agreement, cross, *base.tables),
         settings={**base.settings, "encoders": chosen, "measure": measure},
         reading={**base.reading, **READING},
@@ -318,7 +318,7 @@ def _mean_of_defined(values: Floats) -> float:
 
 
 def _answer(
-    base: StudyResult,
+    base: Result,
     differences: Table,
     agreement: Table,
     cross: Table,

@@ -15,7 +15,7 @@ from typing import NoReturn
 import yaml
 
 from reffree.data.corpus import Corpus
-from reffree.evaluate.result import StudyResult, load_result
+from reffree.evaluate.result import Result, load_result
 from reffree.formats import jsonl, load
 from reffree.formats.source import Source
 from reffree.metrics.free.custom import registered
@@ -39,7 +39,7 @@ class Finished:
 
     step: Step
     path: Path
-    result: StudyResult
+    result: Result
     is_new: bool  # computed now, rather than found
 
 
@@ -48,9 +48,8 @@ def run_config(
     folder: Path,
     *,
     fresh: bool = False,
-    memory: int | None = None,
     progress: Progress = no_progress,
-    write: Callable[[StudyResult], str],
+    write: Callable[[Result], str],
     on_step: Callable[[Finished], None] = lambda finished: None,
 ) -> list[Finished]:
     """Run all steps; results, and the configuration with every default, go into a folder.
@@ -74,9 +73,7 @@ def run_config(
         if kept is not None:
             result = kept
         else:
-            result = find_study(step.study)(
-                corpora, memory=memory, progress=progress, **step.settings
-            )
+            result = find_study(step.study)(corpora, progress=progress, **step.settings)
             write_file(path, [write(result)])
             ledger[step.name] = prints[step.name]
             write_file(folder / FINISHED, [json.dumps(ledger, indent=1) + "\n"])
@@ -151,7 +148,7 @@ def _fingerprint(step: Step, contents: Mapping[str, str]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _kept(path: Path) -> StudyResult | None:
+def _kept(path: Path) -> Result | None:
     """Read a finished step's result; None where it is gone or damaged, and has to be made again."""
     try:
         return load_result(path)

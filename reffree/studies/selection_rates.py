@@ -18,7 +18,7 @@ from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Vectors, corpus_vectors
 from reffree.evaluate.metric_set import MetricSet
-from reffree.evaluate.result import StudyResult, Table, columns
+from reffree.evaluate.result import Result, Table, columns
 from reffree.evaluate.signature import Signature
 from reffree.metrics.free.silhouette import Silhouette
 from reffree.segmenters.base import GapScorer, Inputs
@@ -131,7 +131,7 @@ def selection(
     candidates_speaker: str | Sequence[str] = (),
     embeddings: Mapping[str, Vectors] | None = None,
     **keywords: Unpack[StudyKeywords],
-) -> StudyResult:
+) -> Result:
     """Thin out gaps by candidate thresholds; select statically and by the adaptive threshold.
 
     Args:
@@ -199,7 +199,7 @@ def selection(
         results,
         question="Does an adaptive threshold keep the number of boundaries, whatever the "
         "candidates?",
-        answer=_answer(results, rate),
+        verdict=_answer(results, rate),
         tables=_tables(results, rate),
         signature={
             "methods": "+".join([*parsed, *score_prints(read)]),
@@ -207,7 +207,6 @@ def selection(
             "shares": ",".join(f"{each:g}" for each in wanted),
             **candidates_field(candidates_speaker),
         },
-        short_signature=settings.short_signature,
         settings={
             "methods": list(parsed),
             "scores": score_names(read),

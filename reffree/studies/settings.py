@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 from reffree.data.corpus import Corpus
 from reffree.encoders.embed import Vectors
-from reffree.evaluate.result import StudyResult, Table, columns, estimate
+from reffree.evaluate.result import Result, Table, columns, estimate
 from reffree.evaluate.score import score
 from reffree.evaluate.table import ScoreTable
 from reffree.studies.study import StudyKeywords
@@ -38,7 +38,7 @@ def tune(
     notes: Sequence[str] = (),
     versions: str = "",
     **keywords: Unpack[StudyKeywords],
-) -> StudyResult:
+) -> Result:
     """Score a system for every setting of a splitter, and name the best.
 
     Args:
@@ -64,10 +64,10 @@ def tune(
     )
     rows = _rows(table, settings, name)
     best = min(rows, key=lambda row: row["value"])
-    return StudyResult(
-        study="tune",
+    return Result(
+        command="tune",
         question="Which setting of the splitter has the least expected error?",
-        answer=tuple(_answer(rows, best, table.notes)),
+        verdict=tuple(_answer(rows, best, table.notes)),
         signature="|".join(filter(None, [table.signature, versions])),
         settings={
             "metric": metric,

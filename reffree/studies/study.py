@@ -1,6 +1,6 @@
 """What all studies share: the settings each of them takes, and what its result says of its corpora.
 
-A study is a function from corpora by name, and keywords of its own, to a `StudyResult`; how to
+A study is a function from corpora by name, and keywords of its own, to a `Result`; how to
 encode and how to run are the same keywords for all of them (`StudyKeywords`).
 """
 
@@ -17,13 +17,12 @@ from reffree.encoders.embed import (
     Vectors,
     coming_spec,
     corpus_vectors,
-    distinct_texts,
     units_taking_part,
 )
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.notes import dropped_notes
-from reffree.evaluate.result import DocumentText, StudyResult, Table
+from reffree.evaluate.result import DocumentText, Result, Table
 from reffree.evaluate.signature import Signature
 from reffree.metrics.gold.agreement import with_central_gold
 from reffree.segmenters.base import Segmenter
@@ -37,8 +36,6 @@ class StudyKeywords(Encoding, total=False):
     """Keywords that every study takes; `StudySettings` has their meaning and defaults."""
 
     seed: Seed
-    short_signature: bool
-    memory: int | None
     progress: Progress
 
 
@@ -48,14 +45,10 @@ class StudySettings(EncoderOptions):
 
     Attributes:
         seed: of everything random: systems, perturbations, resamples and permutations.
-        short_signature: abbreviate the signature.
-        memory: bytes that scoring lays out at most, beside vectors; a quarter of those free.
         progress: called as stages start.
     """
 
     seed: int = 0
-    short_signature: bool = False
-    memory: int | None = None
     progress: Progress = no_progress
 
 
@@ -71,8 +64,7 @@ class StudiedCorpus:
     @property
     def description(self) -> dict[str, Any]:
         """Its size, as results of studies list it."""
-        n_distinct = len(distinct_texts(self.corpus))
-        sizes = CorpusCounts.of(self.corpus).to_dict(n_distinct, self.embedded)
+        sizes = CorpusCounts.of(self.corpus).to_dict(self.embedded)
         return {"name": self.name, **sizes}
 
     @property
@@ -134,19 +126,18 @@ def corpus_parts(
 
 
 def study_result(
-    study: str,
+    command: str,
     studied: Sequence[StudiedCorpus],
     *,
     question: str,
-    answer: Iterable[str],
+    verdict: Iterable[str],
     tables: Iterable[Table],
     signature: Mapping[str, str],
-    short_signature: bool,
     settings: dict[str, Any],
     notes: Iterable[str],
     reading: dict[str, str],
     texts: Iterable[DocumentText] = (),
-) -> StudyResult:
+) -> Result:
     """Put what a study found together with what is to be said of its corpora.
 
     A corpus that was scored several times, with several encoders, is described once, as scored
@@ -155,12 +146,12 @@ def study_result(
     once: dict[str, StudiedCorpus] = {}
     for each in studied:
         once.setdefault(each.name, each)
-    return StudyResult(
-        study=study,
+    return Result(
+        command=command,
         question=question,
-        answer=tuple(answer),
+        verdict=tuple(verdict),
         tables=tuple(tables),
-        signature=_joint([each.signature for each in studied], signature, short=short_signature),
+        signature=_joint([each.signature for each in studied], signature),
         settings=settings,
         corpora=tuple(each.description for each in once.values()),
         notes=(*(note for each in once.values() for note in each.notes), *notes),
@@ -169,7 +160,7 @@ def study_result(
     )
 
 
-def _joint(parts: Sequence[Signature], own: Mapping[str, str], *, short: bool) -> str:
+def _joint(parts: Sequence[Signature], own: Mapping[str, str]) -> str:
     """Return the fields of all corpora's signatures, with a study's own ones before the seed.
 
     A field on which corpora differ has every value once, joined by ``+``.
@@ -181,8 +172,8 @@ def _joint(parts: Sequence[Signature], own: Mapping[str, str], *, short: bool) -
             for name in names
         }
     )
-    seed = "|s:" if short else "|seed:"
-    before, after = (joined.short() if short else str(joined)).rsplit(seed, 1)
+    seed = "|seed:"
+    before, after = str(joined).rsplit(seed, 1)
     return "|".join([before, *(f"{key}:{value}" for key, value in own.items())]) + seed + after
 
 

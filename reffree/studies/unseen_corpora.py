@@ -27,7 +27,7 @@ from reffree.encoders.embed import (
 )
 from reffree.encoders.options import Encoding
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
-from reffree.evaluate.result import Field, StudyResult, Table, columns, estimate
+from reffree.evaluate.result import Field, Result, Table, columns, estimate
 from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Average, Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
@@ -138,7 +138,7 @@ def transfer(
     learning_rate: float | None = None,
     embeddings: Mapping[str, Vectors] | None = None,
     **keywords: Unpack[StudyKeywords],
-) -> StudyResult:
+) -> Result:
     """Train a scorer on some of the corpora and test it on the others, at one threshold.
 
     Args:
@@ -225,7 +225,7 @@ def transfer(
         "transfer",
         studied,
         question="How does a boundary scorer do on corpora that it was not trained on?",
-        answer=_answer(rows, threshold),
+        verdict=_answer(rows, threshold),
         tables=(
             Table.of("transfer", "Tested at one threshold", _fields(chosen.names), rows),
             Table.of("history", "Judged after every epoch", HISTORY, history, shown=bool(history)),
@@ -240,7 +240,6 @@ def transfer(
             "gap": f"{min_gap}",
             "pooled": "+".join(POOLED),
         },
-        short_signature=settings.short_signature,
         settings={
             "train": [list(plan.learnt.gold) for plan in plans if plan.learnt is not None],
             "splices": list(splices),
@@ -356,7 +355,7 @@ class TestedCorpus(StudiedCorpus):
         ids = [document.id for document in corpus]
         for system, made in systems.items():
             corpus = corpus.with_system(system, dict(zip(ids, made, strict=True)))
-        how = ScoreSettings(settings, seed=settings.seed, memory=settings.memory)
+        how = ScoreSettings(settings, seed=settings.seed)
         scores, pooled = (
             scores_of(corpus, metrics, replace(how, average=average), embedded, settings.progress)
             for average in AVERAGES

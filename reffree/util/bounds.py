@@ -67,12 +67,26 @@ class LimitError(InputError):
 class Bounds:
     """The least and the most a number may be, both included."""
 
-    least: int = 0
-    most: int = MANY
+    least: float = 0
+    most: float = MANY
+    remedy: str = "leave it out for its default"
 
     def __get_pydantic_core_schema__(self, source: object, handler: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Let a study file's fields have the same bounds."""
-        return {**handler(source), "ge": self.least, "le": self.most}
+        """Let pydantic hold a field to the bounds; NumPy's whole numbers are whole numbers, too."""
+        schema = handler(source)
+        if schema["type"] == "int":
+            from pydantic_core import core_schema
+
+            bounded = {**schema, "ge": self.least, "le": self.most}
+            return dict(core_schema.no_info_before_validator_function(_plain_whole, bounded))
+        inner = schema["schema"]  # of a number that may be None
+        return {**schema, "schema": self.__get_pydantic_core_schema__(int, lambda _: inner)}
+
+
+def _plain_whole(value: object) -> object:
+    """Turn a whole number of any library into Python's own."""
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    return int(value) if is_whole else value  # type: ignore[call-overload]
 
 
 MOST_SEED = 2**53  # what any reader of JSON takes for a whole number
@@ -163,7 +177,7 @@ def check_whole(
         is_large = is_whole and value > most  # type: ignore[operator]
         bound = f"{most:,} or less" if is_large else f"{least} or more"
         raise OptionError(
-            f"{option} = {_shown(value)}", expected=f"a whole number, {bound}", remedy=remedy
+            f"{option} = {show_value(value)}", expected=f"a whole number, {bound}", remedy=remedy
         )
 
 
@@ -181,7 +195,7 @@ def check_number(
         is_small = is_number and (value < least or math.isnan(value))  # type: ignore
         bound = f"{least:,} or more" if is_small else f"{most:,} or less"
         raise OptionError(
-            f"{option} = {_shown(value)}", expected=f"a number, {bound}", remedy=remedy
+            f"{option} = {show_value(value)}", expected=f"a number, {bound}", remedy=remedy
         )
 
 
@@ -241,7 +255,7 @@ def parse_bytes(text: str) -> int | None:
     return size if 0 < size <= MOST_BYTES else None
 
 
-def _shown(value: object) -> str:
+def show_value(value: object) -> str:
     """Show a value; Python writes out no whole number of thousands of digits."""
     if isinstance(value, int) and value.bit_length() > 200:
         return f"a number of {int(value.bit_length() * math.log10(2)):,} digits or so"

@@ -15,8 +15,7 @@ from reffree.cli import cli, completion
 from reffree.data.perturbation import PERTURBATIONS
 from reffree.encoders.aliases import ALIASES
 from reffree.formats import format_names
-from reffree.metrics.free.metrics import METRICS
-from reffree.metrics.gold.metrics import GOLD_METRICS
+from reffree.metrics.registry import GOLD_METRICS, METRICS
 from reffree.segmenters.segment import ARP_BASELINES, SEGMENTERS
 from reffree.segmenters.selection import SELECTIONS
 from tests.test_architecture import HEAVY

@@ -24,7 +24,7 @@ from reffree.evaluate import corpus_counts
 from reffree.metrics.free.engine import score_documents
 from reffree.metrics.free.fast import document as compiled
 from reffree.metrics.free.fast import search
-from reffree.metrics.free.metrics import COMPILED, parse_metrics
+from reffree.metrics.registry import COMPILED, parse_metrics
 
 METRICS = (*COMPILED, "sag:shuffles=3", "expected_pk", "expected_windowdiff:draws=20")
 SYSTEMS = ("a", "b", "c", "d")

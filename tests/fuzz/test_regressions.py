@@ -168,7 +168,7 @@ def field(table, column, **values):
     "change",
     [
         lambda tree: tree.update(tables=[[]]),
-        lambda tree: tree.update(answer=[1, None]),
+        lambda tree: tree.update(verdict=[1, None]),
         lambda tree: tree.update(settings=[]),
         lambda tree: tree.update(texts=[{"corpus": "a"}]),
         lambda tree: tree["tables"][0].update(rows=[[]]),

@@ -65,7 +65,7 @@ def test_policy_allows_nothing_but_the_page_itself():
 def test_page_says_question_answer_reading_and_settings():
     result = synthetic.unknown()
     text = body_of(render_page(result))
-    for said in (result.question, *result.answer, *result.notes, *result.reading.values()):
+    for said in (result.question, *result.verdict, *result.notes, *result.reading.values()):
         assert said in text
     for part in result.signature.split("|"):
         assert part in text
@@ -91,7 +91,7 @@ def test_unknown_study_has_tables_and_no_empty_charts():
 def test_result_without_anything_still_makes_a_page():
     bare = replace(synthetic.unknown(), tables=(), reading={}, notes=(), corpora=(), settings={})
     page = render_page(bare)
-    for said in (bare.question, *bare.answer, "Signature and settings"):
+    for said in (bare.question, *bare.verdict, "Signature and settings"):
         assert said in page
     assert page.endswith("</html>")
     assert "<table" not in page

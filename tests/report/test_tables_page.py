@@ -107,7 +107,7 @@ def test_notebooks_show_sentences_and_tables():
         {"c": corpus}, metrics=["arp_pair", "pk"], embeddings={"c": vectors}, resamples=100
     )
     shown = Seen(result._repr_html_())
-    assert result.answer[0] in shown.words
+    assert result.verdict[0] in shown.words
     assert shown.tags.count("table") == sum(t.shown and bool(t.rows) for t in result.tables)
 
 

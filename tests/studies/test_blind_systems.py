@@ -7,7 +7,7 @@ from statistics import fmean
 
 import pytest
 
-from reffree.evaluate.result import StudyResult
+from reffree.evaluate.result import Result
 from reffree.formats import load
 from reffree.report.charts import charts_of
 from reffree.report.charts.drawing import vega_for_page
@@ -65,7 +65,7 @@ def test_misses_cost_windowdiff_less_than_false_alarms_and_pr_error_as_much():
             ("all", "pr_error"): 0.5,
         }
     )
-    assert result.answer == (
+    assert result.verdict == (
         "a: boundaries everywhere cost, against none at all, 3.00 times as much by windowdiff and "
         "1.00 times as much by pr_error.",
     )
@@ -74,7 +74,7 @@ def test_misses_cost_windowdiff_less_than_false_alarms_and_pr_error_as_much():
 def test_who_does_no_better_than_without_reading(small):
     """A last unit cut off finds nothing: by Pk it is worse than no boundary, or as bad."""
     _, result = small
-    said = " ".join(result.answer)
+    said = " ".join(result.verdict)
     assert "no better than none, which reads no text: late" in said.replace("late,", "late")
     reads = {row["system"]: row["reads"] for row in result.table("systems").records()}
     assert reads["late"] == reads["c99"] == "text"
@@ -105,7 +105,7 @@ def test_chart_and_every_format(small):
     (chart,) = charts_of(result)
     assert (chart.name, len(chart.rows)) == ("baselines", 8 * 4)
     assert vega_for_page(chart)["data"]
-    assert StudyResult.from_dict(json.loads(render(result, "json"))) == result
+    assert Result.from_dict(json.loads(render(result, "json"))) == result
     for format in ("table", "md", "latex"):
         assert "random_known" in render(result, format).replace("\\_", "_")
     assert render(result, "csv").startswith("corpus,system,reads,segments,metric,value,low,high")

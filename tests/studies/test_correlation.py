@@ -14,7 +14,7 @@ from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import corpus_vectors, distinct_texts
 from reffree.encoders.options import EncoderOptions
-from reffree.evaluate.result import Field, StudyResult, Table
+from reffree.evaluate.result import Field, Result, Table
 from reffree.evaluate.score import score
 from reffree.report.study import render
 from reffree.statistics.resampling import resampled_documents
@@ -213,12 +213,12 @@ def test_noise_is_not():
     )
     assert row["value"] < 0.6
     assert all(row["p_bh"] > 0.05 for row in found.table("beyond_sentinels").records())
-    assert "no metric does significantly better" in found.answer[-1]
+    assert "no metric does significantly better" in found.verdict[-1]
 
 
 def test_result_reads_back_and_repeats(result):
     text = render(result, "json")
-    assert StudyResult.from_dict(json.loads(text)) == result
+    assert Result.from_dict(json.loads(text)) == result
     assert {table.name for table in result.tables} <= set(TABLES["correlate"])
     assert render(correlate({"c": CORPUS}, **ARGUMENTS), "json") == text
     other = correlate({"c": CORPUS}, seed=1, **ARGUMENTS)
@@ -454,7 +454,7 @@ def test_encoders_are_told_apart_in_the_answer(compared):
     best, other = made if row["difference"] > 0 else made[::-1]
     is_told = row["p_bh"] <= 0.05
     verdict = "is better than" if is_told else "cannot be told from"
-    assert any(said.startswith(f"{best} {verdict} {other}") for said in found.answer)
+    assert any(said.startswith(f"{best} {verdict} {other}") for said in found.verdict)
 
 
 def test_cross_judging_scores_systems_of_one_with_the_other(compared):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
-from reffree.evaluate.result import StudyResult
+from reffree.evaluate.result import Result
 from reffree.report.study import render
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.depth import Depth, depths_of
@@ -279,7 +279,7 @@ def test_few_documents_have_no_intervals():
     assert all(row["low"] is None for row in result.table("curves").records())
     assert all(row["w_f1_ci"] is None for row in result.table("audit").records())
     assert "NaN" not in render(result, "json")
-    assert "cannot tell depth and texttiling from random scores" in result.answer[-1]
+    assert "cannot tell depth and texttiling from random scores" in result.verdict[-1]
 
 
 def test_a_trained_scorer_is_swept_by_its_probabilities(tmp_path):
@@ -333,7 +333,7 @@ def test_same_seed_same_bytes_and_json_round_trip(small):
     )
     text = render(result, "json")
     assert render(again, "json") == text
-    assert StudyResult.from_dict(json.loads(text)) == result
+    assert Result.from_dict(json.loads(text)) == result
 
 
 def test_two_corpora_share_a_signature():
@@ -349,7 +349,7 @@ def test_two_corpora_share_a_signature():
     assert revisions.count("precomputed@") == 2
     assert result.signature.count("|seed:0|") == 1
     assert {row["corpus"] for row in result.table("regimes").records()} == {"a", "b"}
-    assert result.answer[0].startswith("a: ")
+    assert result.verdict[0].startswith("a: ")
 
 
 @pytest.mark.parametrize(
@@ -414,7 +414,7 @@ def test_command_in_every_format(files, format, begins):
     assert done.exit_code == 0, done.output
     assert done.stdout.lstrip().startswith(begins)
     if format == "json":
-        result = StudyResult.from_dict(json.loads(done.stdout))
+        result = Result.from_dict(json.loads(done.stdout))
         assert result.settings["min_gap"] == 2
         assert result.settings["matchings"] == ["one_to_one"]
         assert {"even", "depth"} <= set(result.table("regimes").column("method"))

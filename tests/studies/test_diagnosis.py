@@ -17,8 +17,8 @@ from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import corpus_vectors
 from reffree.evaluate.metric_set import choose_metrics
-from reffree.evaluate.result import StudyResult
-from reffree.metrics.free.metrics import DEFAULT
+from reffree.evaluate.result import Result
+from reffree.metrics.registry import DEFAULT
 from reffree.report.study import render
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.diagnosis.checks import RULES
@@ -318,7 +318,7 @@ def test_a_clear_corpus_is_told_to_be_one():
     assert len(result.table("noticed").rows) == 6 * len(DAMAGES)
     assert len(result.table("kinds").rows) == 6 * len(KINDS)
     assert {row["verdict"] for row in result.table("metrics").records()} == {NOTICES}
-    assert StudyResult.from_dict(json.loads(render(result, "json"))) == result
+    assert Result.from_dict(json.loads(render(result, "json"))) == result
 
 
 def test_noise_is_told_not_to_be_ranked():

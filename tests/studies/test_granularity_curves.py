@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import reffree
 from reffree.data.corpus import Corpus, Document
-from reffree.evaluate.result import StudyResult
+from reffree.evaluate.result import Result
 from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.expected import ExpectedPk, ExpectedWF1
 from reffree.metrics.free.posterior import Posterior
@@ -173,7 +173,7 @@ def test_length_and_evidence_are_those_of_the_metric(small):
     ]
     expected = [np.mean([1 + (sum(g) - 1) / n for g in GOLDS]) for n in (9, 3)]
     assert [row["segments"] for row in marks] == pytest.approx(expected, rel=0.1)
-    assert result.answer[0].startswith("expected_pk")
+    assert result.verdict[0].startswith("expected_pk")
 
 
 def test_a_finer_system_is_better_where_annotators_cut_finely():
@@ -181,9 +181,9 @@ def test_a_finer_system_is_better_where_annotators_cut_finely():
     golds = [[9, 8, 10, 7 + i, 9, 8] for i in range(8)]
     corpus, vectors = topical_corpus(golds, halves=halves, fours=fours)
     result = granularity({"a": corpus}, embeddings={"a": vectors})
-    assert result.answer[0].startswith("halves is better up to ")
-    assert "segments a document, fours above" in result.answer[0]
-    assert result.answer[-1].startswith("Gold has 6 segments a document: there ")
+    assert result.verdict[0].startswith("halves is better up to ")
+    assert "segments a document, fours above" in result.verdict[0]
+    assert result.verdict[-1].startswith("Gold has 6 segments a document: there ")
     (crossing,) = rows(result, "crossings")
     own = {row["system"]: row["segments"] for row in rows(result, "curves", point="own")}
     assert own["halves"] < crossing["clear_to"] < crossing["at"] < crossing["clear_from"]
@@ -295,15 +295,15 @@ def test_without_gold_there_is_no_line_of_it():
     assert rows(result, "marks", point="gold") == []
     assert {row["real"] for row in rows(result, "curves")} == {None}
     assert "+pk" not in result.signature
-    assert result.answer[0].startswith("halves is the only system; ")
-    assert len(result.answer) == 2
+    assert result.verdict[0].startswith("halves is the only system; ")
+    assert len(result.verdict) == 2
 
 
 def test_gold_alone_is_followed_but_ranked_against_nobody():
     corpus, vectors = topical_corpus(GOLDS)
     result = granularity({"a": corpus}, embeddings={"a": vectors})
     assert set(result.table("errors").column("best")) == {None}
-    assert [sentence.split()[0] for sentence in result.answer] == ["expected_pk", "Gold"]
+    assert [sentence.split()[0] for sentence in result.verdict] == ["expected_pk", "Gold"]
     assert "NaN" not in render(result, "json")
 
 
@@ -332,7 +332,7 @@ def test_few_documents_have_no_intervals():
     result = granularity({"a": corpus}, embeddings={"a": vectors})
     assert all(row["low"] is None for row in rows(result, "curves"))
     assert "a: fewer than 5 documents, so no intervals, and no difference is clear." in result.notes
-    assert "cannot be told" in result.answer[0]
+    assert "cannot be told" in result.verdict[0]
 
 
 def test_same_seed_same_bytes_and_json_round_trip(small):
@@ -340,7 +340,7 @@ def test_same_seed_same_bytes_and_json_round_trip(small):
     again = granularity({"small": corpus}, embeddings={"small": vectors}, seed=3)
     text = render(result, "json")
     assert render(again, "json") == text
-    assert StudyResult.from_dict(json.loads(text)) == result
+    assert Result.from_dict(json.loads(text)) == result
 
 
 def test_two_corpora_are_told_apart():
@@ -351,7 +351,7 @@ def test_two_corpora_are_told_apart():
     result = granularity(
         {"a": first[0], "b": second[0]}, embeddings={"a": first[1], "b": second[1]}
     )
-    assert {sentence.split(":")[0] for sentence in result.answer} == {"a", "b"}
+    assert {sentence.split(":")[0] for sentence in result.verdict} == {"a", "b"}
     errors = result.table("errors").records()
     assert {row["corpus"] for row in errors if row["error of fours"] is None} == {"a"}
 
@@ -421,7 +421,7 @@ def test_sentences_open_the_output(demo, tmp_path):
     file, vectors = demo
     done = invoke("granularity", file, "--embeddings", vectors, "--length", 5, "-o", results)
     assert done.exit_code == 0, done.output
-    answer = StudyResult.from_dict(json.loads(results.read_text())).answer
+    answer = Result.from_dict(json.loads(results.read_text())).verdict
     table = invoke("report", results, "-f", "table").stdout
     assert table.startswith("\n".join([*answer, "", "Systems: segments a document, and errors"]))
     marked = invoke("report", results, "-f", "md").stdout.replace("\\", "")

@@ -15,7 +15,7 @@ from nltk.metrics.agreement import AnnotationTask
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
-from reffree.evaluate.result import StudyResult
+from reffree.evaluate.result import Result
 from reffree.report.charts import charts_of
 from reffree.report.charts.drawing import vega_for_page
 from reffree.report.study import render
@@ -183,7 +183,7 @@ def test_votes_are_held_against_metrics(ballot, tmp_path):
     """Three judges follow A on two transpositions of three; on the third there is no majority."""
     options, rows = ballot
     done = invoke(*options, "-f", "json")
-    result = StudyResult.from_dict(json.loads(done.stdout))
+    result = Result.from_dict(json.loads(done.stdout))
     verdicts = {
         r["pair"]: r["verdict"] for r in result.table("verdicts").records(metric="alignment")
     }
@@ -196,7 +196,7 @@ def test_votes_are_held_against_metrics(ballot, tmp_path):
     path = written(tmp_path / "votes.csv", rows, {"ann": ann, "bob": bob, "cyd": cyd})
     done = invoke(*options, "-f", "json", "--votes", path)
     assert done.exit_code == 0, done.output
-    result = StudyResult.from_dict(json.loads(done.stdout))
+    result = Result.from_dict(json.loads(done.stdout))
     (row,) = result.table("agreement").records(kind="transposition")
     (chart,) = charts_of(result)
     assert vega_for_page(chart)["data"]
@@ -244,7 +244,7 @@ def test_tables_formats_and_texts():
     result = pairs({"a": corpus, "b": corpus}, by="alignment", metrics=["windowdiff"], texts=1)
     assert result.table("ballot").column("pair")[0].startswith("a:")
     assert [text.corpus for text in result.texts] == ["a", "b"]
-    assert StudyResult.from_dict(json.loads(render(result, "json"))) == result
+    assert Result.from_dict(json.loads(render(result, "json"))) == result
     assert "told apart" in render(result, "md")
     ballot = render(result, "csv")
     assert ballot.startswith("pair,corpus,document,kind,first,second,signature")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reffree.evaluate.result import StudyResult
+from reffree.evaluate.result import Result
 from reffree.report.charts import charts_of
 from reffree.report.charts.drawing import vega_for_page
 from reffree.report.study import render
@@ -93,7 +93,7 @@ def test_chart_and_every_format(exhaustive):
     (chart,) = charts_of(exhaustive)
     assert chart.name == "moves"
     assert vega_for_page(chart)["data"]
-    assert StudyResult.from_dict(json.loads(render(exhaustive, "json"))) == exhaustive
+    assert Result.from_dict(json.loads(render(exhaustive, "json"))) == exhaustive
     assert "all of 12 units: of 2,046 references" in render(exhaustive, "md")
     shares = np.array(exhaustive.table("by_segments").column("share"), dtype=float)
     assert ((shares >= 0) & (shares <= 1)).all()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reffree.data.corpus import Corpus, Document
 from reffree.data.perturbation import parse_perturbation
 from reffree.data.perturbation import perturb as perturb_corpus
-from reffree.evaluate.result import StudyResult
+from reffree.evaluate.result import Result
 from reffree.report.study import render
 from reffree.statistics.losses import MeanOverDocuments
 from reffree.studies.strength_curves.perturb import perturb
@@ -178,7 +178,7 @@ def test_sentinel_counts_segments(small):
     still = rows(result, "curves", kind="transposition", metric="n_segments")
     assert {row["scaled"] for row in still} == {None}
     assert len({row["value"] for row in still}) == 1
-    assert "only counts them would follow as well; transposition did not" in result.answer[-1]
+    assert "only counts them would follow as well; transposition did not" in result.verdict[-1]
 
 
 def test_what_was_not_possible_is_counted(small):
@@ -214,7 +214,7 @@ def test_higher_is_better_keeps_its_values():
     assert found[1]["low"] <= found[1]["value"] <= found[1]["high"]
     assert [row["value"] for row in rows(result, "curves", metric="bor")][::2] == [0, 1]
     assert rows(result, "monotonicity", metric="boundary_similarity")[0]["rho"] == 1
-    assert result.answer[0].startswith("Removal: the loss of boundary_similarity and bor goes up")
+    assert result.verdict[0].startswith("Removal: the loss of boundary_similarity and bor goes up")
 
 
 def test_undefined_points_are_null_and_counted():
@@ -273,7 +273,7 @@ def test_gold_that_strength_does_not_damage_is_said():
         metrics=["arp_pair", "pk"],
         embeddings={"short": vectors},
     )
-    assert any("strength does not measure damage" in sentence for sentence in result.answer)
+    assert any("strength does not measure damage" in sentence for sentence in result.verdict)
     assert any("48 of 72 edits were not possible" in note for note in result.notes)
 
 
@@ -288,7 +288,7 @@ def test_answer_says_what_intervals_support():
         metrics=["arp_pair", "silhouette", "pk"],
         embeddings={"far": vectors},
     )
-    assert result.answer[0] == (
+    assert result.verdict[0] == (
         "Removal: the loss of arp_pair and silhouette goes up with strength (95 % interval of "
         "Spearman's correlation above 0); only that of arp_pair and silhouette never falls."
     )
@@ -309,7 +309,7 @@ def test_same_seed_same_bytes_and_json_round_trip(small):
     )
     text = render(result, "json")
     assert render(again, "json") == text
-    assert StudyResult.from_dict(json.loads(text)) == result
+    assert Result.from_dict(json.loads(text)) == result
     assert "NaN" not in text
 
 
@@ -474,7 +474,7 @@ def test_command_in_every_format(files, format, begins):
     assert done.exit_code == 0, done.output
     assert done.stdout.lstrip().startswith(begins)
     if format == "json":
-        result = StudyResult.from_dict(json.loads(done.stdout))
+        result = Result.from_dict(json.loads(done.stdout))
         assert result.settings["strengths"] == {"removal": [1, 2]}
         assert [each["name"] for each in result.corpora] == ["corpus"]
 

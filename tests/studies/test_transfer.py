@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from reffree.data.corpus import Corpus
-from reffree.evaluate.result import StudyResult
+from reffree.evaluate.result import Result
 from reffree.report.charts import charts_of
 from reffree.report.charts.drawing import vega_for_page
 from reffree.report.study import render
@@ -121,7 +121,7 @@ def test_each_corpus_in_turn():
     pairs = [(r["trained_on"], r["corpus"]) for r in rows(result, "transfer")]
     assert pairs == [(a, b) for a in "abc" for b in "abc" if a != b]
     assert len(result.corpora) == 3
-    assert sum(sentence.startswith("Trained on") for sentence in result.answer) == 3
+    assert sum(sentence.startswith("Trained on") for sentence in result.verdict) == 3
     assert "trained-on:a/b/c|" in result.signature
 
 
@@ -141,7 +141,7 @@ def test_a_trained_scorer_is_tested_as_it_is(tmp_path, result):
         (same,) = rows(result, "transfer", corpus=corpus, system="scorer")
         assert row["trained_on"] == "a given scorer"
         assert (row["w_f1"], row["bor"]) == (same["w_f1"], same["bor"])
-    assert given.answer[0].startswith("A given scorer has W-F1 ")
+    assert given.verdict[0].startswith("A given scorer has W-F1 ")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_chart_and_every_format(result):
     (chart,) = charts_of(result)
     assert (chart.name, len(chart.rows)) == ("transfer", 4)
     assert vega_for_page(chart)["data"]
-    assert StudyResult.from_dict(json.loads(render(result, "json"))) == result
+    assert Result.from_dict(json.loads(render(result, "json"))) == result
     for format in ("table", "md", "latex"):
         assert "tested on" in render(result, format)
     assert render(result, "csv").startswith("trained_on,corpus,system,w_f1,w_f1_ci_low,")

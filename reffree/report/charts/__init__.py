@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reffree.evaluate.result import StudyResult
+from reffree.evaluate.result import Result
 from reffree.report.charts.chart import Chart, Choice
 from reffree.report.charts.curves import density, granularity, moves, perturbation, selection, tuned
 from reffree.report.charts.heatmaps import agreement, correlations, cross
@@ -26,6 +26,6 @@ BUILDERS = (
 )
 
 
-def charts_of(result: StudyResult) -> list[Chart]:
+def charts_of(result: Result) -> list[Chart]:
     """Return every chart that the result has data for, in the order they are read."""
     return [chart for build in BUILDERS for chart in build(result)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import altair as alt
 
-from reffree.evaluate.result import StudyResult, Table, Value
+from reffree.evaluate.result import Result, Table, Value
 from reffree.util.errors import InputError, counted
 
 Row = dict[str, Value]
@@ -106,7 +106,7 @@ def named(field: str) -> str:
     return f"{MARK}{field}{MARK}"
 
 
-def records_of(result: StudyResult, table: str, needed: Iterable[str]) -> list[dict[str, Any]]:
+def records_of(result: Result, table: str, needed: Iterable[str]) -> list[dict[str, Any]]:
     """Return a table's rows; none if the result has no such table with these columns."""
     for each in result.tables:
         if each.name == table and {f.name for f in each.fields} >= set(needed):

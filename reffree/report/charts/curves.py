@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from reffree.data.corpus import GOLD
-from reffree.evaluate.result import StudyResult
+from reffree.evaluate.result import Result
 from reffree.report.charts.chart import (
     Chart,
     Choice,
@@ -35,7 +35,7 @@ TICKS = tuple(digit * 10**power for power in range(6) for digit in (1, 1.5, 2, 3
 """Of the axis of segments: more than documents have."""
 
 
-def perturbation(result: StudyResult) -> list[Chart]:
+def perturbation(result: Result) -> list[Chart]:
     """Loss against strength: a panel per metric, scaled; and one metric as it is."""
     needed = ("kind", "strength", "metric", "value", "low", "high")
     scaled = ("scaled", "scaled_low", "scaled_high")
@@ -70,7 +70,7 @@ def perturbation(result: StudyResult) -> list[Chart]:
     return charts
 
 
-def density(result: StudyResult) -> list[Chart]:
+def density(result: Result) -> list[Chart]:
     """Quality against the number of boundaries, a panel per measure."""
     needed = ("method", "matching", "threshold", "bor", "density", "measure", "value")
     found = records_of(result, "curves", [*needed, "corpus", "low", "high"])
@@ -121,7 +121,7 @@ def density(result: StudyResult) -> list[Chart]:
     )
 
 
-def selection(result: StudyResult) -> list[Chart]:
+def selection(result: Result) -> list[Chart]:
     """Where boundaries lie that are selected from few candidates and from many, a panel a rule."""
     needed = ("corpus", "method", "rule", "thinned", "unit", "value")
     found = records_of(result, "places", needed)
@@ -144,7 +144,7 @@ def selection(result: StudyResult) -> list[Chart]:
     )
 
 
-def tuned(result: StudyResult) -> list[Chart]:
+def tuned(result: Result) -> list[Chart]:
     """Expected error against the size of chunks, a line per splitter."""
     needed = ("corpus", "splitter", "setting", "size", "value", "value_ci")
     found = records_of(result, "curve", needed)
@@ -172,7 +172,7 @@ def tuned(result: StudyResult) -> list[Chart]:
     )
 
 
-def _own_points(result: StudyResult, curves: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _own_points(result: Result, curves: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Methods with the number of boundaries they choose themselves, for every measure drawn."""
     needed = ("corpus", "method", "point", "threshold", "bor", "density")
     drawn = dict.fromkeys((row["matching"], row["measure"]) for row in curves)
@@ -187,7 +187,7 @@ def _own_points(result: StudyResult, curves: list[dict[str, Any]]) -> list[dict[
     return found
 
 
-def moves(result: StudyResult) -> list[Chart]:
+def moves(result: Result) -> list[Chart]:
     """References on which metrics cannot tell errors apart, a panel per kind of error."""
     found = records_of(result, "by_segments", ("corpus", "kind", "segments", "metric", "share"))
     choices = choices_of(found, "corpus")
@@ -278,7 +278,7 @@ def _tooltips(line: str, x: str, y: str) -> list[alt.Tooltip]:
 # Granularity
 
 
-def granularity(result: StudyResult) -> list[Chart]:
+def granularity(result: Result) -> list[Chart]:
     """Expected errors, a line per system, over a logarithmic axis of assumed segments."""
     needed = ("corpus", "metric", "system", "point", "segments", "value", "low", "high", "real")
     found = [
@@ -324,7 +324,7 @@ def _gold_lines(
             yield end(group, key=lambda row: row["segments"]) | level
 
 
-def _marks(result: StudyResult) -> list[dict[str, Any]]:
+def _marks(result: Result) -> list[dict[str, Any]]:
     """What the metric assumes, and gold's number of segments."""
     needed = ("corpus", "metric", "point", "low", "segments", "high")
     return [

@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from reffree.evaluate.result import StudyResult
+from reffree.evaluate.result import Result
 from reffree.report.charts.chart import (
     Chart,
     Row,
@@ -25,7 +25,7 @@ ACCURACIES = ("spa", "acc_eq")
 CORRELATION = alt.Scale(domain=[-1, 1], scheme="blueorange", reverse=True)
 
 
-def correlations(result: StudyResult) -> list[Chart]:
+def correlations(result: Result) -> list[Chart]:
     """Free metrics against gold-based ones, a panel per pool (per encoder, if those are compared).
 
     A row is a metric, a column what it is correlated with; sentinels come last.
@@ -34,7 +34,7 @@ def correlations(result: StudyResult) -> list[Chart]:
     found = records_of(result, "correlations", needed)
     if not found:
         return []
-    facet = "encoder" if result.study == "encoders" else "pool"
+    facet = "encoder" if result.command == "encoders" else "pool"
     if len(distinct(found, "level")) > 1:
         # One choice of both, since not every coefficient is there at every level.
         found = [{**row, "coefficient": f"{row['coefficient']} ({row['level']})"} for row in found]
@@ -70,7 +70,7 @@ def correlations(result: StudyResult) -> list[Chart]:
     return [Chart("correlations", title, reading, body, rows, choices, panel=(280, 430))]
 
 
-def agreement(result: StudyResult) -> list[Chart]:
+def agreement(result: Result) -> list[Chart]:
     """How far two encoders order the systems alike, by each metric."""
     found = records_of(result, "agreement", ("encoder_a", "encoder_b", "metric", "kendall"))
     pairs = {(row["encoder_a"], row["encoder_b"]) for row in found}
@@ -93,7 +93,7 @@ def agreement(result: StudyResult) -> list[Chart]:
     return _matrix("agreement", title, reading, found, axes)
 
 
-def cross(result: StudyResult) -> list[Chart]:
+def cross(result: Result) -> list[Chart]:
     """Segmentations made with one encoder, scored with another."""
     found = records_of(result, "cross", ("made_with", "scored_with", "metric", "value"))
     axes = {"row": "made_with", "column": "scored_with", "value": "value"}

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import altair as alt
 
-from reffree.evaluate.result import StudyResult
+from reffree.evaluate.result import Result
 from reffree.report.charts.chart import (
     MAX_ROWS,
     PALETTE,
@@ -32,7 +32,7 @@ MAX_MARKS = 4_000
 """Of documents drawn at a time."""
 
 
-def scatter(result: StudyResult) -> list[Chart]:
+def scatter(result: Result) -> list[Chart]:
     """A reference-free against a gold-based metric, a point per system."""
     needed = ("system", "pool", "metric", "metric_kind", "loss", "corpus", "encoder")
     found = [r for r in records_of(result, "scores", needed) if r["loss"] is not None]
@@ -90,7 +90,7 @@ def scatter(result: StudyResult) -> list[Chart]:
     return [Chart("scatter", title, reading, body, rows, choices, wanted, has_labels=True)]
 
 
-def strip(result: StudyResult) -> list[Chart]:
+def strip(result: Result) -> list[Chart]:
     """Every document's value of one metric, a line of marks per system."""
     needed = ("corpus", "encoder", "document", "system", "metric", "value")
     found = [r for r in records_of(result, "documents", needed) if r["value"] is not None]
@@ -136,7 +136,7 @@ def strip(result: StudyResult) -> list[Chart]:
     return [Chart("documents", title, reading, body, rows, choices, notes=notes)]
 
 
-def noticed(result: StudyResult) -> list[Chart]:
+def noticed(result: Result) -> list[Chart]:
     """How often a metric notices that a segmentation was made worse, by kind of damage."""
     needed = ("metric", "kind", "share")
     # By kind where there is such a table, else by kind and strength.
@@ -190,7 +190,7 @@ def _shares(name: str, title: str, reading: str, found: list[Row], what: str, ma
     return Chart(name, title, reading, body, rows, choices, panel=(260, 420))
 
 
-def judged(result: StudyResult) -> list[Chart]:
+def judged(result: Result) -> list[Chart]:
     """How often metrics agree with judges, by kind of error."""
     found = records_of(result, "majority", ("kind", "metric", "share", "turned"))
     found = [row for row in found if row["share"] is not None]
@@ -204,7 +204,7 @@ def judged(result: StudyResult) -> list[Chart]:
     return [_shares("majority", title, reading, found, "agrees", "all equal")]
 
 
-def baselines(result: StudyResult) -> list[Chart]:
+def baselines(result: Result) -> list[Chart]:
     """Systems that read no text beside others, a panel per metric."""
     needed = ("corpus", "system", "reads", "metric", "value", "low", "high")
     found = [row for row in records_of(result, "values", needed) if row["value"] is not None]
@@ -234,7 +234,7 @@ def baselines(result: StudyResult) -> list[Chart]:
     return [Chart("baselines", title, reading, body, rows, choices, panel=(240, 420))]
 
 
-def transfer(result: StudyResult) -> list[Chart]:
+def transfer(result: Result) -> list[Chart]:
     """Density and quality of a scorer and of others on corpora it was not trained on."""
     needed = ("trained_on", "corpus", "system", "w_f1", "bor")
     found = records_of(result, "transfer", needed)
@@ -269,7 +269,7 @@ def transfer(result: StudyResult) -> list[Chart]:
     return [Chart("transfer", title, reading, body, rows, choices, ("x", "y"), has_labels=True)]
 
 
-def speed(result: StudyResult) -> list[Chart]:
+def speed(result: Result) -> list[Chart]:
     """Correlation with a gold-based metric against the speed of each encoder."""
     about = records_of(result, "encoders", ("encoder", "corpus", "units_per_second"))
     speeds = {str(row["encoder"]): row["units_per_second"] for row in about}

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 
 from reffree.data.corpus import Corpus
 from reffree.encoders.embed import Vectors
-from reffree.evaluate.result import StudyResult
+from reffree.evaluate.result import Result
 from reffree.evaluate.scores import Average
 from reffree.metrics.free.result import Unsegmented
 from reffree.segmenters.labeller.description import Architecture
@@ -94,7 +94,7 @@ def correlate(
     resamples: Resamples = RESAMPLES,
     embeddings: Mapping[str, Vectors] | None = None,
     **keywords: Unpack[StudyKeywords],
-) -> StudyResult:
+) -> Result:
     """Correlate reference-free with gold-based metrics over the systems of every corpus.
 
     Args:
@@ -136,7 +136,7 @@ def correlate(
     return replace(result, notes=(*notes, *result.notes)) if notes else result
 
 
-def correlation_result(cases: Sequence[Case], settings: CaseSettings, texts: int) -> StudyResult:
+def correlation_result(cases: Sequence[Case], settings: CaseSettings, texts: int) -> Result:
     """Measure, tabulate, and say what was found."""
     found = Correlations(cases, settings.progress)
     tests = sentinel_tests(cases, settings.progress)
@@ -146,7 +146,7 @@ def correlation_result(cases: Sequence[Case], settings: CaseSettings, texts: int
         "correlate",
         cases,
         question="Do reference-free metrics rank systems as gold-based ones do?",
-        answer=_answer(cases, found, tests),
+        verdict=_answer(cases, found, tests),
         tables=[
             *(pool_table(cases, found, pool) for pool in pools),
             *([change_table(cases, found)] if len(pools) == 2 else []),
@@ -166,7 +166,6 @@ def correlation_result(cases: Sequence[Case], settings: CaseSettings, texts: int
             ),
             "resamples": str(settings.resamples),
         },
-        short_signature=settings.short_signature,
         settings={
             "metrics": list(settings.metrics),
             "encoders": list(dict.fromkeys(case.encoder for case in cases)),

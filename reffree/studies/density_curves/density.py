@@ -15,7 +15,7 @@ import numpy as np
 from reffree.data.corpus import Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
 from reffree.evaluate.metric_set import choose_metrics
-from reffree.evaluate.result import StudyResult
+from reffree.evaluate.result import Result
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings
 from reffree.evaluate.signature import Signature
@@ -86,7 +86,7 @@ def density(
     embeddings: Mapping[str, Vectors] | None = None,
     unsegmented: Unsegmented = "neutral",
     **keywords: Unpack[StudyKeywords],
-) -> StudyResult:
+) -> Result:
     """Sweep boundary thresholds; compare methods and systems as they are and at equal density.
 
     Args:
@@ -111,9 +111,7 @@ def density(
     levels = _checked_thresholds(thresholds)
     wanted = _checked_matchings(matchings)
     parsed = _checked_methods(methods)
-    how = ScoreSettings(
-        settings, unsegmented=unsegmented, seed=settings.seed, memory=settings.memory
-    )
+    how = ScoreSettings(settings, unsegmented=unsegmented, seed=settings.seed)
     parts = corpus_parts(corpora, embeddings, settings)
     chosen = choose_metrics(
         [*MEASURES, *metrics], parts[0].corpus, seed=settings.seed, offline=settings.offline
@@ -171,7 +169,7 @@ def density(
         "density",
         results,
         question="How far does quality depend on how many boundaries there are?",
-        answer=density_answer(results, wanted),
+        verdict=density_answer(results, wanted),
         tables=density_tables(results, wanted),
         signature={
             "methods": "+".join([*parsed, *score_prints(read)]),
@@ -179,7 +177,6 @@ def density(
             "gap": f"{min_gap}",
             **candidates_field(candidates_speaker),
         },
-        short_signature=settings.short_signature,
         settings={
             "methods": list(parsed),
             "scores": score_names(read),

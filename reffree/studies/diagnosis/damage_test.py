@@ -26,10 +26,8 @@ from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Embeddings
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.score import scores_of
-from reffree.evaluate.scores import ScoreSettings, corpus_mean, filled_weights
-from reffree.metrics.free.metrics import spelling
+from reffree.evaluate.scores import ScoreSettings, corpus_mean
 from reffree.metrics.free.result import Unsegmented
-from reffree.metrics.free.sag import Sag
 from reffree.statistics.curves import mean_defined
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.study import StudySettings
@@ -159,20 +157,14 @@ def run_damage_tests(
 ) -> dict[str, DamageTest]:
     """Damage the source in every way, with ``seeds`` draws each, and score it by every metric."""
     seed = settings.seed
-    how = ScoreSettings(settings, UNSEGMENTED, seed=seed, memory=settings.memory)
+    how = ScoreSettings(settings, UNSEGMENTED, seed=seed)
     columns = [corpus.hypotheses[source], *damaged(corpus, source, seeds=seeds, seed=seed)]
     hypotheses = list(zip(*columns, strict=True))  # by document
     texts = [document.units for document in corpus]
     as_it_is = scores_of(
         _with_systems(corpus, texts, hypotheses), metrics, how, embedded, settings.progress
     )
-    # The shuffles of sag are shared out over the rotations: their mean needs no more in all.
-    on_rings = [
-        replace(m, shuffles=max(1, m.shuffles // seeds)) if isinstance(m, Sag) else m
-        for m in metrics.reference_free.values()
-    ]
-    by_spelling = {spelling(m): m for m in on_rings}
-    ring_metrics = MetricSet(tuple(by_spelling), by_spelling, {})
+    ring_metrics = MetricSet(tuple(metrics.reference_free), metrics.reference_free, {})
     rotated = []
     for i in range(seeds):
         orders = [rotation(len(each.units), each.id, seed * seeds + i) for each in corpus]
@@ -191,12 +183,12 @@ def run_damage_tests(
     return {
         name: _damage_test(
             metrics.losses(name, as_it_is.raw[m]),
-            filled_weights(as_it_is.weights[m, :, 0]),
-            metrics.losses(name, np.stack([x.raw[x.index(spelling(ring))] for x in rotated], 2)),
+            as_it_is.weights[m, :, 0],
+            metrics.losses(name, np.stack([x.raw[x.index(name)] for x in rotated], 2)),
             is_changed,
             bootstrap,
         )
-        for m, (name, ring) in enumerate(zip(metrics.names, on_rings, strict=True))
+        for m, name in enumerate(metrics.names)
     }
 
 

@@ -11,13 +11,12 @@ import numpy as np
 from reffree.data.corpus import GOLD, Corpus
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
-from reffree.evaluate.result import StudyResult
+from reffree.evaluate.result import Result
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings, corpus_mean
 from reffree.evaluate.signature import Signature
 from reffree.metrics.free.expected import FEWEST_UNITS, ExpectedPk
-from reffree.metrics.free.metrics import DEFAULT
-from reffree.metrics.gold.metrics import GOLD_METRICS
+from reffree.metrics.registry import DEFAULT, GOLD_METRICS
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.diagnosis.checks import (
     RULES,
@@ -62,7 +61,7 @@ def diagnose(
     seeds: Repetitions = SEEDS,
     embeddings: Mapping[str, Vectors] | None = None,
     **keywords: Unpack[StudyKeywords],
-) -> StudyResult:
+) -> Result:
     """Check what misleads reference-free metrics, and which of them notice damage.
 
     Twins, returns and singletons are those of the source, which is also what is damaged.
@@ -90,7 +89,7 @@ def diagnose(
         "diagnose",
         diagnosed,
         question="What makes metrics mislead on this corpus, and which of them can be trusted?",
-        answer=diagnosis_answer(diagnosed),
+        verdict=diagnosis_answer(diagnosed),
         tables=diagnosis_tables(diagnosed),
         signature={
             "source": "+".join(dict.fromkeys(each.source.name for each in diagnosed)),
@@ -98,7 +97,6 @@ def diagnose(
             "damage": "+".join(f"{k}({','.join(s)})" for k, s in STRENGTHS.items()) + "+random",
             "seeds": f"{seeds}",
         },
-        short_signature=settings.short_signature,
         settings={
             "sources": {each.name: asdict(each.source) for each in diagnosed},
             "metrics": list(diagnosed[0].damage_tests),
@@ -201,7 +199,7 @@ def _choose_source(
         return SourceSystem(systems[0], "the only system")
     metric = ExpectedPk(seed=settings.seed)
     metrics = MetricSet((metric.name,), {metric.name: metric}, {})
-    how = ScoreSettings(settings, seed=settings.seed, memory=settings.memory)
+    how = ScoreSettings(settings, seed=settings.seed)
     scores = scores_of(corpus, metrics, how, embedded)
     means = [corpus_mean(raw, np.ones(len(corpus))) for raw in scores.raw[0].T]
     losses = [np.inf if mean is None else metric.orientation.loss(mean) for mean in means]

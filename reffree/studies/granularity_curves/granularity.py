@@ -17,15 +17,14 @@ import numpy as np
 from reffree.data.corpus import Corpus
 from reffree.encoders.embed import Vectors, corpus_vectors
 from reffree.evaluate.metric_set import MetricSet
-from reffree.evaluate.result import StudyResult
+from reffree.evaluate.result import Result
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.metrics.free.expected import EXPECTED, FEWEST_UNITS, Expected
 from reffree.metrics.free.inputs import check_embeddings
-from reffree.metrics.free.metrics import parse_metrics, spelling
 from reffree.metrics.gold.metric import GoldMetric
-from reffree.metrics.gold.metrics import GOLD_METRICS
+from reffree.metrics.registry import GOLD_METRICS, parse_metrics, spelling
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.posterior import readings
 from reffree.statistics.resampling import DocumentBootstrap
@@ -64,7 +63,7 @@ def granularity(
     evidence: str = "all",
     embeddings: Mapping[str, Vectors] | None = None,
     **keywords: Unpack[StudyKeywords],
-) -> StudyResult:
+) -> Result:
     """Follow expected errors along the assumed number of segments; say where curves cross.
 
     Args:
@@ -90,10 +89,9 @@ def granularity(
         "granularity",
         studied,
         question="Which system is better where annotators cut coarsely, and where they cut finely?",
-        answer=granularity_answer(curves),
+        verdict=granularity_answer(curves),
         tables=granularity_tables(curves),
         signature={"assumed": f"{POINTS}(log-spaced)"},
-        short_signature=settings.short_signature,
         settings={"metrics": list(chosen), "points": POINTS, "seed": settings.seed},
         notes=granularity_notes(curves),
         reading=granularity_reading(chosen),

@@ -18,7 +18,7 @@ from reffree.data.corpus import Corpus
 from reffree.encoders.embed import units_taking_part
 from reffree.evaluate.blocks import golds_of
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
-from reffree.evaluate.result import DocumentText, StudyResult, Table, columns, estimate
+from reffree.evaluate.result import DocumentText, Result, Table, columns, estimate
 from reffree.evaluate.score import check_gold
 from reffree.evaluate.signature import Signature
 from reffree.statistics.coefficients import fleiss_kappa
@@ -53,7 +53,7 @@ def pairs(
     first_segment: bool = False,
     texts: Count = 3,
     **keywords: Unpack[StudyKeywords],
-) -> StudyResult:
+) -> Result:
     """Make pairs of segmentations that one metric tells apart most; hold votes against metrics.
 
     Args:
@@ -112,11 +112,10 @@ def pairs(
         "pairs",
         studied,
         question="Do metrics prefer the segmentations that people prefer?",
-        answer=_answer(every, names, agreement),
+        verdict=_answer(every, names, agreement),
         tables=_tables(every, names, agreement),
         signature={"by": names[0], "kinds": "+".join(kinds)}
         | ({} if voted is None else {"judges": f"{len(voted.judges)}"}),
-        short_signature=settings.short_signature,
         settings={
             "kinds": list(kinds),
             "by": names[0],

@@ -16,7 +16,7 @@ import numpy as np
 from reffree.data.corpus import GOLD, Corpus
 from reffree.encoders.embed import Vectors
 from reffree.evaluate.metric_set import choose_metrics
-from reffree.evaluate.result import StudyResult
+from reffree.evaluate.result import Result
 from reffree.evaluate.score import check_gold, scores_of
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
@@ -67,7 +67,7 @@ def perturb(
     embeddings: Mapping[str, Vectors] | None = None,
     unsegmented: Unsegmented = "neutral",
     **keywords: Unpack[StudyKeywords],
-) -> StudyResult:
+) -> Result:
     """Score gold, or a system, ever more perturbed: curves, and how monotone they are.
 
     Args:
@@ -90,9 +90,7 @@ def perturb(
     """
     settings = StudySettings(**keywords)
     wanted = parse_strengths(kinds, strengths)
-    how = ScoreSettings(
-        settings, unsegmented=unsegmented, seed=settings.seed, memory=settings.memory
-    )
+    how = ScoreSettings(settings, unsegmented=unsegmented, seed=settings.seed)
     drawn = range(settings.seed, settings.seed + seeds)
     parts = corpus_parts(corpora, embeddings, settings)
     for part in parts:
@@ -125,7 +123,7 @@ def perturb(
         "perturb",
         studied,
         question="Does each metric get worse the more a segmentation is damaged?",
-        answer=strength_answer(curves, source),
+        verdict=strength_answer(curves, source),
         tables=strength_tables(curves, grids, source),
         signature={
             "source": source,
@@ -137,7 +135,6 @@ def perturb(
             "seeds": f"{seeds}",
             "test": f"paired-permutation+holm({ALPHA:g})",
         },
-        short_signature=settings.short_signature,
         settings={
             "strengths": done,
             **({} if strengths is not None else {"strengths_by_corpus": by_corpus}),

@@ -15,7 +15,7 @@ from reffree.data.segmentation import Segmentation
 from reffree.metrics.free import attribution, engine
 from reffree.metrics.free.attribution import explain_document
 from reffree.metrics.free.fast import document as compiled
-from reffree.metrics.free.metrics import parse_metrics
+from reffree.metrics.registry import parse_metrics
 from reffree.report.score import render
 from reffree.util.errors import InputError
 from tests.metrics.free.test_scoring import documents, hypotheses, oracle

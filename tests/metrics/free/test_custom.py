@@ -15,7 +15,7 @@ import reffree
 from reffree.evaluate.score import score
 from reffree.metrics.free import custom
 from reffree.metrics.free.engine import score_document
-from reffree.metrics.free.metrics import METRICS
+from reffree.metrics.registry import METRICS
 from reffree.segmenters.segment import segment
 from reffree.studies import compare, correlate, density, diagnose, perturb
 from reffree.studies.config import load_config

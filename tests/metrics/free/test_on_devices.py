@@ -13,10 +13,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
-
-from reffree.metrics.free import batches, engine, pairs
 from reffree.metrics.free.arithmetic import (
     FLOAT32,
     FLOAT64,
@@ -25,9 +21,13 @@ from reffree.metrics.free.arithmetic import (
     row_sums,
     running_sums,
 )
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from reffree.metrics.free import batches, engine, pairs
 from reffree.metrics.free.batches import Budget
 from reffree.metrics.free.engine import score_document, score_documents
-from reffree.metrics.free.metrics import COMPILED, WITHOUT_SEARCH, parse_metrics
+from reffree.metrics.registry import COMPILED, WITHOUT_SEARCH, parse_metrics
 from tests.encoders.test_devices import Watch
 from tests.helpers import refusal
 from tests.metrics.free.test_scoring import (

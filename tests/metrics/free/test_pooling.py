@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from reffree.data.corpus import Corpus, Document
 from reffree.evaluate.score import score
 from reffree.metrics.free.engine import score_document
-from reffree.metrics.free.metrics import METRICS, WITHOUT_SEARCH, parse_metric
+from reffree.metrics.registry import METRICS, WITHOUT_SEARCH, parse_metric
 from reffree.segmenters.segment import parse_segmenter
 from reffree.statistics.losses import MedianOverDocuments
 from reffree.statistics.resampling import medians

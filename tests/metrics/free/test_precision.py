@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
-
 from reffree.metrics.free.arithmetic import FLOAT32
+
 from reffree.metrics.free.engine import score_document, score_documents
-from reffree.metrics.free.metrics import COMPILED, WITHOUT_SEARCH, parse_metrics
+from reffree.metrics.registry import COMPILED, WITHOUT_SEARCH, parse_metrics
 from tests.metrics.free.fast.test_document import run_compiled
 from tests.metrics.free.test_on_devices import forced
 from tests.metrics.free.test_scoring import by_torch

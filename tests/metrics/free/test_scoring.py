@@ -21,8 +21,8 @@ from reffree.metrics.free.batches import Budget, similar_documents
 from reffree.metrics.free.engine import score_document, score_documents
 from reffree.metrics.free.inputs import check_embeddings
 from reffree.metrics.free.layout import Layout
-from reffree.metrics.free.metrics import WITHOUT_SEARCH, parse_metric, parse_metrics, spelling
 from reffree.metrics.free.pairs import Units
+from reffree.metrics.registry import WITHOUT_SEARCH, parse_metric, parse_metrics, spelling
 from reffree.util.errors import InputError, UnknownNameError
 from tests.oracles.reference_free import (
     arp_segments,

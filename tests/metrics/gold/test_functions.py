@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import reffree.metrics.gold
-from reffree.metrics.gold.metrics import GOLD_METRICS
+from reffree.metrics.registry import GOLD_METRICS
 
 OTHERWISE = {
     **{"k": 3, "n_t": 4, "w": 3, "c_miss": 0.75, "c_fa": 0.125, "padding": "exact"},

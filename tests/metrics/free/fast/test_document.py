@@ -17,7 +17,7 @@ from reffree.metrics.free.fast import document as compiled
 from reffree.metrics.free.fast.document import CompiledDocument
 from reffree.metrics.free.fast.sweep import Rows, sweep_tables
 from reffree.metrics.free.fast.tables import TableBand, build_tables
-from reffree.metrics.free.metrics import COMPILED, parse_metrics
+from reffree.metrics.registry import COMPILED, parse_metrics
 from reffree.util.errors import InputError
 from reffree.util.parallel import in_threads
 from tests.metrics.free.test_scoring import by_torch, documents, hypotheses, oracle, random_masses

@@ -11,16 +11,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from reffree.metrics.free.fast.search import largest_gains, search_document
+from reffree.metrics.free.sag import Sag
 
 from reffree.data.masses import mass_matrix
 from reffree.metrics.free.engine import score_documents
 from reffree.metrics.free.fast import document as compiled
 from reffree.metrics.free.fast import search
 from reffree.metrics.free.fast.document import CompiledDocument
-from reffree.metrics.free.fast.search import largest_gains, search_document
 from reffree.metrics.free.fast.vectors import Vectors
-from reffree.metrics.free.metrics import parse_metrics
-from reffree.metrics.free.sag import Sag
+from reffree.metrics.registry import parse_metrics
 from reffree.util.errors import InputError
 from tests.metrics.free.test_scoring import random_masses
 from tests.oracles.search import (

@@ -1,0 +1,173 @@
+"""Commands made from declarations: click's options, the reading of inputs, one call, one output."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import click
+
+from reffree.cli.completion import complete
+from reffree.cli.declaration import Declaration, Unknown, read_declaration
+from reffree.cli.help_page import PagedCommand, SectionOption
+from reffree.cli.messages import progress, waiting
+from reffree.cli.output import Output, require_report
+from reffree.cli.reading import (
+    INPUT_OPTIONS,
+    OUTPUT_OPTIONS,
+    TABLE_OPTION,
+    Decorator,
+    check_encoding,
+    corpora_argument,
+    files_by_name,
+    input_files,
+    option_group,
+    read_corpora,
+    read_vectors,
+)
+from reffree.util.bounds import bounds_in
+from reffree.util.declare import MISSING, OptionOf
+
+ENCODER = ("encoder", "encoders", "drop", "device", "offline", "cache")
+"""Options that every command that encodes has."""
+
+
+def plain_type(hint: object) -> tuple[Any, bool]:
+    """Return a type without what stands beside it and without None, and whether it may be None."""
+    if get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
+    if get_origin(hint) in (Union, types.UnionType):
+        kinds = [kind for kind in get_args(hint) if kind is not types.NoneType]
+        return (plain_type(kinds[0])[0] if len(kinds) == 1 else tuple(kinds)), True
+    return hint, False
+
+
+def click_option(option: OptionOf) -> Decorator:
+    """Make click's option of one of a function's."""
+    kind, _ = plain_type(option.hint)
+    told = option.option
+    flags = (told.flag or f"--{option.name.replace('_', '-')}").split("/")
+    section = "Encoder" if option.name in ENCODER else "Run" if option.name == "seed" else "Options"
+    keywords: dict[str, Any] = {"section": section, "metavar": told.metavar, "cls": SectionOption}
+    origin = get_origin(kind)
+    if kind is bool:
+        keywords |= {"is_flag": True, "flag_value": not option.default, "default": None}
+    elif origin is Literal:
+        keywords["type"] = click.Choice(get_args(kind))
+    elif _is_list(kind):
+        inner, _ = plain_type(get_args(kind)[0])
+        if inner in (int, float) or isinstance(inner, tuple):
+            keywords |= {"callback": _read_numbers, "metavar": told.metavar or "N,N,…"}
+        else:
+            keywords["multiple"] = True
+            if get_origin(inner) is Literal:
+                keywords["type"] = click.Choice(get_args(inner))
+    elif _is_mapping(kind):
+        keywords |= {"multiple": True, "metavar": told.metavar or "NAME=FILE"}
+    elif kind is int:
+        bounds = bounds_in(option.hint)
+        keywords["type"] = click.IntRange(bounds.least, bounds.most) if bounds else int
+    elif kind in (float, Path):
+        keywords["type"] = float if kind is float else click.Path(path_type=Path)
+    if told.names is not None:
+        keywords["shell_complete"] = complete(told.names)
+    help = told.help + _default_words(option)
+    return click.option(*flags, option.name, help=help, **keywords)
+
+
+def _is_list(kind: object) -> bool:
+    origin = get_origin(kind)
+    return isinstance(origin, type) and issubclass(origin, Sequence) and origin is not str
+
+
+def _is_mapping(kind: object) -> bool:
+    origin = get_origin(kind)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def _default_words(option: OptionOf) -> str:
+    """Say the default, in the option's words or as it is."""
+    default = option.option.default
+    if default is None and not isinstance(option.default, Unknown | bool | types.NoneType):
+        value = option.default
+        if value is not MISSING and value != ():
+            many = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+            default = ", ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in many)
+    return "" if default is None else f"  [default: {default}]"
+
+
+def _read_numbers(
+    ctx: click.Context, param: click.Parameter, text: str | None
+) -> list[int | float] | None:
+    """Read numbers between commas, or the first and the last whole number of a range."""
+    if text is None:
+        return None
+    try:
+        first, dash, last = text.partition("-")
+        if dash and first.isdecimal() and last.isdecimal():
+            return list(range(int(first), int(last) + 1))
+        return [int(x) if x.strip().isdecimal() else float(x) for x in text.split(",")]
+    except ValueError:
+        raise click.UsageError(
+            f"{param.opts[0]} {text}: expected numbers with commas between them, such as 1,2,4."
+        ) from None
+
+
+def derived_options(declaration: Declaration, *without: str) -> Decorator:
+    """Return one decorator with the options that the command line has, but for some."""
+    shown = [each for each in declaration.options if each.option.cli and each.name not in without]
+    return option_group(*map(click_option, shown))
+
+
+def given_options(declaration: Declaration, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Choose the values a user has given; what was not is left to the function's own default."""
+    names = {option.name for option in declaration.options}
+    return {k: v for k, v in given.items() if k in names and v is not None and v != ()}
+
+
+def study_command(module: str, name: str, function: str) -> click.Command:
+    """Make the command of a study: corpora by file name, one call, one result."""
+    declaration = read_declaration(module, function)
+
+    def run(**given: Any) -> None:  # noqa: ANN401  (values of any option)
+        run_study(declaration, given)
+
+    decorate = option_group(
+        corpora_argument(required=declaration.needs_corpora),
+        derived_options(declaration),
+        INPUT_OPTIONS,
+        OUTPUT_OPTIONS,
+        TABLE_OPTION,
+    )
+    return click.command(name=name, cls=PagedCommand, help=declaration.help)(decorate(run))
+
+
+def run_study(declaration: Declaration, given: Mapping[str, Any]) -> None:
+    """Read what the options name, run the study, and write what it found.
+
+    Every CORPUS is a corpus of its own, called by its file's name without extension.
+    """
+    options = given_options(declaration, given)
+    named = {
+        each.name: files_by_name(options.pop(each.name), f"--{each.name}")
+        for each in declaration.options
+        if each.name in options and _is_mapping(plain_type(each.hint)[0])
+    }
+    beside = [file for files in named.values() for file in files.values()]
+    out = Output.of(given["output_format"], given["output"], input_files(given, *beside))
+    check_encoding(options, given.get("embeddings"))
+    corpora = read_corpora(given)
+    if named and len(corpora) > 1:
+        raise click.UsageError(
+            f"--{next(iter(named))} with {len(corpora)} corpora: name one CORPUS."
+        )
+    options |= {name: dict.fromkeys(corpora, files) for name, files in named.items()}
+    if given.get("embeddings") is not None:
+        options["embeddings"] = {c: read_vectors(corpora[c], given["embeddings"]) for c in corpora}
+    if out.format == "html":
+        require_report("reffree.report.page")  # before the work, not after it
+    with waiting("Loading"):
+        study = declaration.load()
+    out.show_study(study(corpora, progress=progress, **options), given.get("table"))
