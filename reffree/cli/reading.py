@@ -52,7 +52,7 @@ READING_OPTIONS = option_group(
         metavar="FORMAT",
         shell_complete=complete("formats"),
         help="Of the input, where name and content do not tell; with its settings, such as "
-        "table:text=utterance, segeval:coders=golds, labels:convention=starts.",
+        "table:text=utterance, segeval:coders=golds, jsonl:convention=end.",
     ),
     _input(
         "--text",
