@@ -40,15 +40,6 @@ def names(known: Iterable[str]) -> Complete:
     return complete
 
 
-def format_names(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Offer the formats of files."""
-    from reffree.formats import format_names
-
-    return names(format_names())(ctx, param, incomplete)
-
-
 def encoder_names(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from reffree.cli.completion import METRICS, encoder_names, file_names, format_names, names
+from reffree.cli.completion import METRICS, complete, encoder_names, file_names, names
 from reffree.encoders.options import BACKENDS, CHOICES
 from reffree.metrics.names import HELP
 from reffree.report.grid import OUTPUT_FORMATS
@@ -66,7 +66,7 @@ reading_options = option_group(
         "input_format",
         metavar="NAME[:KEY=VALUE,…]",
         callback=_input_format,
-        shell_complete=format_names,
+        shell_complete=complete("formats"),
         help="Of the input, where name and content do not tell, or with options: "
         "table:text=utterance,document=call, segeval:coders=golds, jsonl:convention=end. Beside "
         "--text a format that holds text is that of the text, such as lines:documents=one. "

@@ -170,7 +170,8 @@ def _formats_in(module: str) -> list[type[Format]]:
 
 @cache
 def _modules() -> tuple[str, ...]:
-    return tuple(module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]))
+    folders = import_module(__package__).__path__
+    return tuple(module.name for module in pkgutil.iter_modules(folders))
 
 
 @cache

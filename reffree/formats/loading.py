@@ -113,6 +113,12 @@ def _is_path(given: object) -> bool:
     return isinstance(given, (str, os.PathLike))
 
 
+def _is_value(given: object) -> bool:
+    from reffree.formats.values import is_value
+
+    return is_value(given)
+
+
 def corpus_names(paths: Sequence[str]) -> dict[str, str]:
     """Name corpora that are read apart: name → path, in order.
 
@@ -137,15 +143,13 @@ def corpus_names(paths: Sequence[str]) -> dict[str, str]:
 
 
 def _check_paths(paths: Sequence[object], text: object) -> None:
-    from reffree.formats import values
-
     one_by_one = 'pass the paths one by one, such as load("a.jsonl", "b.jsonl")'
     if not paths:
         raise InputError(
             "no paths", expected="at least one", remedy=f"{one_by_one}, or - for standard input"
         )
     for path in paths:
-        if not _is_path(path) and not values.is_value(path):
+        if not _is_path(path) and not _is_value(path):
             raise InputError(
                 f"{_KINDS.get(type(path), type(path).__name__)} as a path",
                 expected="a string or a Path",

@@ -17,11 +17,11 @@ from reffree.data.segmentation import Convention
 from reffree.formats import jsonl
 from reffree.formats import tables as unit_tables
 from reffree.formats.format import Format
+from reffree.formats.shards import PARQUET
 from reffree.formats.source import Source, unreadable
 from reffree.util.errors import InputError, Place, shorten
 from reffree.util.optional import require
 
-SUFFIX = ".parquet"
 ROWS_AT_ONCE = 64
 _TABLES = ("systems", "golds", "meta")
 
@@ -32,7 +32,7 @@ class Parquet(Format):
 
     convention: Convention | None = None
     name = "parquet"
-    owns = (SUFFIX,)
+    owns = (PARQUET,)
 
     def read(self, source: Source) -> list[Document]:
         """Read every document."""
