@@ -32,11 +32,11 @@ from reffree.data.segmentation import Segmentation
 from reffree.formats import jsonl
 from reffree.formats.format import JSON, TEXT, Format, Sample
 from reffree.formats.source import Source
-from reffree.formats.strict_json import as_list, as_object, require_field
+from reffree.formats.strict_json import as_list, as_object, as_objects, list_field, require_field
 from reffree.util.bounds import check_whole
 from reffree.util.errors import InputError, Place, counted, shorten
 
-CALL = re.compile(r"call_id_\S+")
+CALL = re.compile(r"call_id_\S+\s*$")
 END = "__eou__"
 _TEXT = "dialogues_text.txt"
 _TOPICS = "dialogues_topic.txt"
@@ -100,13 +100,9 @@ class Tadam(Format):
     """DialSeg711 as TADAM has it."""
 
     name = "tadam"
+    first_line = CALL
     suffixes = TEXT
     rank = 4
-
-    @classmethod
-    def matches(cls, sample: Sample) -> bool:
-        """Whether the first line names a call."""
-        return CALL.fullmatch(sample.head) is not None
 
     def read(self, source: Source) -> list[Document]:
         """Read ``call_id_…`` and the numbered utterances under each."""
@@ -114,7 +110,7 @@ class Tadam(Format):
         for number, line in source.lines():
             if not line.strip():
                 continue
-            if CALL.fullmatch(line.strip()):
+            if CALL.match(line.strip()):
                 calls.append((line.strip(), number, []))
                 continue
             segment, *rest = line.split(None, 1)
@@ -141,30 +137,27 @@ class Utterances(Format):
     """Dialogues of utterances and lengths of segments."""
 
     name = "utterances"
+    keys = ("utterances", "segments")
     suffixes = JSON
-
-    @classmethod
-    def matches(cls, sample: Sample) -> bool:
-        """Whether there are utterances and segments."""
-        return {"utterances", "segments"} <= sample.value.keys()
 
     def read(self, source: Source) -> list[Document]:
         """Read dialogues of ``utterances`` and ``segments``, which are lengths."""
         documents = []
         for i, (table, place) in enumerate(jsonl.tables(source)):
-            id = _name(table, "dial_id", f"{source.stem}/{i + 1}", place)
+            id = dialogue_id(table, "dial_id", f"{source.stem}/{i + 1}", place)
             place = replace(place, document=id)
-            units = as_list(require_field(table, "utterances", place), "'utterances'", place)
-            masses = as_list(require_field(table, "segments", place), "'segments'", place)
+            units = list_field(table, "utterances", place)
+            masses = list_field(table, "segments", place)
             documents.append(
                 Document.build(id, cast(Any, units), gold=cast(Any, masses), place=place)
             )
         return documents
 
 
-def _name(table: dict[str, object], key: str, default: str, place: Place) -> str:
-    """Read an id, which may be a number."""
-    value = table.get(key, default)
+def dialogue_id(table: dict[str, object], key: str, default: str, place: Place) -> str:
+    """Read an id, which may be a number; ``default`` where there is none."""
+    value = table.get(key)
+    value = default if value is None else value
     if isinstance(value, (str, int)) and not isinstance(value, bool):
         return str(value)
     raise InputError(
@@ -182,13 +175,14 @@ class MultiWoz(Format):
     """MultiWOZ 2.1 and 2.2."""
 
     name = "multiwoz"
+    keys = ("dialogue_id", "turns")
     suffixes = JSON
     rank = 6
 
     @classmethod
     def matches(cls, sample: Sample) -> bool:
         """Whether there are turns of a dialogue, or logs by file name."""
-        return {"dialogue_id", "turns"} <= sample.value.keys() or _first_has(sample, "log")
+        return super().matches(sample) or _first_has(sample, "log")
 
     def read(self, source: Source) -> list[Document]:
         """Read 2.2, a list of dialogues, or 2.1, an object of dialogues by file name."""
@@ -208,13 +202,13 @@ def _first_has(sample: Sample, key: str) -> bool:
 
 
 def _turns(table: dict[str, object], place: Place) -> Document:
-    id = _name(table, "dialogue_id", "1", place)
+    id = dialogue_id(table, "dialogue_id", "1", place)
     place = replace(place, document=id)
-    turns = _objects(require_field(table, "turns", place), "turn", place)
+    turns = as_objects(require_field(table, "turns", place), "turn", place)
     labels: list[list[str]] = []
     before: dict[str, object] = {}
     for turn in turns:
-        frames = _objects(turn.get("frames") or [], "frame", place)
+        frames = as_objects(turn.get("frames") or [], "frame", place)
         active: list[str] = []
         changed: list[str] = []
         for frame in frames:
@@ -228,13 +222,13 @@ def _turns(table: dict[str, object], place: Place) -> Document:
                 changed.append(service)
             before[service] = slots
         labels.append(changed or active)
-    return _spoken(id, turns, "utterance", "speaker", labels, place)
+    return spoken_document(id, turns, "utterance", "speaker", _by_label(labels), place)
 
 
 def _log(id: str, value: object, source: Source) -> Document:
     place = replace(source.place(), document=id)
     table = as_object(value, "a dialogue", place)
-    turns = _objects(require_field(table, "log", place), "turn", place)
+    turns = as_objects(require_field(table, "log", place), "turn", place)
     labels = []
     for turn in turns:
         acts = turn.get("dialog_act")
@@ -247,7 +241,7 @@ def _log(id: str, value: object, source: Source) -> Document:
             remedy="they have no gold here",
         )
     speakers = [{**turn, "speaker": ("USER", "SYSTEM")[i % 2]} for i, turn in enumerate(turns)]
-    return _spoken(id, speakers, "text", "speaker", labels, place)
+    return spoken_document(id, speakers, "text", "speaker", _by_label(labels), place)
 
 
 # Taskmaster and Topical-Chat
@@ -260,24 +254,20 @@ class Taskmaster(Format):
     level: Literal["task", "subtask"] = "task"
     join: int = 1
     name = "taskmaster"
+    keys = ("conversation_id", "utterances")
     suffixes = JSON
 
     def __post_init__(self) -> None:
         """Refuse to join none."""
         check_whole("join", self.join, 1)
 
-    @classmethod
-    def matches(cls, sample: Sample) -> bool:
-        """Whether there are utterances of a conversation."""
-        return {"conversation_id", "utterances"} <= sample.value.keys()
-
     def read(self, source: Source) -> list[Document]:
         """Read a file's conversations."""
         dialogues = []
         for table, place in jsonl.tables(source):
-            id = _name(table, "conversation_id", "1", place)
+            id = dialogue_id(table, "conversation_id", "1", place)
             place = replace(place, document=id)
-            turns = _objects(require_field(table, "utterances", place), "utterance", place)
+            turns = as_objects(require_field(table, "utterances", place), "utterance", place)
             labels = [self._labels(turn, place) for turn in turns]
             units = [require_field(turn, "text", place) for turn in turns]
             speakers = [str(turn.get("speaker") or "") for turn in turns]
@@ -286,8 +276,8 @@ class Taskmaster(Format):
 
     def _labels(self, turn: dict[str, object], place: Place) -> list[str]:
         found = []
-        for segment in _objects(turn.get("segments") or [], "segment", place):
-            for annotation in _objects(segment.get("annotations") or [], "annotation", place):
+        for segment in as_objects(turn.get("segments") or [], "segment", place):
+            for annotation in as_objects(segment.get("annotations") or [], "annotation", place):
                 parts = str(annotation.get("name") or "").split(".")
                 found.append(".".join(parts[: 1 if self.level == "task" else 2]))
         return [label for label in found if label]
@@ -311,41 +301,32 @@ class TopicalChat(Format):
         for id, value in as_object(source.json, "the content", source.place()).items():
             place = replace(source.place(), document=id)
             table = as_object(value, "a conversation", place)
-            turns = _objects(require_field(table, "content", place), "message", place)
+            turns = as_objects(require_field(table, "content", place), "message", place)
             labels = []
             for turn in turns:
                 given = as_list(turn.get("knowledge_source") or [], "'knowledge_source'", place)
                 labels.append(
                     [each for each in given if isinstance(each, str) and each[:2] == "FS"]
                 )
-            documents.append(_spoken(id, turns, "message", "agent", labels, place))
+            documents.append(
+                spoken_document(id, turns, "message", "agent", _by_label(labels), place)
+            )
         return documents
 
 
-def _objects(value: object, what: str, place: Place) -> list[dict[str, object]]:
-    return [
-        as_object(each, f"{what} {i + 1}", place)
-        for i, each in enumerate(as_list(value, f"{what}s", place))
-    ]
-
-
-def _spoken(
+def spoken_document(
     id: str,
     turns: Sequence[dict[str, object]],
     text: str,
     speaker: str,
-    labels: Labels,
+    gold: Segmentation | None,
     place: Place,
 ) -> Document:
+    """Make a document of turns, which have their text and speaker under the keys."""
     units = [require_field(turn, text, place) for turn in turns]
-    speakers = [str(turn.get(speaker) or "") for turn in turns]
-    return Document.build(
-        id,
-        cast(Any, units),
-        gold=_by_label(labels),
-        speakers=speakers if any(speakers) else None,
-        place=place,
-    )
+    speakers = [turn.get(speaker) or "" for turn in turns]
+    given = cast(Any, speakers if any(speakers) else None)
+    return Document.build(id, cast(Any, units), gold=gold, speakers=given, place=place)
 
 
 # DailyDialog
@@ -357,6 +338,7 @@ class DailyDialog(Format):
 
     join: int = 1
     name = "dailydialog"
+    first_line = re.compile(f".*{END}")
     suffixes = TEXT
     folders = (".txt",)
     rank = 4
@@ -364,11 +346,6 @@ class DailyDialog(Format):
     def __post_init__(self) -> None:
         """Refuse to join none."""
         check_whole("join", self.join, 1)
-
-    @classmethod
-    def matches(cls, sample: Sample) -> bool:
-        """Whether an utterance ends on the first line."""
-        return END in sample.head
 
     @classmethod
     def matches_folder(cls, folder: Sample) -> bool:

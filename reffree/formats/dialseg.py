@@ -14,10 +14,11 @@ from typing import Any, Literal, cast
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Convention, Segmentation
-from reffree.formats.format import JSON, Format, Sample
+from reffree.formats.dialogues import dialogue_id, spoken_document
+from reffree.formats.format import JSON, Format
 from reffree.formats.jsonl import dumps
 from reffree.formats.source import Source
-from reffree.formats.strict_json import as_list, as_object, require_field
+from reffree.formats.strict_json import as_list, as_object, as_objects, require_field
 from reffree.util.errors import InputError, Place, counted, shorten
 
 DATA, LABEL, TOPIC, ROLE = "dial_data", "segmentation_label", "topic_id", "role"
@@ -29,14 +30,10 @@ class Dialseg(Format):
 
     convention: Literal["end", "start"] = "end"
     name = "dialseg"
+    keys = (DATA,)
     suffixes = JSON
     written_as = ()
     keeps = frozenset({"text", "speakers"})
-
-    @classmethod
-    def matches(cls, sample: Sample) -> bool:
-        """Whether there is dial_data."""
-        return DATA in sample.value
 
     def read(self, source: Source) -> list[Document]:
         """Read the dialogues of every dataset in the file."""
@@ -48,14 +45,9 @@ class Dialseg(Format):
         for dataset, dialogues in datasets.items():
             for i, value in enumerate(as_list(dialogues, f"the dataset {dataset!r}", place)):
                 table = as_object(value, f"dialogue {i + 1} of {dataset!r}", place)
-                id = _id(table, f"{dataset}/{i + 1}", place)
+                id = dialogue_id(table, "dial_id", f"{dataset}/{i + 1}", place)
                 at = replace(place, document=id)
-                turns = [
-                    as_object(turn, f"turn {j + 1}", at)
-                    for j, turn in enumerate(
-                        as_list(require_field(table, "turns", at), "'turns'", at)
-                    )
-                ]
+                turns = as_objects(require_field(table, "turns", at), "turn", at)
                 labels = _column(turns, LABEL, at)
                 topics = _column(turns, TOPIC, at)
                 gold = _from_labels(labels, self.convention, at) if labels else None
@@ -63,7 +55,7 @@ class Dialseg(Format):
                     by_topic = Segmentation.from_segment_ids(topics)
                     disagreeing += gold is not None and gold != by_topic
                     gold = gold or by_topic
-                documents.append(_document(id, turns, gold, at))
+                documents.append(spoken_document(id, turns, "utterance", ROLE, gold, at))
         if disagreeing:
             source.note(
                 f"{disagreeing} of {counted(len(documents), 'dialogue')} whose topic ids and "
@@ -86,31 +78,6 @@ class Dialseg(Format):
                 turns.append({**turn, LABEL: labels[i], TOPIC: topics[i]})
             dialogues.append({"dial_id": document.id, "turns": turns})
         yield dumps({DATA: {"corpus": dialogues}}, corpus.documents[0].place) + "\n"
-
-
-def _id(table: dict[str, object], default: str, place: Place) -> str:
-    id = table.get("dial_id")
-    if id is None:
-        return default
-    if isinstance(id, (str, int)) and not isinstance(id, bool):
-        return str(id)
-    raise InputError(
-        f"the dial_id {shorten(id)}",
-        expected="text or a number",
-        remedy=f"name the dialogue, such as {default!r}",
-        place=place,
-    )
-
-
-def _document(
-    id: str, turns: Sequence[dict[str, object]], gold: Segmentation | None, place: Place
-) -> Document:
-    units = [require_field(turn, "utterance", place) for turn in turns]
-    has_roles = any(turn.get(ROLE) is not None for turn in turns)
-    speakers = [turn.get(ROLE) or "" for turn in turns] if has_roles else None
-    return Document.build(
-        id, cast(Any, units), gold=gold, speakers=cast(Any, speakers), place=place
-    )
 
 
 def _column(turns: Sequence[dict[str, object]], key: str, place: Place) -> list[object]:

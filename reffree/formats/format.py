@@ -48,6 +48,10 @@ class Format:
     rank: ClassVar[int] = 1
     """Of several formats that match, the one of the lowest rank is taken."""
     has_text: ClassVar[bool] = True
+    keys: ClassVar[tuple[str, ...]] = ()
+    """Keys that the first JSON object of a file has all."""
+    first_line: ClassVar[re.Pattern[str] | None] = None
+    """What the first line that is not blank begins with."""
 
     written_as: ClassVar[tuple[str, ...] | None] = None
     """Endings that `save` writes it for; None where it cannot be written."""
@@ -58,8 +62,10 @@ class Format:
 
     @classmethod
     def matches(cls, sample: Sample) -> bool:
-        """Whether a file's content is of this format."""
-        return False
+        """Whether a file's content is of this format: by its keys or its first line."""
+        if cls.first_line is not None:
+            return cls.first_line.match(sample.head) is not None
+        return bool(cls.keys) and set(cls.keys) <= sample.value.keys()
 
     @classmethod
     def matches_folder(cls, folder: Sample) -> bool:

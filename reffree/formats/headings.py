@@ -209,6 +209,7 @@ class Headings(Format):
     units: Unit = "sentence"
     language: str = "en"
     name = "headings"
+    first_line = _WIKI727  # other headings are but text
     suffixes = TEXT
     folders = TEXT
     rank = 4
@@ -216,11 +217,6 @@ class Headings(Format):
     def __post_init__(self) -> None:
         """Refuse levels that headings do not have."""
         _check(self.level, self.language)
-
-    @classmethod
-    def matches(cls, sample: Sample) -> bool:
-        """Whether the first line is a heading of Wiki-727K; others are but text."""
-        return _is_wiki727_heading(sample.head)
 
     def read(self, source: Source) -> list[Document]:
         """Read a file, or every one of a folder."""
@@ -333,12 +329,8 @@ class WikiSection(Format):
     boundaries: Literal["section", "label"] = "section"
     units: Unit = "sentence"
     name = "wikisection"
+    keys = ("text", SECTIONS)
     suffixes = JSON
-
-    @classmethod
-    def matches(cls, sample: Sample) -> bool:
-        """Whether there is a text with annotations."""
-        return {"text", SECTIONS} <= sample.value.keys()
 
     def read(self, source: Source) -> list[Document]:
         """Read a file's articles."""

@@ -241,6 +241,35 @@ def _checked_meta(meta: dict[str, object], place: Place) -> dict[str, object]:
     )
 
 
+def record_id(table: dict[str, object], place: Place, seen: dict[str, Place]) -> str:
+    """Return the id of a line that belongs to a document of a corpus; every one once.
+
+    ``seen`` has the places of those before, and is given this one.
+    """
+    id = require_field(table, "id", place, what="the document's name")
+    if not isinstance(id, str):
+        raise InputError(
+            f"the document id {shorten(id)}",
+            expected="a string",
+            remedy="write the id in quotes, as the corpus has it",
+            place=place,
+        )
+    refuse_second(id, place, seen)
+    return id
+
+
+def refuse_second(id: str, place: Place, seen: dict[str, Place]) -> None:
+    """Refuse a document that was there before; ``seen`` is given its place."""
+    if id in seen:
+        raise InputError(
+            f"the document a second time, first at {replace(seen[id], document=None, system=None)}",
+            expected="every document once",
+            remedy="remove one of the two",
+            place=replace(place, document=id),
+        )
+    seen[id] = place
+
+
 def dumps(value: object, place: Place) -> str:
     """Write JSON on one line, as UTF-8 and without NaN."""
     try:

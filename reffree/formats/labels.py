@@ -247,17 +247,10 @@ def _add_labels(document: Document, labels: Sequence[Label]) -> Document:
     text_place = document.place
     for label in labels:
         place = replace(label.place, document=document.id, system=label.name)
-        if not label.name.strip():
-            raise InputError(
-                "a coder without a name",
-                expected="a name for every coder",
-                remedy="name it",
-                place=place,
-            )
         if not is_name(label.name):
             raise InputError(
                 f"the coder {shorten(repr(label.name))}",
-                expected="a name without control characters",
+                expected="a name without control characters for every coder",
                 remedy="rename the coder",
                 place=replace(place, system=None),
             )

@@ -9,11 +9,10 @@ segment each, and every run of turns outside all spans is one too.
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from reffree.data.corpus import Document
 from reffree.data.segmentation import Segmentation
-from reffree.formats.format import JSON, Format, Sample
+from reffree.formats.dialogues import spoken_document
+from reffree.formats.format import JSON, Format
 from reffree.formats.source import Source
 from reffree.formats.strict_json import as_list, as_object, require_field
 from reffree.util.errors import InputError, Place, shorten
@@ -25,14 +24,10 @@ class QmSum(Format):
     """QMSum's meetings."""
 
     name = "qmsum"
+    keys = (MEETING,)
     suffixes = JSON
     folders = (".json",)
     rank = 4
-
-    @classmethod
-    def matches(cls, sample: Sample) -> bool:
-        """Whether there are meeting_transcripts."""
-        return MEETING in sample.value
 
     def read(self, source: Source) -> list[Document]:
         """Read a meeting, a JSONL of meetings (ids ``stem/line``) or a folder of JSON files."""
@@ -52,17 +47,9 @@ def _meeting(value: object, id: str, place: Place) -> Document:
         as_object(turn, f"turn {i}", place)
         for i, turn in enumerate(as_list(require_field(table, MEETING, place), MEETING, place))
     ]
-    units = [require_field(turn, "content", place) for turn in turns]
-    speakers = [turn.get("speaker") or "" for turn in turns]
     topics = as_list(table.get("topic_list") or [], "'topic_list'", place)
     gold = _gold(topics, len(turns), place) if topics and turns else None
-    return Document.build(
-        id,
-        cast(Any, units),
-        gold=gold,
-        speakers=cast(Any, speakers) if any(speakers) else None,
-        place=place,
-    )
+    return spoken_document(id, turns, "content", "speaker", gold, place)
 
 
 def _gold(topics: list[object], n_turns: int, place: Place) -> Segmentation:

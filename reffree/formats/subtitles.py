@@ -60,15 +60,11 @@ class Subtitles(Format):
     units: Literal["cue", "sentence"] = "cue"
     speakers: Speakers = "auto"
     name = "subtitles"
+    first_line = re.compile("WEBVTT")
     owns = SUBTITLES
     suffixes = TEXT
     folders = SUBTITLES
     rank = 4
-
-    @classmethod
-    def matches(cls, sample: Sample) -> bool:
-        """Whether the first line is that of WebVTT."""
-        return sample.head.startswith("WEBVTT")
 
     def read(self, source: Source) -> list[Document]:
         """Read a file, or every one of a folder."""
@@ -172,14 +168,10 @@ class Transcript(Format):
 
     speakers: Speakers = "auto"
     name = "transcript"
+    first_line = _TIMED
     suffixes = TEXT
     folders = TEXT
     rank = 4
-
-    @classmethod
-    def matches(cls, sample: Sample) -> bool:
-        """Whether the first line begins with a time in brackets."""
-        return _TIMED.fullmatch(sample.head) is not None
 
     def read(self, source: Source) -> list[Document]:
         """Read a file, or every one of a folder."""
@@ -285,13 +277,9 @@ class Chapters(Format):
     """Podcast chapters."""
 
     name = "chapters"
+    keys = (CHAPTERS,)
     suffixes = JSON
     has_text = False
-
-    @classmethod
-    def matches(cls, sample: Sample) -> bool:
-        """Whether there are chapters."""
-        return CHAPTERS in sample.value
 
     def read(self, source: Source) -> list[Label]:
         """Read podcast chapters; those that no table of contents shows are left out."""

@@ -58,14 +58,7 @@ def read_system(
     places: dict[str, Place] = {}
     for label in numbered(labels, list(known)):
         id = str(label.document)
-        if id in places:
-            raise InputError(
-                f"the document a second time, first at {replace(places[id], document=None)}",
-                expected="every document once",
-                remedy="remove one of the two",
-                place=replace(label.place, document=id, system=name),
-            )
-        places[id] = label.place
+        jsonl.refuse_second(id, replace(label.place, system=name), places)
         # `Corpus.with_system` refuses unknown ids and wrong lengths.
         named = replace(label, name=name, document=id)
         segmentations[id] = named.read(known[id]) if id in known else ()
@@ -83,15 +76,8 @@ def _jsonl_labels(source: Source, name: str, convention: Convention | None) -> I
             others = {key: value for key, value in table.items() if key != given[0]}
             table = {**others, "segmentation": {given[0]: table[given[0]]}}
         _refuse_unknown(table, place)
-        id = require_field(table, "id", place)
+        id = jsonl.record_id(table, place, {})
         value = require_field(table, "segmentation", place, what=_WHAT)
-        if not isinstance(id, str):
-            raise InputError(
-                f"the document id {shorten(id)}",
-                expected="a string",
-                remedy="write the id in quotes, as the corpus has it",
-                place=place,
-            )
         yield Label(id, name, cast(Any, value), place, convention)
 
 

@@ -82,12 +82,12 @@ def test_segeval_coders_are_systems_and_gold_is_gold():
         ),
         (
             segeval(a={"": [3]}, b={"": [2]}),
-            "s.json, system '', document 'a': found a coder without a name; ",
+            "s.json, document 'a': found the coder ''; ",
         ),
         (
             segeval(a={"c\n": [3]}, b={"c\n": [2]}),
             "s.json, document 'a': found the coder 'c\\n'; expected a name without control "
-            "characters; rename the coder",
+            "characters for every coder; rename the coder",
         ),
     ],
 )
