@@ -355,9 +355,9 @@ class DailyDialog(Format):
     def read(self, source: Source) -> list[Document]:
         """Read a file of dialogues, or the one of a folder, with the topics beside it."""
         folder = source.path if source.is_folder else source.path.parent
-        text = Source(folder / _TEXT) if source.is_folder else source
+        text = Source(folder / _TEXT, source.used) if source.is_folder else source
         lines = [(number, line) for number, line in text.lines() if line.strip()]
-        topics = self._topics(source, Source(folder / _TOPICS), len(lines))
+        topics = self._topics(source, Source(folder / _TOPICS, source.used), len(lines))
         dialogues = []
         for i, (number, line) in enumerate(lines):
             units = [unit.strip() for unit in line.split(END)]

@@ -123,7 +123,7 @@ class _Files:
     def elements(self, name: str) -> list[ElementTree.Element]:
         """All elements of a file in its order, the root first."""
         if name not in self._elements:
-            elements = list(_parsed(Source(self.paths[name])).iter())
+            elements = list(_parsed(Source(self.paths[name], self.source.used)).iter())
             self._elements[name] = elements
             self._index[name] = {
                 id: i for i, each in enumerate(elements) if (id := each.get(f"{_NITE}id"))
