@@ -23,7 +23,7 @@ is those that follow one another in the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -81,19 +81,32 @@ class _Dialogue:
     place: Place
 
 
-def _joined(dialogues: Sequence[_Dialogue], n: int) -> Iterator[Document]:
-    """Make a document of every n dialogues that follow one another; the last may have fewer."""
-    for first in range(0, len(dialogues), n):
-        group = dialogues[first : first + n]
-        id = group[0].id if len(group) == 1 else f"{group[0].id}+{len(group) - 1}"
-        speakers = [speaker for each in group for speaker in each.speakers or ()]
-        yield Document.build(
-            id,
-            [unit for each in group for unit in each.units],
-            gold=_by_label([label for each in group for label in each.labels]),
-            speakers=speakers or None,
-            place=group[0].place,
-        )
+@dataclass(frozen=True)
+class _Joined(Format):
+    """Dialogues of which several may become a document."""
+
+    join: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse to join none."""
+        check_whole("join", self.join, 1)
+
+    def documents(self, dialogues: Sequence[_Dialogue]) -> list[Document]:
+        """Join dialogues that follow one another; the last document may have fewer."""
+        documents = []
+        for first in range(0, len(dialogues), self.join):
+            group = dialogues[first : first + self.join]
+            id = group[0].id if len(group) == 1 else f"{group[0].id}+{len(group) - 1}"
+            speakers = [speaker for each in group for speaker in each.speakers or ()]
+            document = Document.build(
+                id,
+                [unit for each in group for unit in each.units],
+                gold=_by_label([label for each in group for label in each.labels]),
+                speakers=speakers or None,
+                place=group[0].place,
+            )
+            documents.append(document)
+        return documents
 
 
 class Tadam(Format):
@@ -248,18 +261,13 @@ def _log(id: str, value: object, source: Source) -> Document:
 
 
 @dataclass(frozen=True)
-class Taskmaster(Format):
+class Taskmaster(_Joined):
     """Taskmaster: labels are annotations' first part (task) or first two (subtask)."""
 
     level: Literal["task", "subtask"] = "task"
-    join: int = 1
     name = "taskmaster"
     keys = ("conversation_id", "utterances")
     suffixes = JSON
-
-    def __post_init__(self) -> None:
-        """Refuse to join none."""
-        check_whole("join", self.join, 1)
 
     def read(self, source: Source) -> list[Document]:
         """Read a file's conversations."""
@@ -272,7 +280,7 @@ class Taskmaster(Format):
             units = [require_field(turn, "text", place) for turn in turns]
             speakers = [str(turn.get("speaker") or "") for turn in turns]
             dialogues.append(_Dialogue(id, cast(Any, units), speakers, labels, place))
-        return list(_joined(dialogues, self.join))
+        return self.documents(dialogues)
 
     def _labels(self, turn: dict[str, object], place: Place) -> list[str]:
         found = []
@@ -333,19 +341,14 @@ def spoken_document(
 
 
 @dataclass(frozen=True)
-class DailyDialog(Format):
+class DailyDialog(_Joined):
     """DailyDialog: where there are no topics, every joined dialogue is a segment."""
 
-    join: int = 1
     name = "dailydialog"
     first_line = re.compile(f".*{END}")
     suffixes = TEXT
     folders = (".txt",)
     rank = 4
-
-    def __post_init__(self) -> None:
-        """Refuse to join none."""
-        check_whole("join", self.join, 1)
 
     @classmethod
     def matches_folder(cls, folder: Sample) -> bool:
@@ -367,7 +370,7 @@ class DailyDialog(Format):
             place = replace(text.place(number), document=id)
             dialogues.append(_Dialogue(id, units, None, [[label]] * len(units), place))
         source.notes += [note for note in text.notes if note not in source.notes]
-        return list(_joined(dialogues, self.join))
+        return self.documents(dialogues)
 
     def _topics(self, source: Source, file: Source, n: int) -> list[str]:
         if source.is_stdin or not file.path.is_file():

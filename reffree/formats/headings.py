@@ -44,6 +44,8 @@ _LANGUAGE = re.compile(r"//(\w{2,3})\.(?:m\.)?wikipedia\.org|wikisection_([a-z]{
 _LIST = "***LIST***."
 
 Unit = Literal["sentence", "paragraph"]
+Block = tuple[int | None, str]
+"""A heading's level and its title, or None and a paragraph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,30 +98,43 @@ def _units(text: str, units: Unit, language: str, place: Place) -> list[str]:
     ]
 
 
-def _check(level: int, language: str) -> None:
-    check_whole("level", level, 1, 6)
-    if not re.fullmatch(r"[A-Za-z]{2,3}", language):
-        raise InputError(
-            f"language={shorten(language)}",
-            expected="a code such as en or de",
-            remedy="leave it out for en",
-        )
-
-
 @dataclass(frozen=True)
-class Markdown(Format):
-    """Markdown."""
+class _Headed(Format):
+    """Text with headings down to a level."""
 
     level: int = 6
     units: Unit = "sentence"
     language: str = "en"
+
+    def __post_init__(self) -> None:
+        """Refuse levels that headings do not have, and what is no language."""
+        check_whole("level", self.level, 1, 6)
+        if not re.fullmatch(r"[A-Za-z]{2,3}", self.language):
+            raise InputError(
+                f"language={shorten(self.language)}",
+                expected="a code such as en or de",
+                remedy="leave it out for en",
+            )
+
+    def document(self, id: str, blocks: Sequence[Block], units: Unit, place: Place) -> Document:
+        """Make a document of headings and paragraphs; without a heading it has no gold."""
+        sections = [_Section(None, [])]
+        for rank, text in blocks:
+            if rank is None:
+                sections[-1].paragraphs.append(text)
+            elif rank <= self.level:
+                sections.append(_Section(text, []))
+        has_gold = any(rank is not None and rank <= self.level for rank, _ in blocks)
+        return _prose(id, sections, units, self.language, place, has_gold=has_gold)
+
+
+@dataclass(frozen=True)
+class Markdown(_Headed):
+    """Markdown."""
+
     name = "markdown"
     owns = MARKDOWN
     folders = MARKDOWN
-
-    def __post_init__(self) -> None:
-        """Refuse levels that headings do not have."""
-        _check(self.level, self.language)
 
     def read(self, source: Source) -> list[Document]:
         """Read a file, or every one of a folder."""
@@ -127,26 +142,8 @@ class Markdown(Format):
         for id, file in source.members(MARKDOWN, "Markdown (.md)"):
             lines = _without_front_matter([line for _, line in file.lines()])
             blocks = list(_markdown_blocks("\n".join(lines), file.place()))
-            sections = _sections(blocks, self.level)
-            has_gold = any(level is not None and level <= self.level for level, _ in blocks)
-            documents.append(
-                _prose(id, sections, self.units, self.language, file.place(), has_gold=has_gold)
-            )
+            documents.append(self.document(id, blocks, self.units, file.place()))
         return documents
-
-
-Block = tuple[int | None, str]
-"""A heading's level and its title, or None and a paragraph."""
-
-
-def _sections(blocks: Sequence[Block], level: int) -> list[_Section]:
-    sections = [_Section(None, [])]
-    for rank, text in blocks:
-        if rank is None:
-            sections[-1].paragraphs.append(text)
-        elif rank <= level:
-            sections.append(_Section(text, []))
-    return sections
 
 
 def _without_front_matter(lines: list[str]) -> list[str]:
@@ -202,21 +199,14 @@ def _shown_text(children: Sequence[Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Headings(Format):
+class Headings(_Headed):
     """Plain text with headings."""
 
-    level: int = 6
-    units: Unit = "sentence"
-    language: str = "en"
     name = "headings"
     first_line = _WIKI727  # other headings are but text
     suffixes = TEXT
     folders = TEXT
     rank = 4
-
-    def __post_init__(self) -> None:
-        """Refuse levels that headings do not have."""
-        _check(self.level, self.language)
 
     def read(self, source: Source) -> list[Document]:
         """Read a file, or every one of a folder."""
@@ -233,8 +223,7 @@ class Headings(Format):
                     place=file.place(),
                 )
             units: Unit = "paragraph" if is_wiki727 else self.units
-            sections = _sections(blocks, self.level)
-            documents.append(_prose(id, sections, units, self.language, file.place()))
+            documents.append(self.document(id, blocks, units, file.place()))
         return documents
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
-from reffree.data.corpus import GOLD, Document, is_name
+from reffree.data.corpus import GOLD, TIMES, Document, is_name
 from reffree.data.segmentation import Convention, Segmentation
 from reffree.formats.source import Used
 from reffree.util.errors import InputError, Place, counted, located, shorten
@@ -21,6 +21,43 @@ from reffree.util.errors import InputError, Place, counted, located, shorten
 BOUNDARIES, LABELS = "boundaries", "labels"
 OTHER_FORMS = (BOUNDARIES, LABELS)
 CodersAs = Literal["systems", "golds"]
+
+
+def read_seconds(value: object, what: str, place: Place, remedy: str) -> float:
+    """Return a time from a number or its text; ``what`` names it for messages."""
+    try:
+        seconds = -1.0 if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        seconds = -1.0
+    if 0 <= seconds < 1e9:
+        return seconds
+    raise InputError(what, expected="seconds from the start", remedy=remedy, place=place)
+
+
+@dataclass(frozen=True, slots=True)
+class TimedUnit:
+    """A unit with its start and end in seconds."""
+
+    text: str
+    start: float
+    end: float
+    speaker: str = ""
+    topic: int = 0
+
+
+def timed_document(
+    id: str, units: Sequence[TimedUnit], place: Place, gold: Segmentation | None = None
+) -> Document:
+    """Make a document that keeps its units' times."""
+    speakers = [unit.speaker for unit in units]
+    return Document.build(
+        id,
+        [unit.text for unit in units],
+        gold=gold,
+        speakers=speakers if any(speakers) else None,
+        meta={TIMES: [[unit.start, max(unit.start, unit.end)] for unit in units]},
+        place=place,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
-from reffree.data.corpus import GOLD, TIMES, Document
+from reffree.data.corpus import GOLD, Document
 from reffree.formats.format import JSON, TEXT, Format, Sample
-from reffree.formats.labels import Label, Starts
+from reffree.formats.labels import Label, Starts, TimedUnit, read_seconds, timed_document
 from reffree.formats.source import Source
-from reffree.formats.strict_json import as_list, as_object, require_field
+from reffree.formats.strict_json import as_object, list_field, require_field
 from reffree.util.errors import InputError, Place, counted, shorten
 from reffree.util.optional import require
 
@@ -43,14 +43,6 @@ _SPEAKER = re.compile(r"(?:>>\s*|-\s*)?([^\W\d_][^:\n]{0,39}):\s+(?=\S)")
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*$")
 
 Speakers = Literal["auto", "prefix", "none"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    text: str
-    start: float
-    end: float
-    speaker: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,11 +72,11 @@ class Subtitles(Format):
                 )
             units = _with_speakers(units, self.speakers, self.name, file)
             units = _sentences(units) if self.units == "sentence" else units
-            documents.append(_document(id, units, file.place()))
+            documents.append(timed_document(id, units, file.place()))
         return documents
 
 
-def _cues(file: Source) -> list[_Unit]:
+def _cues(file: Source) -> list[TimedUnit]:
     lines = [line for _, line in file.lines()]
     is_vtt = file.suffix == ".vtt" or bool(lines and lines[0].startswith("WEBVTT"))
     pysubs2 = require("pysubs2", lambda name: _missing(file.place()))
@@ -101,7 +93,7 @@ def _cues(file: Source) -> list[_Unit]:
             place=file.place(),
         ) from None
     is_rolling = any(_WORD_TIME.search(line) for line in lines)
-    found: list[_Unit] = []
+    found: list[TimedUnit] = []
     before: list[str] = []
     for cue in sorted(cues, key=lambda cue: cue.start):
         shown = [" ".join(_TAG.sub("", line).split()) for line in cue.plaintext.splitlines()]
@@ -110,7 +102,7 @@ def _cues(file: Source) -> list[_Unit]:
         before = shown or before
         start, end = cue.start / 1000, max(cue.start, cue.end) / 1000
         if new:
-            found.append(_Unit(" ".join(new), start, end, _voice(cue.plaintext)))
+            found.append(TimedUnit(" ".join(new), start, end, _voice(cue.plaintext)))
         elif shown and found:
             found[-1] = replace(found[-1], end=max(end, found[-1].end))
     return found
@@ -178,11 +170,11 @@ class Transcript(Format):
         documents = []
         for id, file in source.members(TEXT, "transcripts (.txt)"):
             units = _with_speakers(_timed(file), self.speakers, self.name, file)
-            documents.append(_document(id, units, file.place()))
+            documents.append(timed_document(id, units, file.place()))
         return documents
 
 
-def _timed(file: Source) -> list[_Unit]:
+def _timed(file: Source) -> list[TimedUnit]:
     found: list[tuple[float, float | None, list[str]]] = []
     for number, line in file.lines():
         match = _TIMED.fullmatch(line)
@@ -210,7 +202,7 @@ def _timed(file: Source) -> list[_Unit]:
     starts = [start for start, _, _ in found]
     following = [*starts[1:], *starts[-1:]]
     return [
-        _Unit(" ".join(words), start, max(start, after if end is None else end))
+        TimedUnit(" ".join(words), start, max(start, after if end is None else end))
         for (start, end, words), after in zip(found, following, strict=True)
         if words
     ]
@@ -223,8 +215,8 @@ def _seconds(groups: Sequence[str | None]) -> float:
 
 
 def _with_speakers(
-    units: Sequence[_Unit], speakers: Speakers, format: str, file: Source
-) -> list[_Unit]:
+    units: Sequence[TimedUnit], speakers: Speakers, format: str, file: Source
+) -> list[TimedUnit]:
     """Take names before a colon for speakers, where that is asked for or most units have one."""
     if speakers == "none" or any(unit.speaker for unit in units):
         return list(units)
@@ -249,9 +241,9 @@ def _with_speakers(
     return named
 
 
-def _sentences(units: Sequence[_Unit]) -> list[_Unit]:
+def _sentences(units: Sequence[TimedUnit]) -> list[TimedUnit]:
     """Put cues of one speaker together until one ends with a sentence."""
-    joined: list[_Unit] = []
+    joined: list[TimedUnit] = []
     is_open = False
     for unit in units:
         if is_open and joined[-1].speaker == unit.speaker:
@@ -260,17 +252,6 @@ def _sentences(units: Sequence[_Unit]) -> list[_Unit]:
         joined.append(unit)
         is_open = _SENTENCE_END.search(unit.text) is None
     return joined
-
-
-def _document(id: str, units: Sequence[_Unit], place: Place) -> Document:
-    speakers = [unit.speaker for unit in units]
-    return Document.build(
-        id,
-        [unit.text for unit in units],
-        speakers=speakers if any(speakers) else None,
-        meta={TIMES: [[unit.start, max(unit.start, unit.end)] for unit in units]},
-        place=place,
-    )
 
 
 class Chapters(Format):
@@ -286,25 +267,14 @@ class Chapters(Format):
         place = source.place()
         table = as_object(source.json, "the content", place)
         starts = []
-        for i, value in enumerate(
-            as_list(require_field(table, CHAPTERS, place), f"{CHAPTERS!r}", place)
-        ):
+        for i, value in enumerate(list_field(table, CHAPTERS, place)):
             chapter = as_object(value, f"chapter {i + 1}", place)
             if chapter.get("toc") is False:
                 continue
-            starts.append(_start(require_field(chapter, "startTime", place), i, place))
+            start = require_field(chapter, "startTime", place)
+            what = f"the startTime {shorten(start)} of chapter {i + 1}"
+            starts.append(read_seconds(start, what, place, "write a number such as 94"))
         return _label(starts, place)
-
-
-def _start(value: Any, i: int, place: Place) -> float:  # noqa: ANN401  (from JSON)
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e9:
-        return float(value)
-    raise InputError(
-        f"the startTime {shorten(value)} of chapter {i + 1}",
-        expected="seconds from the start",
-        remedy="write a number such as 94",
-        place=place,
-    )
 
 
 class Youtube(Format):

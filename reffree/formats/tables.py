@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from reffree.data.corpus import TIMES, Document
 from reffree.data.segmentation import Convention, Segmentation
 from reffree.formats.format import Format, Sample
-from reffree.formats.labels import from_unit_labels
+from reffree.formats.labels import from_unit_labels, read_seconds
 from reffree.formats.source import Source
 from reffree.formats.strict_json import listed
 from reffree.util.errors import InputError, Place, located, shorten
@@ -194,18 +194,9 @@ class _Group:
         found = []
         for value, at in zip(self.cells[column], self.places, strict=True):
             text = _cell_text(value)
-            try:
-                seconds = float(text)
-            except ValueError:
-                seconds = -1.0
-            if not 0 <= seconds < 1e9:
-                raise InputError(
-                    f"the time {shorten(text)!r}",
-                    expected="seconds from the start",
-                    remedy="write a number such as 12.5",
-                    place=replace(at, document=self.id),
-                )
-            found.append(seconds)
+            place = replace(at, document=self.id)
+            what = f"the time {shorten(text)!r}"
+            found.append(read_seconds(text, what, place, "write a number such as 12.5"))
         return found
 
 

@@ -129,7 +129,7 @@ def test_columns_that_no_table_has():
 
 def test_the_help_lists_the_options_of_formats():
     told = invoke("convert", "--help").output
-    assert "taskmaster:level=task,join=1\n" in told
+    assert "taskmaster:join=1,level=task\n" in told
     assert "table:document=NAME,text=NAME," in told
 
 
