@@ -332,8 +332,8 @@ def spoken_document(
 ) -> Document:
     """Make a document of turns, which have their text and speaker under the keys."""
     units = [require_field(turn, text, place) for turn in turns]
-    speakers = [turn.get(speaker) or "" for turn in turns]
-    given = cast(Any, speakers if any(speakers) else None)
+    speakers = [str(turn.get(speaker) or "") for turn in turns]
+    given = speakers if any(speakers) else None
     return Document.build(id, cast(Any, units), gold=gold, speakers=given, place=place)
 
 

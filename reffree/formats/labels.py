@@ -27,7 +27,7 @@ def read_seconds(value: object, what: str, place: Place, remedy: str) -> float:
     """Return a time from a number or its text; ``what`` names it for messages."""
     try:
         seconds = -1.0 if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         seconds = -1.0
     if 0 <= seconds < 1e9:
         return seconds

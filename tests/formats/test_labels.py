@@ -180,7 +180,7 @@ def test_nltk_convention():
     assert refusal(load, name, text="text.txt") == (
         "s.txt, line 1, system 'gold', document '1': found a boundary string that starts with 1, "
         "'100', for 3 units; expected one reading, but 1 may end a segment (convention end) or "
-        "start one (convention start); choose with --convention end or --convention start"
+        "start one (convention start); choose with --format NAME:convention=end or convention=start"
     )
     end = load(name, text="text.txt", format="nltk:convention=end")
     start = load(name, text="text.txt", format="nltk:convention=start")

@@ -227,9 +227,10 @@ def frame(rng: Random, folder: Path) -> None:
         mutations.mutate_tree(list(UNITS), rng),
     ]
     columns = {"text": list(UNITS), "segment": [1, 1, 2, 2, 3], "document": list("aabbb")}
-    kinds.append(pd.DataFrame([mutations.mutate_tree(columns, rng)]))
     given = mutations.mutate_tree({**columns, "start": [0, 1.5, 2, 3, 4]}, rng)
+    row = mutations.mutate_tree(columns, rng)
     with contextlib.suppress(ValueError, TypeError, AttributeError):  # of pandas
+        kinds.append(pd.DataFrame([row]))
         kinds.append(pd.DataFrame(given))
     read = load(rng.choice(kinds))
     save(read, folder / "again.jsonl")
