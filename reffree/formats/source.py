@@ -16,7 +16,7 @@ import os
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -31,11 +31,9 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 STDIN = "<stdin>"
 LINE_SUFFIXES = (".jsonl", ".ndjson")
 PACKED = ".gz"
-_MARK, _CRLF = "mark", "crlf"
 _GZIP = b"\x1f\x8b"
 
 _HEAD_BYTES = 4096
-_UNREADABLE = (OSError, EOFError, zlib.error)
 _ITS_TEXT = f"put its text {INTO_JSONL}"
 _UNPACK = "unpack it first"
 _GIVE_TEXT = "give a text file"
@@ -56,6 +54,18 @@ _KINDS: tuple[tuple[bytes, str, str], ...] = (
     (b"SQLite format 3\0", "an SQLite database", _GIVE_TEXT),
 )
 """How files begin that are no text at all, what they are, and what to do."""
+
+_ODDITIES = {
+    "mark": (
+        *("a byte-order mark", "byte-order marks", "plain UTF-8"),
+        *("it was ignored, save the file without it", "ignored, save the files without them"),
+    ),
+    "crlf": (
+        *("a Windows line end (CRLF)", "Windows line ends (CRLF)", "LF"),
+        *("all were read as LF, save the file with LF", "read as LF, save the files with LF"),
+    ),
+}
+"""What is accepted: in one file and in several, what is expected, what was and may be done."""
 
 
 class Used:
@@ -127,13 +137,13 @@ class Source:
         if str(error) not in self.notes:
             self.notes.append(str(error))
 
-    def _odd(
-        self, kind: str, found: str, *, expected: str, remedy: str, line: int | None = None
-    ) -> None:
-        """Note something accepted about the file, and remember its kind for the folder's note."""
-        if kind not in self.oddities:
-            self.note(found, expected=expected, remedy=remedy, line=line)
-            self.oddities[kind] = self.notes[-1]
+    def _note_oddity(self, kind: str, line: int) -> None:
+        """Note something accepted about the file, once, and remember it for the folder's note."""
+        if kind in self.oddities:
+            return
+        found, _, expected, remedy, _ = _ODDITIES[kind]
+        self.note(found, expected=expected, remedy=f"{remedy} to silence this", line=line)
+        self.oddities[kind] = self.notes[-1]
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield (number from 1, text without its line end); only a line feed ends a line."""
@@ -143,7 +153,7 @@ class Source:
         most_rows = limit("input_rows") - self.used.rows
         most_bytes = limit("input_bytes") - self.used.bytes
         try:
-            with self.opened_bytes() as handle:
+            with self._opened() as handle:
                 while raw := self._readline(handle, number + 1):
                     number += 1
                     self._rows += 1
@@ -160,10 +170,7 @@ class Source:
         self.used.add(0, 0, self.place())
 
     def _readline(self, handle: BinaryIO, number: int) -> bytes:
-        try:
-            raw = handle.readline(MAX_LINE_BYTES + 1)
-        except _UNREADABLE as error:
-            raise self._unreadable(error) from None
+        raw = handle.readline(MAX_LINE_BYTES + 1)
         if number == 1:
             _refuse_binary(raw[:_HEAD_BYTES], self.place())
         if len(raw) > MAX_LINE_BYTES:
@@ -175,49 +182,22 @@ class Source:
             )
         return raw
 
-    def _unreadable(self, error: Exception) -> InputError:
-        if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
-            return unreadable(error, self.place())
-        return InputError(
-            "a gzip file that is damaged or cut off",
-            expected="a whole one",
-            remedy="pack it again, or give the file as it was before",
-            place=self.place(),
-        )
-
     def content(self) -> bytes:
         """All bytes at once, for formats that say their own encoding."""
         parts: list[bytes] = []
-        with self.opened_bytes() as handle:
-            while True:
-                try:
-                    part = handle.read(MAX_LINE_BYTES)
-                except _UNREADABLE as error:
-                    raise self._unreadable(error) from None
-                if not part:
-                    return b"".join(parts)
+        with self._opened() as handle:
+            while part := handle.read(MAX_LINE_BYTES):
                 parts.append(part)
                 self.used.add(0, len(part), self.place())
+        return b"".join(parts)
 
     def _decode(self, raw: bytes, number: int) -> str:
         start = 0
         if number == 1 and raw.startswith(codecs.BOM_UTF8):
             start = len(codecs.BOM_UTF8)
-            self._odd(
-                _MARK,
-                "a byte-order mark",
-                expected="plain UTF-8",
-                remedy="it was ignored, save the file without it to silence this",
-                line=1,
-            )
+            self._note_oddity("mark", 1)
         if raw.endswith(b"\r\n"):
-            self._odd(
-                _CRLF,
-                "a Windows line end (CRLF)",
-                expected="LF",
-                remedy="all were read as LF, save the file with LF to silence this",
-                line=number,
-            )
+            self._note_oddity("crlf", number)
             end = len(raw) - 2
         else:
             end = len(raw) - raw.endswith(b"\n")
@@ -258,39 +238,34 @@ class Source:
         return len(head) == 2 and head[0].startswith("{") and head[0].endswith("}")
 
     @contextmanager
-    def opened_bytes(self) -> Iterator[BinaryIO]:
-        """Open it, and unpack what begins as gzip does; a file can be sought in."""
-        with self._opened() as handle:
-            own = None if hasattr(handle, "peek") else io.BufferedReader(cast(Any, handle))
-            buffered = cast(Any, own or handle)
-            try:
+    def _opened(self) -> Iterator[BinaryIO]:
+        """Open it, and unpack what begins as gzip does; what cannot be read is a sentence."""
+        if self.is_stdin and sys.stdin is None:
+            raise InputError(
+                "no standard input",
+                expected="a stream to read",
+                remedy="give a file instead of -",
+                place=self.place(),
+            )
+        try:
+            with nullcontext(sys.stdin.buffer) if self.is_stdin else self.path.open("rb") as handle:
+                own = None if hasattr(handle, "peek") else io.BufferedReader(cast(Any, handle))
+                buffered = cast(Any, own or handle)
                 try:
                     is_packed = buffered.peek(2)[:2] == _GZIP
-                except OSError as error:
-                    raise self._unreadable(error) from None
-                yield cast(Any, gzip.GzipFile(fileobj=buffered) if is_packed else buffered)
-            finally:
-                if own is not None:
-                    own.detach()
-
-    @contextmanager
-    def _opened(self) -> Iterator[BinaryIO]:
-        if self.is_stdin:
-            if sys.stdin is None:
-                raise InputError(
-                    "no standard input",
-                    expected="a stream to read",
-                    remedy="give a file instead of -",
-                    place=self.place(),
-                )
-            yield sys.stdin.buffer
-            return
-        try:
-            handle = self.path.open("rb")
+                    yield cast(Any, gzip.GzipFile(fileobj=buffered) if is_packed else buffered)
+                finally:
+                    if own is not None:
+                        own.detach()
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise InputError(
+                "a gzip file that is damaged or cut off",
+                expected="a whole one",
+                remedy="pack it again, or give the file as it was before",
+                place=self.place(),
+            ) from None
         except (OSError, ValueError) as error:
             raise unreadable(error, self.place()) from None
-        with handle:
-            yield handle
 
     def files(self) -> list[tuple[str, Path]]:
         """Every file of a folder that is not hidden, sorted by its relative posix path.
@@ -324,10 +299,7 @@ class Source:
         for name, path in files:
             sources.append(Source(path, self.used))
             yield name, sources[-1]
-        for kind, found, expected, remedy in (
-            (_MARK, "byte-order marks", "plain UTF-8", "ignored, save the files without them"),
-            (_CRLF, "Windows line ends (CRLF)", "LF", "read as LF, save the files with LF"),
-        ):
+        for kind, (_, found, expected, _, remedy) in _ODDITIES.items():
             notes = [source.oddities[kind] for source in sources if kind in source.oddities]
             if len(notes) > 1:
                 self.note(
