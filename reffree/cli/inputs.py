@@ -140,12 +140,9 @@ def read_files(paths: Sequence[str], given: FileOptions, *, text_needed: bool = 
 def with_systems(corpus: Corpus, given: FileOptions) -> Corpus:
     """Add the systems of --system NAME=FILE; a convention that --format has is theirs, too."""
     from reffree.formats import read_system
-    from reffree.formats.format import parse_format
 
-    format = given.get("input_format")
-    convention = None if format is None else getattr(parse_format(format), "convention", None)
     for name, file in map(split_named_file, given.get("systems", ())):
-        corpus = read_system(file, name, corpus, convention=convention)
+        corpus = read_system(file, name, corpus, corpus_format=given.get("input_format"))
     return corpus
 
 

@@ -151,7 +151,7 @@ def read_corpus(given: Mapping[str, Any], *, text_needed: bool = True) -> Corpus
         text=text if text is not None or text_needed else False,
     )
     for name, file in map(split_named_file, given.get("systems", ())):
-        corpus = read_system(file, name, corpus)
+        corpus = read_system(file, name, corpus, corpus_format=given.get("input_format"))
     return corpus
 
 

@@ -33,16 +33,17 @@ def read_system(
     corpus: Corpus,
     *,
     format: str | None = None,
-    convention: Convention | None = None,
+    corpus_format: str | None = None,
 ) -> Corpus:
     """Return the corpus with one more system, read from a file that covers every document once.
 
-    ``convention`` is what a 1 means, for formats that leave it open.
+    ``corpus_format`` is how the corpus was read: a convention that it names holds here as well.
     """
     source = Source(path)
     chosen = parse_format(detect(source) if format is None else format)
-    if convention is not None and hasattr(chosen, "convention"):
-        chosen = replace(cast(Any, chosen), convention=convention)
+    if "convention=" in (corpus_format or "") and hasattr(chosen, "convention"):
+        said = cast(Any, parse_format(corpus_format or "")).convention
+        chosen = replace(cast(Any, chosen), convention=said)
     if isinstance(chosen, jsonl.Jsonl):
         with suggest_format(source, chosen.name):
             labels = list(_jsonl_labels(source, name, chosen.convention))
