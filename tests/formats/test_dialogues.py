@@ -9,16 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
-from reffree.formats import load, save
+from reffree.formats import load
 from reffree.util.errors import InputError, OptionError
 from tests.helpers import refusal
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def write(content: object, name: str = "x.json") -> str:
@@ -141,36 +135,6 @@ def test_dialseg_ids_speakers_and_gold_may_be_missing():
 )
 def test_dialseg_that_is_refused(content, sentence):
     assert refusal(load, write(content)).startswith(sentence)
-
-
-text = st.text(st.characters(codec="utf-8"), min_size=1, max_size=9)
-names = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=9)
-
-
-@st.composite
-def corpora(draw):
-    documents = []
-    for id in draw(st.lists(names, unique=True, min_size=1, max_size=3)):
-        units = draw(st.lists(text.filter(str.strip), min_size=1, max_size=6))
-        n = len(units)
-        ids = sorted(draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
-        roles = st.lists(text, min_size=n, max_size=n)
-        documents.append(
-            Document.build(
-                id,
-                units,
-                gold=Segmentation.from_segment_ids(ids),
-                speakers=draw(st.none() | roles),
-            )
-        )
-    return Corpus(tuple(documents))
-
-
-@given(corpora())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_dialseg_round_trip(corpus):
-    assert save(corpus, "out.json", format="dialseg") == []
-    assert load("out.json") == corpus
 
 
 # TIAGE

@@ -29,11 +29,6 @@ from reffree.formats.source import Source
 """
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture
 def stars(tmp_path, monkeypatch):
     """The format of the guide, in a file of its own."""

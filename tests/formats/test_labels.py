@@ -7,11 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from reffree.data.corpus import Corpus, Document
-from reffree.data.segmentation import Segmentation
+from reffree.data.corpus import Corpus
 from reffree.formats import load, read_system, save
 from reffree.util.errors import OptionError
 from tests.helpers import invoke, refusal
@@ -323,62 +320,6 @@ def test_notes_of_labels_and_text_are_kept():
         "text.txt, line 1: found a byte-order mark",
     ]
     assert corpus.documents[0].units[0] == "one"
-
-
-# round trips
-
-names = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=8)
-
-
-@st.composite
-def labelled(draw, *, n_documents: int = 3):
-    systems = draw(st.lists(names.filter(lambda name: name != "gold"), unique=True, max_size=2))
-    ids = draw(st.lists(names, unique=True, min_size=1, max_size=n_documents))
-    documents = []
-    for id in ids:
-        n_gaps = draw(st.integers(0, 5))
-        gaps = st.lists(st.booleans(), min_size=n_gaps, max_size=n_gaps)
-        some = gaps.map(lambda labels: Segmentation.from_labels(labels, "gap"))
-        units = [f"unit {i}" for i in range(n_gaps + 1)]
-        table = {name: draw(some) for name in systems}
-        documents.append(Document.build(id, units, gold=draw(some), systems=table))
-    return Corpus(tuple(documents))
-
-
-def text_of(corpus: Corpus) -> str:
-    Path("text.txt").write_text("\n\n".join("\n".join(doc.units) for doc in corpus.documents))
-    return "text.txt"
-
-
-relaxed = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@given(labelled())
-@relaxed
-def test_segeval_round_trip(corpus):
-    assert save(corpus, "s.json", format="segeval") == [
-        "segeval files hold no text: the units were left out"
-    ]
-    assert load("s.json", text=text_of(corpus)) == corpus
-
-
-@given(labelled(n_documents=1))
-@relaxed
-def test_segeval_table_round_trip(corpus):
-    lost = save(corpus, "t.tsv")
-    assert lost[0] == "segeval-tsv files hold no text: the units were left out"
-    again = load("t.tsv", text=text_of(corpus))
-    assert masses(again) == masses(corpus)
-    assert again.documents[0].id == "t"
-
-
-@given(labelled())
-@relaxed
-def test_nltk_round_trip(corpus):
-    save(corpus, "s.txt")
-    again = load("s.txt", format="nltk", text=text_of(corpus))
-    assert masses(again) == {"gold": masses(corpus)["gold"]}
-    assert [doc.id for doc in again.documents] == [doc.id for doc in corpus.documents]
 
 
 # coders that are annotators

@@ -18,11 +18,6 @@ from tests.helpers import refusal
 UNITS = ["one", "", "two\nlines", "three"]
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def document(id: str = "m1", **fields) -> Document:
     return Document.build(id, UNITS, **{"gold": [2, 2], **fields})
 

@@ -13,12 +13,6 @@ from reffree.formats import load, read_system, save
 from reffree.util.errors import InputError, UnknownNameError
 from tests.helpers import refusal
 
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 CORPUS = Corpus(
     (
         Document.build("a", ["1", "2", "", "4"], gold=[2, 2]),

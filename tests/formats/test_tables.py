@@ -19,11 +19,6 @@ HEADER = "document,text,speaker,segment"
 ROWS = ('a,"Bees, they say",Ann,1', "a,fly.,Bob,1", "a,Routers fail.,Ann,2", "b,Alone.,,1")
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def write(*lines: str, name: str = "x.csv") -> str:
     Path(name).write_text("\n".join(lines) + "\n")
     return name
