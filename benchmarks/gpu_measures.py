@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 import reffree
 from reffree.encoders.base import Encoder, encode_texts
 from reffree.encoders.models import find_model
+from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import CHOICES, EncoderOptions
 from reffree.encoders.precision import abilities_of
-from reffree.encoders.sentence_transformer import open_encoder
 from reffree.segmenters.labeller.description import LabellerTraining
 from reffree.segmenters.labeller.train import train_segmenter
 from reffree.segmenters.scorer.description import Training

@@ -48,9 +48,8 @@ COMMANDS = {
     "run": ("run", "Run a whole study from a YAML file."),
     "report": ("report", "Show a study's results: a page, tables, charts for papers."),
     "convert": ("convert", "Convert between corpus formats."),
-    "embed": ("embed", "Fill the embedding cache, on one device or many."),
     "models": ("models", "List encoders: size, licence, speed, what is here."),
-    "cache": ("cache", "List, check, carry and remove cached embeddings."),
+    "cache": ("cache", "List, check, fill and remove cached vectors."),
 }
 """Each with its module, and the name in it if that is not ``command``; then its help in a line."""
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from reffree.cli.help_page import PagedCommand, write_options
-from reffree.cli.options import encoding_settings, format_option, model_settings, output_option
+from reffree.cli.help_page import PagedCommand
+from reffree.cli.options import format_option, output_option
 from reffree.cli.output import Output
+from reffree.encoders.options import SETTINGS_HELP
 
 HEADER = (
     *("alias", "model", "loader", "licence", "languages", "offline"),
@@ -22,18 +23,12 @@ ANY = (
 
 
 class WithSettings(PagedCommand):
-    """Shows the settings that the commands that encode take but do not describe."""
+    """Shows the settings that stand behind an encoder's name, wherever one is named."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List them below the command's own options."""
-        for heading, settings in (
-            ("Of every command that encodes", encoding_settings),
-            ("Settings of a model, of the same commands", model_settings(hidden=False)),
-        ):
-            params = click.command(settings(lambda: None)).params
-            options = [param for param in params if isinstance(param, click.Option)]
-            with formatter.section(heading):
-                write_options(ctx, formatter, options)
+        with formatter.section("Settings of an encoder, as in mpnet:pooling=cls,layer=-2"):
+            formatter.write_dl([(f"{name}=", f"{SETTINGS_HELP[name]}.") for name in SETTINGS_HELP])
 
 
 @click.command(name="models", cls=WithSettings)

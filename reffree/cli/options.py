@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from reffree.cli.completion import METRICS, complete, encoder_names, file_names, names
-from reffree.encoders.options import BACKENDS, CHOICES
+from reffree.encoders.options import Dropped
 from reffree.metrics.names import HELP
 from reffree.report.grid import OUTPUT_FORMATS
 from reffree.util.bounds import (
     MOST_SEED,
-    Count,
-    Positive,
     bounds_in,
     check_limit,
     check_whole,
@@ -110,120 +107,28 @@ table_option = click.option(
 # How texts become vectors
 
 
-def model_settings(*, hidden: bool) -> Decorator:
-    """How a model makes a vector; ``reffree models --help`` shows what other commands hide."""
-    option = partial(click.option, hidden=hidden)
-    return option_group(
-        option(
-            "--pooling",
-            type=click.Choice(CHOICES["pooling"]),
-            help="Of the tokens' vectors, over a model's bare transformer.  [default: the model's "
-            "own, else mean]",
-        ),
-        option(
-            "--layer",
-            type=int,
-            metavar="N",
-            help="Whose output is pooled: 0 embeddings, -1 last.  [default: -1]",
-        ),
-        option(
-            "--dtype",
-            type=click.Choice(CHOICES["dtype"]),
-            help="Of the computation; auto is the weights' own, and TF32 for float32 on cards that "
-            "have it.  [default: auto on such cards, else float32; falcon-7b bfloat16]",
-        ),
-        option(
-            "--attention",
-            type=click.Choice(CHOICES["attention"]),
-            help="Implementation.  [default: the best the architecture has]",
-        ),
-        option(
-            "--prompt", metavar="TEXT", help="Put before every text.  [default: the model's own]"
-        ),
-        option(
-            "--max-length",
-            type=int,
-            metavar="N",
-            help="Tokens read of a text.  [default: the model's own]",
-        ),
-        option(
-            "--quantisation",
-            type=click.Choice(CHOICES["quantisation"]),
-            help="Quantise the weights (needs bitsandbytes).",
-        ),
-        option(
-            "--device-map",
-            type=click.Choice(["auto", "balanced", "sequential"]),
-            help="Spread a model too large for one device over all, memory and disk.",
-        ),
-        option(
-            "--backend",
-            type=click.Choice(BACKENDS),
-            default="torch",
-            show_default=True,
-            help="What runs the transformer; auto is the fastest of those installed that give "
-            "torch's vectors; onnx-int8 moves them, and the signature says how far.",
-        ),
-        option("--trust-remote-code", is_flag=True, help="Run code that comes with a model."),
-        option(
-            "--allow-pickle",
-            is_flag=True,
-            help="Read .bin weights where there are no safetensors.",
-        ),
-    )
-
-
-cache_dir_option = click.option(
-    "--cache-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    envvar="REFFREE_CACHE_DIR",
-    help="Folder of the embedding cache.  [default: the user's cache folder]",
-)
-
-encoding_settings = option_group(
+_how_to_encode = option_group(
     click.option(
-        "--context",
-        type=whole(Count),
-        default=0,
-        show_default=True,
-        metavar="K",
-        help="Units before and after that each is encoded with (helps short utterances).",
-    ),
-    click.option(
-        "--drop-backchannels",
-        is_flag=True,
-        help='Leave out units such as "yeah" or "mm-hmm" (English), like units without text.',
-    ),
-    click.option(
-        "--drop-repeats",
-        is_flag=True,
-        help="Of equal units of a document keep the first, so that a text counts once.",
+        "--drop",
+        multiple=True,
+        type=click.Choice(get_args(Dropped)),
+        help='Leave out units such as "yeah" (backchannels), or all but the first of equal units '
+        "of a document (repeats); may be repeated.",
     ),
     click.option(
         "--device",
         default="auto",
         show_default=True,
         metavar="DEVICE",
-        help="auto, cpu, mps, cuda:0,cuda:1 or all.",
-    ),
-    click.option(
-        "--batch-tokens",
-        type=whole(Positive),
-        help="Tokens per encoder batch, padding included; by default chosen for the device.",
+        help="auto, cpu, mps, cuda:0,cuda:1, all, or ray:address=auto,actors=4.",
     ),
     click.option("--offline", is_flag=True, help="Never connect to a model hub or an endpoint."),
     click.option(
-        "--no-cache",
-        "cache",
-        is_flag=True,
-        callback=lambda ctx, param, value: not value,
-        help="Neither read nor write cached embeddings.",
+        "--cache",
+        metavar="DIR",
+        help="Folder of cached vectors, or off.  [default: the user's cache folder]",
     ),
-    cache_dir_option,
 )
-"""What is encoded, where, and what is kept of it."""
-
-_how_to_encode = option_group(model_settings(hidden=True), encoding_settings)
 
 encoding_options = option_group(
     click.option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,10 +23,9 @@ from reffree.cli.reading import (
     read_corpus,
     read_vectors,
 )
-from reffree.util.errors import OptionError, shorten
+from reffree.util.errors import shorten
 
 if TYPE_CHECKING:
-    from reffree.data.corpus import Corpus
     from reffree.formats.shards import Shards
 
 DECLARATION = read_declaration("reffree.evaluate.score", "score")
@@ -53,14 +53,6 @@ def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
 @corpora_argument()
 @derived_options(DECLARATION)
 @click.option(
-    "--only",
-    cls=SectionOption,
-    multiple=True,
-    metavar="NAME",
-    help="Of what --explain, --per-document or --per-segment shows only this document's or "
-    "system's; may be repeated.",
-)
-@click.option(
     "--fail-under",
     "limits",
     cls=SectionOption,
@@ -71,7 +63,7 @@ def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
 )
 @INPUT_OPTIONS
 @OUTPUT_OPTIONS
-def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> None:  # noqa: ANN401
+def command(limits: dict[str, float], **given: Any) -> None:  # noqa: ANN401
     """Score segmentations without gold labels, and against them where there are any.
 
     CORPUS is a file or folder of documents with systems' segmentations; - is standard input. JSONL
@@ -80,10 +72,6 @@ def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> No
     options = given_options(DECLARATION, given)
     check_encoding(options, given["embeddings"])
     _check_limits(limits, options.get("metrics", ()))
-    if only and not any(map(options.get, ("explain", "per_document", "per_segment"))):
-        raise click.UsageError(
-            "--only is for what --explain, --per-document or --per-segment shows: add one of them."
-        )
     out = Output.of(given["output_format"], given["output"], input_files(given))
     shards = _large_files(given, options)
     corpus = read_corpus(given) if shards is None else shards
@@ -92,7 +80,6 @@ def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> No
 
     vectors = None
     if isinstance(corpus, Corpus):
-        _check_names(only, corpus)
         vectors = read_vectors(corpus, given["embeddings"])
     with waiting("Loading"):
         score = DECLARATION.load()
@@ -103,8 +90,6 @@ def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> No
 
     if out.format not in ("json", "csv"):  # for people, best first
         table = table.sorted_by(judged_by(table.metrics))
-    if only:
-        table = table.narrowed(only)
     out.show(render, table, table.notes)
     fail_if(table.worse_than(limits))
 
@@ -123,18 +108,6 @@ def _check_limits(limits: Mapping[str, float], metrics: Sequence[str]) -> None:
             raise click.UsageError(f"--fail-under {name}: it is not scored; add -m {name}.")
 
 
-def _check_names(names: Sequence[str], corpus: Corpus) -> None:
-    """Refuse names of no document and no system, before the work."""
-    known = {*corpus.hypotheses, *(document.id for document in corpus)}
-    for name in names:
-        if name not in known:
-            raise OptionError(
-                f"--only {shorten(repr(name))}",
-                expected="a document or a system of the corpus",
-                remedy="check the name",
-            )
-
-
 def _large_files(given: Mapping[str, Any], options: Mapping[str, Any]) -> Shards | None:
     """Return files that are to be streamed; None for what fits into memory, or must be in it."""
     beside = (given["systems"], given["text"], given["embeddings"], options.get("drop"))
@@ -142,9 +115,17 @@ def _large_files(given: Mapping[str, Any], options: Mapping[str, Any]) -> Shards
         return None
     import psutil
 
+    from reffree.encoders.device import parse_ray
+
+    is_remote = parse_ray(options.get("device")) is not None
+    size = sum(file.stat().st_size for path in given["corpora"] for file in _files(Path(path)))
+    if not is_remote and size <= IN_MEMORY * psutil.virtual_memory().available:
+        return None
     from reffree.formats.shards import Shards
 
-    is_remote = str(options.get("device")).partition(":")[0] == "ray"
-    shards = Shards.of(given["corpora"], given["input_format"])
-    limit = 0 if is_remote else IN_MEMORY * psutil.virtual_memory().available
-    return shards if shards is not None and shards.n_bytes > limit else None
+    return Shards.of(given["corpora"], given["input_format"])
+
+
+def _files(path: Path) -> list[Path]:
+    """Return the files of a folder, or the path itself if it is a file."""
+    return [each for each in (path.iterdir() if path.is_dir() else [path]) if each.is_file()]

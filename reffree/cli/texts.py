@@ -83,7 +83,7 @@ def _embedder(given: CommandOptions) -> Embed:
     from numpy.typing import NDArray
 
     from reffree.encoders.base import encode_texts
-    from reffree.encoders.sentence_transformer import open_encoder
+    from reffree.encoders.opening import open_encoder
 
     encoder = open_encoder(EncoderOptions(**keywords_of(given, Encoding)))
 
@@ -154,7 +154,7 @@ def size_rows(reports: Mapping[str, ChunkReport], given: CommandOptions) -> list
     """Sizes of every chunker's chunks, tokens as the encoder counts them, where there is one."""
     count = None
     if given["embeddings"] is None:
-        from reffree.encoders.sentence_transformer import open_encoder
+        from reffree.encoders.opening import open_encoder
 
         # The cache leaves the model unopened, a server counts for itself.
         options = EncoderOptions(**keywords_of(given, Encoding) | {"cache": False})

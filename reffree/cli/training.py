@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import click
 
@@ -95,8 +96,20 @@ def keep_network(made: TrainedNetwork, folder: Path, notes: Iterable[str], told:
         tell_notes([*notes, *(["interrupted; the best state so far is kept"] * is_interrupted)])
         tell(f"{folder}: {told}", err=True)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        from reffree.encoders.launcher import end_rank
-
-        end_rank(INTERRUPTED if is_interrupted else 0)
+        end_process(INTERRUPTED if is_interrupted else 0)
     if is_interrupted:
         sys.exit(INTERRUPTED)
+
+
+def end_process(code: int) -> NoReturn:
+    """End a launcher's process with an exit code, without the interpreter's own way down.
+
+    Modules that are imported after the processes have met keep their group as a default argument,
+    so gloo's threads outlive the group's end; one that then lets go of a tensor while the
+    interpreter ends aborts the process, now and then
+    (https://github.com/pytorch/pytorch/pull/179291).
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # closed, or nobody reads it any more
+            stream.flush()
+    os._exit(code)

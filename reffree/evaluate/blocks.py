@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reffree.data.corpus import Corpus
 from reffree.data.masses import mass_matrix
@@ -43,7 +42,7 @@ class Plan:
         if not self.metrics.reference_free:
             return self
         from reffree.encoders.embed import encode_corpus
-        from reffree.encoders.sentence_transformer import open_encoder
+        from reffree.encoders.opening import open_encoder
 
         options = self.settings.options
         encoder = open_encoder(options)
@@ -81,26 +80,23 @@ def score_blocks(
 
 def score_documents(documents: Corpus, plan: Plan, progress: Progress = no_progress) -> Scores:
     """Score some documents by all metrics, and make their rows if any are wanted."""
-    hypotheses = documents.hypotheses
-    by_document = list(zip(*(hypotheses[system] for system in plan.systems), strict=True))
-    scores = Scores.empty(
-        plan.metrics,
-        plan.settings,
-        plan.systems,
-        n_segments=np.array([[len(each) for each in row] for row in by_document], dtype=np.int64),
-        has_gold=np.array([bool(document.references) for document in documents]),
-    )
+    every = documents.hypotheses
+    hypotheses = {system: every[system] for system in plan.systems}
+    by_document = list(zip(*hypotheses.values(), strict=True))
+    has_gold = [bool(document.references) for document in documents]
+    scores = Scores.empty(plan.metrics, plan.settings, hypotheses, has_gold)
     score_against_gold(scores, documents)
     if plan.embed is None:
         return replace(scores, rows=_rows(scores, documents, {}))
-    from reffree.encoders.device import choose_device, scoring_device
+    from reffree.encoders.device import device_names
     from reffree.metrics.free import engine
 
     settings, metrics = plan.settings, list(plan.metrics.reference_free.values())
     embedded = plan.embed(documents, progress)
-    vectors, where = embedded.vectors, settings.options.device
-    device = scoring_device(choose_device(where))
-    read = readings(documents, metrics, vectors, embedded.spec, where)
+    vectors = embedded.vectors
+    device = device_names(settings.options.device)[0]
+    device = "cpu" if device == "mps" else device  # which has no float64
+    read = readings(documents, plan.metrics, embedded, settings.options.device)
     size = len(plan.systems) * len(documents)
     with progress("Scoring", size) as advance:
         raw = engine.score_documents(
@@ -121,7 +117,12 @@ def score_documents(documents: Corpus, plan: Plan, progress: Progress = no_progr
         for d, each in enumerate(found) if settings.per_segment else ():
             for s, segments in enumerate(each.on_host().segments.tolist()):
                 parts = segments[: int(scores.n_segments[d, s])]
-                shown = tuple(_segment_score(plan.metrics, name, part) for part in parts)
+                shown = tuple(
+                    PartScore(None, None)
+                    if math.isnan(part)
+                    else PartScore(plan.metrics.shown(name, part), part)
+                    for part in parts
+                )
                 extras.setdefault((d, s), {}).setdefault(name, {})["segments"] = shown
     if settings.null:
         from reffree.evaluate.null import draw_null
@@ -151,19 +152,12 @@ def score_documents(documents: Corpus, plan: Plan, progress: Progress = no_progr
     return replace(scores, embedded=replace(embedded, vectors=[]), rows=rows)
 
 
-def _segment_score(metrics: MetricSet, name: str, raw: float) -> PartScore:
-    return PartScore(None, None) if math.isnan(raw) else PartScore(metrics.shown(name, raw), raw)
-
-
 Extras = dict[tuple[int, int], dict[str, dict[str, Any]]]
 """Number of document and system → metric → what a row has beside the score."""
 
 
 def _rows(
-    scores: Scores,
-    documents: Corpus,
-    extras: Extras,
-    explanations: Sequence[dict[str, Any]] = (),
+    scores: Scores, documents: Corpus, extras: Extras, explanations: Sequence[dict[str, Any]] = ()
 ) -> tuple[DocumentScores, ...]:
     """Return every document under every system, if rows are wanted."""
     rows: list[DocumentScores] = []
@@ -174,37 +168,24 @@ def _rows(
                 name: replace(scores.part_score(name, d, s), **beside.get(name, {}))
                 for name in scores.metrics.names
             }
-            row = DocumentScores(document.id, system, parts)
+            text: dict[str, Any] = {}
             if explanations:
-                row = replace(
-                    row,
-                    units=document.units,
-                    clocks=document.clocks,
-                    explanations=explanations[len(rows)],
-                )
-            rows.append(row)
+                text = {"units": document.units, "clocks": document.clocks}
+                text["explanations"] = explanations[len(rows)]
+            rows.append(DocumentScores(document.id, system, parts, **text))
     return tuple(rows)
-
-
-def _trained_scorers(metrics: Iterable[object]) -> set[str]:
-    """Folders of the trained scorers that metrics name."""
-    return {folder for metric in metrics if (folder := getattr(metric, "scorer", None))}
 
 
 def check_scorers(metrics: MetricSet, spec: EncoderSpec | None) -> None:
     """Refuse what metrics name as trained scorers and is none, or is of another encoder."""
-    if _trained_scorers(metrics.reference_free.values()):
+    if metrics.trained_scorers:
         from reffree.segmenters import posterior
 
         posterior.check_scorers(metrics.reference_free.values(), spec)
 
 
 def readings(
-    documents: Corpus,
-    metrics: Sequence[object],
-    vectors: Sequence[NDArray[np.generic]],
-    spec: EncoderSpec,
-    device: str,
+    documents: Corpus, metrics: MetricSet, embedded: Embeddings, device: str
 ) -> list[Reading]:
     """Return the text of every document and what trained scorers that metrics name say of it.
 
@@ -212,13 +193,13 @@ def readings(
     """
     from reffree.metrics.free.evidence import Reading
 
-    if not _trained_scorers(metrics):
+    if not metrics.trained_scorers:
         return [Reading(document.units) for document in documents]
     from reffree.segmenters import posterior
     from reffree.segmenters.base import Inputs
 
-    inputs = Inputs(documents, embeddings=vectors, encoder=spec, device=device)
-    return posterior.readings(inputs, metrics)
+    inputs = Inputs(documents, embeddings=embedded.vectors, encoder=embedded.spec, device=device)
+    return posterior.readings(inputs, metrics.reference_free.values())
 
 
 def golds_of(blocks: Callable[[], Iterable[Corpus]] | Sequence[Corpus]) -> Golds:

@@ -50,6 +50,12 @@ class MetricSet:
         """Which way what tables show is better."""
         return self.metric(name).direction
 
+    @property
+    def trained_scorers(self) -> set[str]:
+        """Folders of the trained scorers that expected errors name."""
+        named = {getattr(metric, "scorer", "") for metric in self.reference_free.values()}
+        return named - {"", None}
+
     def metric(self, name: str) -> FreeMetric | GoldMetric:
         """Return the metric of a column."""
         return self.gold_based.get(name) or self.reference_free[name]

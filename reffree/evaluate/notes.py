@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
-from reffree.encoders.embed import Embeddings
-from reffree.encoders.languages import readers
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.scores import Scores
 from reffree.evaluate.table import SystemScores
-from reffree.metrics.free.expected import INFORMED, Expected
 from reffree.util.errors import counted, listed
+
+if TYPE_CHECKING:
+    from reffree.encoders.embed import Embeddings
 
 UNREAD = 0.05
 """Share of units that an encoder may not have been made for before it is worth a note."""
@@ -53,10 +54,12 @@ def _posterior_notes(systems: Sequence[SystemScores], metrics: MetricSet) -> lis
     uninformed: dict[tuple[str, str], list[str]] = {}
     for name, metric in metrics.reference_free.items():
         score = systems[0].metrics[name]  # the posterior is the same for all systems
-        if not isinstance(metric, Expected) or score.information is None:
+        if score.information is None:
             continue
+        from reffree.metrics.free.expected import INFORMED
+
         chance = score.chance_information or 0.0
-        if metric.length is None and score.assumed_segments is not None:
+        if getattr(metric, "length", None) is None and score.assumed_segments is not None:
             assumed.setdefault(f"{score.assumed_segments:.1f}", []).append(name)
         if score.information <= INFORMED * chance:
             key = (f"{score.information:.2f}", f"{chance:.2f}")
@@ -96,6 +99,8 @@ def _unread(embedded: Embeddings, n_units: int) -> list[str]:
     if not many:
         return []
     told = listed(f"{n:,} of {counted(n_units, 'unit')} in {kind}" for kind, n in many.items())
+    from reffree.encoders.languages import readers
+
     better = readers(many)
     remedy = f"choose one that was: {' or '.join(better)}" if better else "choose one that was"
     return [

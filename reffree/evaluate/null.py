@@ -24,8 +24,6 @@ from reffree.util.arrays import Floats
 from reffree.util.seeds import rng_for
 
 if TYPE_CHECKING:
-    import torch
-
     from reffree.metrics.free.evidence import Reading
 
 DocumentTests = dict[tuple[int, int, str], NullTest | None]
@@ -41,7 +39,7 @@ def draw_null(
     documents: Corpus,
     vectors: Sequence[NDArray[np.generic]],
     readings: Sequence[Reading],
-    device: torch.device,
+    device: str,
     progress: Callable[[int], None],
 ) -> tuple[Floats, DocumentTests]:
     """Draw arrangements of every hypothesis of some documents, score them and compare.

@@ -9,16 +9,16 @@ from typing import Annotated, Any, Literal, Unpack
 import numpy as np
 
 from reffree.data.corpus import Corpus
+from reffree.encoders.device import parse_ray
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.evaluate.blocks import Plan, golds_of, score_blocks
 from reffree.evaluate.corpus_counts import CorpusCounts, blocks_of
 from reffree.evaluate.metric_set import MetricSet, check_metric, choose_metrics
 from reffree.evaluate.notes import score_notes
-from reffree.evaluate.null import corpus_tests
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
-from reffree.evaluate.table import ScoreTable
+from reffree.evaluate.table import NullTest, ScoreTable
 from reffree.evaluate.verdict import verdict
 from reffree.formats import load
 from reffree.formats.shards import Shards
@@ -114,7 +114,7 @@ def score(
     if is_value(corpus):
         corpus = load(corpus)
     options = settings.options
-    is_remote = options.device.partition(":")[0] == "ray"
+    is_remote = parse_ray(options.device) is not None
     _check_source(corpus, settings, is_given=embeddings is not None, is_remote=is_remote)
     given: Embeddings | None = None
     if isinstance(corpus, Corpus):
@@ -170,7 +170,12 @@ def _table(scores: Scores, counts: CorpusCounts, notes: Sequence[str]) -> ScoreT
     """Average over documents; attach intervals, notes and the signature."""
     settings, embedded = scores.settings, scores.embedded
     bootstrap = DocumentBootstrap(counts.n_documents, np.random.default_rng(settings.seed))
-    systems = scores.system_rows(bootstrap, corpus_tests(scores))
+    tests: dict[tuple[str, str], NullTest | None] = {}
+    if settings.null:
+        from reffree.evaluate.null import corpus_tests
+
+        tests = corpus_tests(scores)
+    systems = scores.system_rows(bootstrap, tests)
     signature = Signature.of(
         scores.metrics,
         counts,

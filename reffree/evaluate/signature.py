@@ -13,19 +13,18 @@ from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
 from hashlib import blake2b
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 from reffree.data.corpus import Corpus
-from reffree.encoders.backends.probe import PROBE, one_digit_up
-from reffree.encoders.base import EncoderSpec
-from reffree.encoders.embed import Embeddings
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.metric_set import MetricSet
-from reffree.metrics.free.custom import CustomMetric
 from reffree.metrics.free.result import OF_DOCUMENTS, OF_SEGMENTS, FreeMetric
-from reffree.metrics.gold.cohesion import FUNCTION_WORDS
-from reffree.metrics.gold.sed import Sed
 from reffree.statistics.resampling import CONFIDENCE, RESAMPLES
 from reffree.util.naming import Named, settings_of
+
+if TYPE_CHECKING:
+    from reffree.encoders.base import EncoderSpec
+    from reffree.encoders.embed import Embeddings
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +101,8 @@ def _dtype(spec: EncoderSpec) -> str:
     """Name the type of the computation, with how far it was measured to be from float32."""
     if spec.deviation is None:
         return spec.dtype
+    from reffree.encoders.probe import PROBE, one_digit_up
+
     return f"{spec.dtype}(cosine deviation<={one_digit_up(spec.deviation)} on {len(PROBE)} texts)"
 
 
@@ -117,7 +118,7 @@ def _unusual(spec: EncoderSpec) -> dict[str, str]:
     }
 
 
-def _with_settings(metric: Named) -> str:
+def _with_settings(metric: Any) -> str:  # noqa: ANN401  (a metric of any kind)
     given = dataclass_fields(metric)
     usual = {f.name: f.default for f in given if f.metadata.get("shown") == "unusual"}
     settings: dict[str, object] = {
@@ -125,9 +126,9 @@ def _with_settings(metric: Named) -> str:
         for name, value in settings_of(metric).items()
         if name not in usual or value != usual[name]
     }
-    if isinstance(metric, CustomMetric):
+    if hasattr(metric, "code"):  # of the user's own
         settings["code"] = metric.code
-    if isinstance(metric, Sed) and metric.table is not None:
+    if "word_vectors" in metric.needs and metric.table is not None:
         settings = {"vectors": metric.table.name}
         settings["threshold"] = metric.threshold or metric.table.threshold
         settings["left_out"] = _words(metric.left_out)
@@ -139,6 +140,8 @@ def _with_settings(metric: Named) -> str:
 
 def _words(words: frozenset[str]) -> str:
     """Name a set of words, the same in every run."""
+    from reffree.metrics.gold.cohesion import FUNCTION_WORDS
+
     if words == FUNCTION_WORDS:
         return "function_words"
     digest = blake2b("\n".join(sorted(words)).encode(), digest_size=4).hexdigest()

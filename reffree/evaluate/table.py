@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, field, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from reffree.util.errors import InputError, check_documents
+from reffree.util.errors import InputError
 from reffree.util.notebooks import sentences_html, table_html
 from reffree.util.optional import require_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
-    from _typeshed import DataclassInstance
 
     # For annotations here and in the reports; nothing is imported when the program runs.
     from reffree.evaluate.result import Result, Table
@@ -53,12 +52,6 @@ def rounded(value: float | None) -> float | None:
     return round(value, DECIMALS) + 0.0
 
 
-def rounded_fields(value: DataclassInstance) -> dict[str, Any]:
-    """Return the fields of a dataclass of numbers, rounded for JSON."""
-    found = {each.name: getattr(value, each.name) for each in fields(value)}
-    return {name: rounded(x) if isinstance(x, float) else x for name, x in found.items()}
-
-
 @dataclass(frozen=True, slots=True)
 class NullTest:
     """A loss against those of random arrangements of the same segment lengths."""
@@ -68,6 +61,11 @@ class NullTest:
     sd: float
     z: float | None  # none where all draws are equal
     p: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        numbers = {name: rounded(getattr(self, name)) for name in ("mean", "sd", "z", "p")}
+        return {"draws": self.draws, **numbers}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,7 @@ class Score:
     def _to_dict(self, own: Mapping[str, Any], **optional: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return plain values for JSON; what there is nothing to say of is left out."""
         values = {"value": rounded(self.value), "raw": rounded(self.raw)}
-        null = None if self.null is None else rounded_fields(self.null)
+        null = None if self.null is None else self.null.to_dict()
         beside = {**optional, "null": null, **self.posterior}
         return {**values, **own, **{name: x for name, x in beside.items() if x is not None}}
 
@@ -113,6 +111,14 @@ class CorpusScore(Score):
     undefined: int = 0  # without one
     left_out: int = 0  # infinite parts left out of documents' scores
     direction: Direction = "lower"
+
+    @property
+    def loss(self) -> float:
+        """The value as shown, turned so that lower is better; infinite where it is undefined."""
+        from reffree.statistics.losses import as_loss  # NumPy, which --help does without
+
+        value = rounded(self.value)
+        return math.inf if value is None else as_loss(value, self.direction)
 
     def __str__(self) -> str:
         """Write the value with its interval."""
@@ -189,17 +195,13 @@ class DocumentScores:
             "metrics": {name: score.to_dict() for name, score in self.metrics.items()},
         }
         if self.explanations is not None:
-            result["explanations"] = {
-                name: {
-                    "boundaries": [rounded_fields(boundary) for boundary in each.boundaries],
-                    "addition": None if each.addition is None else rounded_fields(each.addition),
-                }
-                for name, each in self.explanations.items()
-            }
+            from reffree.evaluate.result import plain
+
+            result["explanations"] = plain(self.explanations)
         return result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ScoreTable:
     """Everything `reffree score` prints, in one value; `to_result` is what reports are made of."""
 
@@ -232,13 +234,10 @@ class ScoreTable:
 
     def __str__(self) -> str:
         """One line per system with its values, for a quick look."""
-        lines = []
-        for row in self.systems:
-            values = [
-                f"{name} {'undefined' if score.value is None else f'{score.value:.3f}'}"
-                for name, score in row.metrics.items()
-            ]
-            lines.append(f"{row.system}: {', '.join(values)}")
+        lines = [
+            f"{row.system}: {', '.join(f'{name} {score}' for name, score in row.metrics.items())}"
+            for row in self.systems
+        ]
         return "\n".join([*lines, self.signature])
 
     def _repr_html_(self) -> str:
@@ -255,59 +254,29 @@ class ScoreTable:
         None where there is nothing to compare: one system, or systems scored on different
         documents.
         """
-        from reffree.statistics.losses import as_loss  # NumPy, which --help does without
-
-        direction = self.systems[0].metrics[metric].direction
-        values = {
-            row.system: as_loss(value, direction)
-            for row in self.systems
-            if (value := rounded(row.metrics[metric].value)) is not None
-        }
-        if len(self.systems) < 2 or not values or metric in self.incomparable:
+        losses = {row.system: row.metrics[metric].loss for row in self.systems}
+        least = min(losses.values())
+        if len(losses) < 2 or math.isinf(least) or metric in self.incomparable:
             return frozenset()
-        least = min(values.values())
-        return frozenset(system for system, value in values.items() if value == least)
-
-    def narrowed(self, names: Collection[str]) -> ScoreTable:
-        """Keep the rows of the documents and the systems of these names.
-
-        Where only documents are named, of all systems, and the other way round. The systems'
-        scores over the corpus stay.
-        """
-        systems = {row.system for row in self.systems} & set(names)
-        documents = set(names) - systems
-        check_documents(sorted(documents), (row.id for row in self.documents or ()))
-        kept = tuple(
-            row
-            for row in self.documents or ()
-            if (not documents or row.id in documents) and (not systems or row.system in systems)
-        )
-        return replace(self, documents=None if self.documents is None else kept)
+        return frozenset(system for system, loss in losses.items() if loss == least)
 
     def worse_than(self, limits: Mapping[str, float]) -> list[str]:
         """Say which systems are worse than a limit by metric, or have no score; gold aside."""
-        from reffree.data.corpus import GOLD
         from reffree.statistics.losses import as_loss
 
-        for metric in limits:
-            if metric not in self.metrics:
-                raise InputError(
-                    f"a limit for {metric!r}, which is not scored here",
-                    expected=f"one of {', '.join(self.metrics)}",
-                    remedy="ask for it with -m, or name one of these",
-                )
-        judged = [row for row in self.systems if row.system != GOLD] or list(self.systems)
+        judged = [row for row in self.systems if row.system != "gold"] or self.systems
         sentences = []
         for row, (metric, limit) in product(judged, limits.items()):
+            self._check_metric(metric, "a limit for")
             score = row.metrics[metric]
-            value, direction = rounded(score.value), score.direction
-            if value is None:
+            if score.value is None:
                 sentences.append(f"system {row.system!r}: {metric} is undefined in every document")
-            elif as_loss(value, direction) > as_loss(limit, direction):
-                better = {"toward_1": "best at 1"}.get(direction, f"{direction} is better")
+            elif score.loss > as_loss(limit, score.direction):
+                is_better = f"{score.direction} is better"
+                better = "best at 1" if score.direction == "toward_1" else is_better
                 sentences.append(
-                    f"system {row.system!r}: {metric} is {value:.4g}, worse than {limit:g} "
-                    f"({better})"
+                    f"system {row.system!r}: {metric} is {rounded(score.value):.4g}, worse than "
+                    f"{limit:g} ({better})"
                 )
         return sentences
 
@@ -317,23 +286,19 @@ class ScoreTable:
         Systems without a value come last. As they are, where they were scored on different
         documents.
         """
-        from reffree.statistics.losses import as_loss
-
-        if metric not in self.metrics:
-            raise InputError(
-                f"no metric {metric!r} to sort by",
-                expected=f"one of {', '.join(self.metrics)}",
-                remedy="name one of these",
-            )
+        self._check_metric(metric, "the order by")
         if metric in self.incomparable:
             return self
+        order = sorted(self.systems, key=lambda row: row.metrics[metric].loss)
+        return replace(self, systems=tuple(order))
 
-        def place(row: SystemScores) -> tuple[bool, float]:
-            score = row.metrics[metric]
-            value = rounded(score.value)
-            return value is None, 0.0 if value is None else as_loss(value, score.direction)
-
-        return replace(self, systems=tuple(sorted(self.systems, key=place)))
+    def _check_metric(self, metric: str, what: str) -> None:
+        if metric not in self.metrics:
+            raise InputError(
+                f"{what} {metric!r}, which is not scored here",
+                expected=f"one of {', '.join(self.metrics)}",
+                remedy="ask for it with -m, or name one of these",
+            )
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per system and metric (needs pandas)."""

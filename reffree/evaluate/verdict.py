@@ -9,7 +9,6 @@ import numpy as np
 
 from reffree.evaluate.scores import Scores
 from reffree.evaluate.table import DECIMALS, SystemScores, judged_by, rounded
-from reffree.metrics.free.expected import INFORMED
 from reffree.statistics.losses import Direction, as_loss
 from reffree.statistics.paired import PairedTest, holm, paired_tests
 from reffree.util.errors import listed
@@ -139,9 +138,11 @@ def verdict(
         )
     elif metric in scores.metrics.reference_free and rivals.values:
         sentences.append("Not tested against chance: --null 1000 does that.")
-    chance = score.chance_information
-    if score.information is not None and score.information <= INFORMED * (chance or 0.0):
-        sentences.append("The text says little here: the score rests on what is assumed.")
+    if score.information is not None:
+        from reffree.metrics.free.expected import INFORMED
+
+        if score.information <= INFORMED * (score.chance_information or 0.0):
+            sentences.append("The text says little here: the score rests on what is assumed.")
     return tuple(sentences)
 
 

@@ -44,11 +44,6 @@ class Shards:
         shards = cls(paths)
         return shards if all(map(_is_streamed, shards.sources)) else None
 
-    @property
-    def n_bytes(self) -> int:
-        """Size of the files."""
-        return sum(source.path.stat().st_size for source in self.sources)
-
     def __iter__(self) -> Iterator[Document]:
         """Yield every document, checked; ids must differ."""
         self.notes = []

@@ -94,7 +94,8 @@ class _Losses:
         name = spelling(self._metric)
         if name not in COMPILED:
             (scored,) = score_documents([self._vectors], [masses], [self._metric]).values()
-            return scored[0].on_host().documents
+            losses: Floats = scored[0].on_host().documents
+            return losses
         scores = self._document.score_all([lambda: masses], lambda: self._memory)
         return scores.raw[:, COMPILED.index(name)]
 

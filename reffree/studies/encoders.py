@@ -22,8 +22,8 @@ from reffree.data.corpus import GOLD, Corpus
 from reffree.encoders.address import is_endpoint
 from reffree.encoders.device import choose_device
 from reffree.encoders.embed import distinct_texts
+from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions
-from reffree.encoders.sentence_transformer import open_encoder
 from reffree.evaluate.result import Field, Result, Table, columns, estimate
 from reffree.evaluate.scores import Average
 from reffree.metrics.free.result import Unsegmented

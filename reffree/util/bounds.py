@@ -67,8 +67,8 @@ class LimitError(InputError):
 class Bounds:
     """The least and the most a number may be, both included."""
 
-    least: float = 0
-    most: float = MANY
+    least: int = 0
+    most: int = MANY
     remedy: str = "leave it out for its default"
 
     def __get_pydantic_core_schema__(self, source: object, handler: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -202,8 +202,8 @@ def check_number(
 def check_choice(option: str, value: object, choices: Sequence[str], default: str) -> None:
     """Refuse what is none of the choices."""
     if value not in choices:
-        raise InputError(
-            f"{option} = {value}",
+        raise OptionError(
+            f"{option} = {shorten(str(value))}",
             expected=" or ".join(choices),
             remedy=f"leave it out for {default}",
         )

@@ -23,6 +23,7 @@ from typing import Any
 
 _lock = threading.RLock()
 _here = threading.local()
+_kept: list[Compiled] = []
 
 
 class Compiled:
@@ -35,6 +36,8 @@ class Compiled:
         update_wrapper(self, function)
         self.python = function
         self._options, self._is_kept = options, cache
+        if cache:
+            _kept.append(self)
         self._dispatcher: Any = None
 
     def __call__(self, *args: Any) -> Any:  # noqa: ANN401
@@ -45,20 +48,20 @@ class Compiled:
             return self.dispatcher(*args)
         except (OSError, EOFError, pickle.UnpicklingError) as error:  # of the folder of code
             _tell_once(str(error))
-            self._dispatcher = self._compile(None)
-            return self._dispatcher(*args)
+            for function in _kept:  # those it calls, too
+                function._is_kept, function._dispatcher = False, None
+            return self.dispatcher(*args)
 
     @property
     def dispatcher(self) -> Any:  # noqa: ANN401
         """What numba made of the function."""
         if self._dispatcher is None:
             with _lock:
-                folder = code_folder() if self._is_kept else None
-                self._dispatcher = self._dispatcher or self._compile(folder)
+                self._dispatcher = self._dispatcher or self._make()
         return self._dispatcher
 
-    def _compile(self, folder: Path | None) -> Any:  # noqa: ANN401
-        numba = _numba()
+    def _make(self) -> Any:  # noqa: ANN401
+        numba, folder = _numba(), code_folder() if self._is_kept else None
         if folder is None:
             return numba.njit(**self._options)(self.python)
         before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)

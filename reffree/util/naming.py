@@ -7,7 +7,7 @@ metadata say ``{"option": False}`` cannot be named.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
 from functools import cache, lru_cache
 from types import NoneType
@@ -116,10 +116,10 @@ def check_options(thing: Named) -> None:
         if value in choices or (value is None and NoneType in kinds):
             continue
         if bounds is not None:
-            check = check_number if float in kinds else check_whole
+            check: Callable[..., None] = check_number if float in kinds else check_whole
             check(name, value, bounds.least, bounds.most, remedy=bounds.remedy)
         elif choices and not {int, float} & {*kinds}:
-            default = next(f.default for f in fields(thing) if f.name == name)
+            default: Any = next(f.default for f in fields(thing) if f.name == name)
             check_choice(name, value, [_written(c) for c in choices], _written(default))
 
 

@@ -9,8 +9,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from reffree.data.masses import mass_matrix
 from reffree.metrics.free.layout import Layout
+from reffree.metrics.free.metrics import parse_metrics
 from reffree.metrics.free.pairs import Units
-from reffree.metrics.registry import parse_metrics
 from tests.metrics.free.test_scoring import random_masses
 
 READS_BACK = {

@@ -23,7 +23,7 @@ from reffree.encoders.endpoint import ATTEMPTS, PROBE, EndpointEncoder
 from reffree.encoders.fill_cache import CacheJob, fill_by_processes
 from reffree.encoders.launcher import SingleProcess
 from reffree.encoders.options import EncoderOptions
-from reffree.encoders.sentence_transformer import open_encoder
+from reffree.encoders.opening import open_encoder
 from reffree.studies import compare_encoders, correlate
 from reffree.util.errors import EncoderError, OptionError
 from tests.encoders.embedding_server import (

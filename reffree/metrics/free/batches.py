@@ -27,6 +27,9 @@ from reffree.util.naming import spelling_of
 PAIR_BYTES = 96
 """Bytes per pair of units that are alive at the peak, while look-ups are made."""
 
+COMPONENT_BYTES = 32
+"""Bytes per component of a vector that are alive at the peak."""
+
 UNIT_BYTES = 192
 """Bytes per hypothesis and unit that are alive at the peak, while metrics are computed."""
 
@@ -122,9 +125,10 @@ class TorchTask:
         """Take a quarter of what is free on the device, unless told."""
         self.memory = self.limit or free_memory(self.device) // 4
 
-    def holds(self, count: int, n_units: int) -> bool:
-        """Whether look-ups of so many documents have a place together."""
-        return count * n_units**2 <= self.memory // (2 * PAIR_BYTES)
+    def holds(self, count: int, n_units: int, dimensions: int) -> bool:
+        """Whether so many documents have a place together."""
+        pairs, components = count * n_units**2, count * n_units * dimensions
+        return 2 * PAIR_BYTES * pairs <= self.memory >= 4 * COMPONENT_BYTES * components
 
     def score(
         self, chosen: Sequence[int]
@@ -161,10 +165,10 @@ class TorchTask:
         batch: list[int] = []
         for i in sorted(chosen, key=lambda i: (len(self.documents[i]), i)):
             n, d = self.documents[i].vectors.shape
-            if not self.holds(1, n):
+            if not self.holds(1, n, d):
                 continue
             is_alike = not batch or self.documents[batch[0]].vectors.shape[1] == d
-            if batch and not (is_alike and self.holds(len(batch) + 1, n)):
+            if batch and not (is_alike and self.holds(len(batch) + 1, n, d)):
                 yield batch
                 batch = []
             batch.append(i)
@@ -239,7 +243,7 @@ class TorchTask:
                 segments=pad(
                     part.segments,
                     (0, width - part.segments.shape[1]),
-                    value=torch.nan,  # type: ignore[arg-type]
+                    value=torch.nan,
                 ),
             )
             for part in parts

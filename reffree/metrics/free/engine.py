@@ -21,7 +21,7 @@ from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.expected import Expected, score_expected
 from reffree.metrics.free.inputs import Given, check_finite, check_matrix, is_tensor
 from reffree.metrics.free.pooling import Pooled, document_pool, pool_segments
-from reffree.metrics.free.result import FreeMetric, RawScores, Unsegmented, check_unsegmented
+from reffree.metrics.free.result import FreeMetric, RawScores, Rule, Unsegmented, check_unsegmented
 from reffree.metrics.names import COMPILED
 from reffree.metrics.registry import WITHOUT_SEARCH, parse_metrics, spelling
 from reffree.util.arrays import Floats
@@ -109,7 +109,7 @@ def score_document(
     )
     device: Any = "cpu"
     if is_tensor(embeddings) and embeddings.device.type not in COMPILED_DEVICES:  # type: ignore[union-attr]
-        device = embeddings.device  # type: ignore[union-attr]
+        device = embeddings.device
     return {name: torch.as_tensor(raw.documents, device=device) for name, (raw,) in scores.items()}
 
 
@@ -122,7 +122,7 @@ def _parse(
 
 
 def score_documents(
-    embeddings: Sequence[Array],
+    embeddings: Sequence[Array | Given],
     hypotheses: Sequence[Hypotheses | MadeMasses],
     metrics: Sequence[FreeMetric],
     *,
@@ -219,24 +219,23 @@ class _Task:
                 continue
             self.score_compiled(i, compiled, _keep_quiet if others else progress)
             if others:
-                self.score_torch("cpu", [i], others, progress)
+                self.score_torch("cpu", [i], others, [], progress)
         for where, there in by_device.items():
-            left = self.score_torch(where, there, metrics, progress)
-            for i in left:
-                if others:
-                    raise InputError(
-                        f"{counted(len(self.documents[i]), 'unit')} that have no place in the "
-                        f"memory of {where}",
-                        expected="a device with more free memory",
-                        remedy=f"leave {spelling(others[0])} out, or score with --device cpu",
-                        place=Place(document=self.names[i]),
-                    )
+            for i in self.score_torch(where, there, metrics, compiled, progress):
                 self.score_compiled(i, compiled, progress)
 
     def score_torch(
-        self, where: str, chosen: list[int], metrics: Sequence[FreeMetric], progress: Progress
+        self,
+        where: str,
+        chosen: list[int],
+        metrics: Sequence[FreeMetric],
+        compiled: Sequence[FreeMetric],
+        progress: Progress,
     ) -> list[int]:
-        """Score documents by torch; returns those that have no place on the device."""
+        """Score documents by torch; returns those that have no place on the device.
+
+        They are refused unless all metrics can be had from the compiled loop.
+        """
         import torch
 
         from reffree.metrics.free.batches import TorchTask
@@ -259,6 +258,14 @@ class _Task:
                 self.results[name] |= zip(batch, found, strict=True)
             progress(sum(len(self.hypotheses[i]) for i in batch))
             left -= set(batch)
+        for i in sorted(left) if len(compiled) < len(metrics) else []:
+            raise InputError(
+                f"{counted(len(self.documents[i]), 'unit')} that have no place in the memory of "
+                f"{where}",
+                expected="a device with more free memory",
+                remedy="end other programs that use it, or score with --device cpu",
+                place=Place(document=self.names[i]),
+            )
         return sorted(left)
 
     def score_compiled(self, i: int, metrics: Sequence[FreeMetric], progress: Progress) -> None:
@@ -268,7 +275,7 @@ class _Task:
         document = CompiledDocument(self.documents[i], self.names[i])
         parts = [partial(self.masses, i, start, stop) for start, stop in self._steps(i)]
         needs_segments = any(isinstance(m, Pooled) and m.pool_n != "mean" for m in metrics)
-        rules = dict.fromkeys(getattr(metric, "rule", "released") for metric in metrics)
+        rules: dict[Rule, None] = dict.fromkeys(getattr(m, "rule", "released") for m in metrics)
         for rule in rules:
             scores = document.score_all(
                 parts,
@@ -363,5 +370,5 @@ class _Task:
 def _column(metric: FreeMetric) -> int | None:
     """Place of a metric, whatever its poolings and rule, in the compiled loop; None without one."""
     usual: Mapping[str, str] = {"pool_n": "mean", "pool_d": "mean", "rule": "released"}
-    plain = replace(metric, **{k: v for k, v in usual.items() if hasattr(metric, k)})  # type: ignore[type-var]
+    plain = replace(metric, **{k: v for k, v in usual.items() if hasattr(metric, k)})
     return COMPILED.index(spelling(plain)) if spelling(plain) in COMPILED else None

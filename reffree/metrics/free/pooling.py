@@ -61,6 +61,7 @@ def pool_segments(segments: Floats, masses: Masses, pool: Pool) -> Floats:
         pooled = np.take_along_axis(ordered, middle, axis=1).sum(1) / 2
     else:
         weights = np.where(is_defined, masses if pool == "length" else 1.0, 0.0)
-        total = (weights * np.nan_to_num(segments)).sum(1)
-        pooled = total / np.where(count > 0, weights.sum(1), 1.0)
+        # One after the other, so that padding at the end changes no bit.
+        sums = np.cumsum(np.pad(weights * np.nan_to_num(segments), ((0, 0), (1, 0))), axis=1)
+        pooled = sums[:, -1] / np.where(count > 0, weights.sum(1), 1.0)
     return np.where(count > 0, pooled, np.nan)

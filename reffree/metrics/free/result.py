@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, cast, get_args
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
 
 import numpy as np
 
@@ -101,10 +101,10 @@ class FreeMetric(Metric):
 class RawScores:
     """Raw scores of ``h`` hypotheses by one metric: arrays, or tensors on the document's device."""
 
-    documents: Floats | Tensor  # (h,) NaN where a document has none
-    weights: Floats | Tensor  # (h,) what a document counts for in the corpus mean
-    left_out: Floats | Tensor  # (h,) parts left out of a document's score: they are infinite
-    segments: Floats | Tensor  # (h, s) NaN where a segment has no score; or (h, 0), not kept
+    documents: Any  # (h,) NaN where a document has none
+    weights: Any  # (h,) what a document counts for in the corpus mean
+    left_out: Any  # (h,) parts left out of a document's score: they are infinite
+    segments: Any  # (h, s) NaN where a segment has no score; or (h, 0), not kept
     spread: Floats = field(default_factory=lambda: np.empty(0))
     """(h,) of an expected error over draws; empty unless asked for."""
     facts: PosteriorFacts | None = None  # behind an expected error; none unless asked for
@@ -118,8 +118,13 @@ class RawScores:
 
     def on_host(self) -> RawScores:
         """Return the same as NumPy arrays; waits for a device that has them."""
-        arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "facts"}
-        return replace(self, **{name: to_host(array) for name, array in arrays.items()})
+        return replace(
+            self,
+            documents=to_host(self.documents),
+            weights=to_host(self.weights),
+            left_out=to_host(self.left_out),
+            segments=to_host(self.segments),
+        )
 
 
 def to_host(array: Floats | Tensor) -> Floats:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.device import choose_device
 from reffree.encoders.embed import Embeddings
-from reffree.encoders.models import DEFAULT_ENCODER, find_model
+from reffree.encoders.models import find_model
 from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.network_folder import NetworkDescription, read_weights, write_network
@@ -117,17 +117,16 @@ class Start:
     @classmethod
     def on_texts(cls, texts: Sequence[str], options: EncoderOptions) -> Start:
         """Fine-tune the encoder itself, in float32 and as its files have it, but for its length."""
-        plain = EncoderOptions()
+        settings, plain = options.model_settings, ModelSettings()
         for name in UNUSED:
-            if (value := getattr(options, name)) != getattr(plain, name):
+            if (value := getattr(settings, name)) != getattr(plain, name):
                 raise OptionError(
                     f"{name} = {value} for an encoder that is fine-tuned",
                     expected="one that is read as it is",
                     remedy="leave it out; mixed_precision is what it is trained in",
                 )
-        length = ModelSettings(max_length=options.max_length)
-        name = options.encoder or DEFAULT_ENCODER
-        folder = find_model(name, offline=options.offline, settings=length)
+        length = ModelSettings(max_length=settings.max_length)
+        folder = find_model(options.model, offline=options.offline, settings=length)
         transformer, tokenizer = load_transformer(folder)
         dimension = transformer.config.hidden_size
         return cls(folder.spec, dimension, (), texts, transformer, tokenizer)

@@ -12,7 +12,7 @@ from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors
 from reffree.encoders.models import DEFAULT_ENCODER
-from reffree.encoders.sentence_transformer import open_encoder
+from reffree.encoders.opening import open_encoder
 from reffree.evaluate.metric_set import MetricSet, check_metrics, choose_metrics
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import Average, ScoreSettings

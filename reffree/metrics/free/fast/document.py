@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from reffree.metrics.free.fast.tables import (
     table_bytes,
 )
 from reffree.metrics.free.fast.vectors import VECTORISED, Vectors, give_back
-from reffree.metrics.free.inputs import Given, check_finite
+from reffree.metrics.free.inputs import Given, check_finite, check_matrix
 from reffree.metrics.free.result import Rule
 from reffree.metrics.free.segrefree import ALL_SINGLE, EQUAL_CENTROIDS
 from reffree.metrics.names import COMPILED
@@ -38,6 +38,9 @@ from reffree.util.arrays import Floats, Integers
 from reffree.util.compiling import njit
 from reffree.util.errors import InputError, Place, counted
 from reffree.util.parallel import compute_threads, over_rows
+
+if TYPE_CHECKING:
+    from reffree.metrics.free.inputs import Array
 
 SMALL = 1 << 24
 """Bytes of tables that are made without asking how much memory there is."""
@@ -69,9 +72,10 @@ class CompiledScores(NamedTuple):
 class CompiledDocument:
     """One document's tables, made when first needed and as wide as needed."""
 
-    def __init__(self, document: Given, name: str = "0") -> None:
+    def __init__(self, embeddings: Array | Given, name: str = "0") -> None:
         """Take the vectors to float64; the caller's are not touched."""
         self.name = name
+        document = check_matrix(embeddings, name)
         self.vectors = Vectors.of(document)
         if not np.isfinite(self.vectors.length).all():
             check_finite(document, name)
