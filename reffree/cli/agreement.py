@@ -33,7 +33,7 @@ def command(of_systems: bool, n_t: int, **given: Unpack[FileOptions]) -> None:
     """Measure how far annotators agree on the same documents, beyond chance.
 
     CORPUS has several annotators' segmentations under "golds": annotator, then masses; or is a
-    segeval file with --coders-as golds. No text is needed.
+    segeval file with --format segeval:coders=golds. No text is needed.
     """
     out = Output.of(given["output_format"], given["output"], input_files(given))
 

@@ -76,7 +76,7 @@ def complete(kind: str) -> Complete:
     if kind == "encoders":
         return encoder_names
     if kind == "formats":
-        from reffree.formats import FORMATS
+        from reffree.formats import format_names
 
-        return names(FORMATS)
+        return names(format_names())
     return names(KINDS[kind])
