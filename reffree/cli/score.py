@@ -162,9 +162,7 @@ def command(
         parts.finish(table)
         tell_notes(table.notes)
     elif out is not None:
-        from reffree.report.score import render
-
-        out.show(render, table, table.notes)
+        out.show(table)
     fail_if(table.worse_than(limits))
 
 
