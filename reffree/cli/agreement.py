@@ -7,7 +7,7 @@ from typing import Unpack
 import click
 
 from reffree.cli.help_page import PagedCommand
-from reffree.cli.inputs import FileOptions, corpus_names, input_files, read_files
+from reffree.cli.inputs import FileOptions, input_files, read_files
 from reffree.cli.options import corpus_options, output_options, whole
 from reffree.cli.output import Output
 from reffree.util.bounds import Positive

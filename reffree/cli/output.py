@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -21,6 +21,7 @@ from reffree.util.optional import require
 if TYPE_CHECKING:
     from reffree.evaluate.result import Result
     from reffree.evaluate.table import ScoreTable
+    from reffree.report.grid import OutputFormat
 
 ENDINGS = {
     ".json": "json",
@@ -42,7 +43,7 @@ PAGE_PACKAGES = ("altair", "vl_convert")
 class Output:
     """Where a result goes, and in what form."""
 
-    format: str
+    format: OutputFormat
     path: Path | None  # None is standard output
 
     @classmethod
@@ -61,7 +62,8 @@ class Output:
         else:
             check_writable(path)  # before the work, not after it
             spare_inputs("-o", path, inputs)
-        return cls(format or ("table" if path is None else _by_ending(path, formats)), path)
+        chosen = format or ("table" if path is None else _by_ending(path, formats))
+        return cls(cast("OutputFormat", chosen), path)
 
     @property
     def color(self) -> bool:
@@ -92,7 +94,8 @@ class Output:
 
         with waiting("Drawing") if self.format == "html" else nullcontext():
             text = render(
-                *(result, self.format),
+                result,
+                self.format,
                 table=table,
                 color=self.color,
                 width=self.width,

@@ -110,8 +110,8 @@ def format_value(value: Value, kind: Kind) -> str:
         case str():
             return value
         case list():
-            sign = "+" if kind == "difference" else ""
-            return "[{}, {}]".format(*(f"{each:{sign}.3f}" for each in value))
+            of = kind if kind in ("difference", "score") else "number"
+            return "[{}, {}]".format(*(format_value(float(each), of) for each in value))
     if kind == "score":
         return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}"
     if kind == "count" and isinstance(value, float):
@@ -236,8 +236,7 @@ def _cell(record: Mapping[str, Value], field: Field, best: Mapping[str, float]) 
     """Write a value with what is shown beside and below it."""
     value = record[field.name]
     interval = record[field.interval] if field.interval else None
-    kind: Kind = "difference" if field.kind == "difference" else "number"
-    below = [format_value(interval, kind)] if isinstance(interval, list) else []
+    below = [format_value(interval, field.kind)] if isinstance(interval, list) else []
     if field.below and record[field.below]:
         below.append(str(record[field.below]))
     if field.best in (None, "low", "high"):

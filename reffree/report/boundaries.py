@@ -119,7 +119,8 @@ def draw_boundaries(result: Result, *, color: bool, width: int | None) -> tuple[
 
     A terminal gets the first ones, unless documents were chosen.
     """
-    drawn, n_lines, widest = [], 0, 0
+    drawn: list[str] = []
+    n_lines = widest = 0
     is_cut = width is not None and not result.settings.get("documents")
     for document in mapped_documents(result):
         text = _draw_document(document, color=color, width=width)

@@ -302,7 +302,8 @@ def _check(text: DocumentText) -> None:
 
 def _maps(documents: Sequence[MappedDocument]) -> tuple[list[dict[str, Any]], list[str]]:
     """Take documents while there is room, the first in any case; say what is not shown."""
-    characters, cells, kept = MAX_CHARACTERS, MAX_CELLS, []
+    characters, cells = MAX_CHARACTERS, MAX_CELLS
+    kept: list[MappedDocument] = []
     for document in documents:
         units = document.units[:MAX_UNITS]
         characters -= sum(map(len, units))

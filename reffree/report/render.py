@@ -66,7 +66,7 @@ def render(
             shown = [each for each in shown if each.name != "explanations"]
         elif table is None:
             drawing, more = draw_boundaries(result, color=color, width=width)
-        remarks = [*more, *remarks]
+        remarks = [*result.legend, *more, *result.notes]
         grids = [each.grid() for each in shown]
         remarks.append(result.signature)
         return drawing + render_terminal(grids, remarks, color=color, width=width, opening=opening)

@@ -120,16 +120,21 @@ def _tidy_rows(table: ScoreTable) -> Iterator[dict[str, Any]]:
     """One row per system and metric, then per document, then per segment where there are any."""
     for row in table.systems:
         for name, score in row.metrics.items():
-            counts = {"documents": score.documents, "undefined": score.undefined, "ci": score.ci}
-            own = {"system": row.system, "metric": name, "direction": score.direction}
-            yield own | counts | _numbers(score)
+            yield {
+                **{"system": row.system, "metric": name, "direction": score.direction},
+                **{"documents": score.documents, "undefined": score.undefined, "ci": score.ci},
+                **_numbers(score),
+            }
     for document in table.documents or ():
         for name, part in document.metrics.items():
-            own = {"system": document.system, "document": document.id, "metric": name}
-            own["direction"] = table.systems[0].metrics[name].direction
+            direction = table.systems[0].metrics[name].direction
             for segment, each in enumerate([part, *(part.segments or ())]):
-                counts = {"undefined": int(each.value is None), "weight": each.weight}
-                yield own | {"segment": segment or None} | counts | _numbers(each)
+                yield {
+                    **{"system": document.system, "document": document.id, "metric": name},
+                    **{"segment": segment or None, "direction": direction},
+                    **{"undefined": int(each.value is None), "weight": each.weight},
+                    **_numbers(each),
+                }
 
 
 def _numbers(score: CorpusScore | PartScore) -> dict[str, Any]:

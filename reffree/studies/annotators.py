@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Annotated
 
 from reffree.data.corpus import Corpus
+from reffree.data.segmentation import Segmentation
 from reffree.evaluate.result import Result, Table, columns
 from reffree.metrics.gold.agreement import agreement as agreement_of
 from reffree.studies.study import check_study
@@ -96,7 +97,7 @@ def agreement(
     )
 
 
-def _annotations(corpus: Corpus, *, systems: bool) -> dict[str, dict[str, object]]:
+def _annotations(corpus: Corpus, *, systems: bool) -> dict[str, dict[str, Segmentation]]:
     """Return segmentations by document and annotator; refuse a corpus where none has two."""
     if systems:
         hypotheses = corpus.hypotheses

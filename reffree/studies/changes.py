@@ -113,9 +113,13 @@ def changes_since(
         if p_holm is not None and p_holm <= alpha and test.difference:
             here, there = (as_loss(float(x), direction) for x in (now_mean, before_mean))
             change = "worse" if here > there else "better"
-        row = {"system": system, "metric": metric, "before": before_mean, "now": now_mean}
-        row |= {"difference": test.difference, "ci": test.ci, "p": test.p, "p_holm": p_holm}
-        rows.append(row | {"documents": test.documents, "change": change, "direction": direction})
+        rows.append(
+            {
+                **{"system": system, "metric": metric, "before": before_mean, "now": now_mean},
+                **{"difference": test.difference, "ci": test.ci, "p": test.p, "p_holm": p_holm},
+                **{"documents": test.documents, "change": change, "direction": direction},
+            }
+        )
     changes = Table.of("changes", "Every system then and now", FIELDS, rows)
     worse = worse_systems(changes)
     verdict = (
