@@ -15,7 +15,7 @@ from reffree.encoders.ray_actors import Actors
 from reffree.evaluate import corpus_counts
 from reffree.evaluate.corpus_counts import DistinctTexts, Plan
 from reffree.formats.shards import Shards, joined, read_spans
-from reffree.report.score import render
+from reffree.report.render import render
 from reffree.util.errors import InputError, OptionError
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.properties import examples

@@ -13,7 +13,7 @@ from reffree.data.corpus import Corpus, Document
 from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.expected import INFORMED
 from reffree.metrics.free.posterior import Posterior
-from reffree.report.score import render
+from reffree.report.render import render
 from reffree.studies.diagnosis.diagnose import diagnose
 
 TOPICS = 4

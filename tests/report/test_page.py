@@ -14,7 +14,7 @@ import pytest
 from reffree.cli import main
 from reffree.evaluate.result import DocumentText, load_result
 from reffree.report.page import packed, render_page
-from reffree.report.study import render
+from reffree.report.render import render
 from reffree.util.errors import InputError
 from tests import synthetic_results as synthetic
 from tests.synthetic_results import NASTY
@@ -180,21 +180,21 @@ def test_command_writes_one_table_as_csv(results, capfdbinary):
 
 def test_command_writes_charts(results, capfd):
     folder = results.with_name("charts")
-    main(["report", str(results), "--charts", str(folder), "--choose", "metric=sag"])
+    main(["report", str(results), "--charts", str(folder), "--choose", "metric=segrefree"])
     out, err = capfd.readouterr()
     assert out == ""
     assert err == f"{folder}: 4 charts\n"
     names = sorted(path.name for path in folder.iterdir())
     assert names == [
-        *("agreement-sag.svg", "correlations-independent-pearson.svg", "cross-sag.svg"),
-        "speed-sag-pk.svg",
+        *("agreement-segrefree.svg", "correlations-independent-pearson.svg", "cross-segrefree.svg"),
+        "speed-segrefree-pk.svg",
     ]
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--choose", "metric=sag"], 2, "--choose is for charts"),
+        (["--choose", "metric=segrefree"], 2, "--choose is for charts"),
         (["--charts", "x", "--choose", "metric"], 2, "expected NAME=VALUE"),
         (["--charts", "x", "--choose", "metric=no"], 2, "unknown metric 'no'"),
         (["-f", "html", "--table", "cross"], 2, "--table is for"),
@@ -427,7 +427,7 @@ def test_choices_redraw_a_chart(visit):
     figure = page.locator("#chart-scatter")
     assert "arp_std (loss, lower is better)" in figure.inner_text()
     before = page.evaluate(MARKS)["chart-scatter"]
-    figure.locator("select[data-field=x]").select_option("sag")
+    figure.locator("select[data-field=x]").select_option("segrefree")
     page.wait_for_function(DRAWN)
     assert "sag (loss, lower is better)" in figure.inner_text()
     assert "arp_std (loss, lower is better)" not in figure.locator("svg").text_content()
