@@ -312,9 +312,9 @@ def test_labels_never_overlap(given):
         if not placed["label_opacity"]:
             continue
         wide = min(LIMIT, CHARACTER * len(text))
-        start = {"left": 0, "right": wide, "center": wide / 2}[placed["label_align"]]
+        start = {"left": 0, "right": wide}[placed["label_align"]]
         left = x + placed["label_dx"] - start
-        top = y + placed["label_dy"] - LINE / 2
+        top = y - LINE / 2
         assert left >= -1e-9
         assert left + wide <= 400 + 1e-9
         assert -1e-9 <= top <= 300 - LINE + 1e-9
