@@ -144,12 +144,12 @@ def rows_of(
     records: Iterable[Mapping[str, Any]], choices: Sequence[Choice], **columns: str
 ) -> list[Row]:
     """Return the cells by which each record is chosen, and its columns by their drawn names."""
-    chosen = {c.field: c.field for c in choices if not c.columns}
+    names = {c.field: c.field for c in choices if not c.columns} | columns
+    chosen = names.keys() - columns.keys()
     return [
-        {c: str(record[c]) for c in chosen}
-        | {
-            drawn: str(record[column]) if column in TEXTS else record.get(column)
-            for drawn, column in columns.items()
+        {
+            name: str(record[column]) if name in chosen or column in TEXTS else record.get(column)
+            for name, column in names.items()
         }
         for record in records
     ]
