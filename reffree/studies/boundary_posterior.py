@@ -288,7 +288,7 @@ def _verdict(documents: Sequence[_Document], sums: Sequence[dict[str, Any]]) -> 
     if not known:
         likely = sum(p >= 0.5 for d in documents for p in d.probabilities or ())
         n_gaps = sum(len(d.document.units) - 1 for d in documents)
-        return (f"{likely:,} of {counted(n_gaps, 'gap')} have a boundary more likely than not.",)
+        return (f"A boundary is more likely than not in {likely:,} of {counted(n_gaps, 'gap')}.",)
     best = max(known, key=lambda row: row["probability"])
     of = f" are likeliest of {len(known)} systems" if len(known) > 1 else ""
     return (

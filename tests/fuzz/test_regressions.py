@@ -223,6 +223,7 @@ def test_nothing_infinite_is_rendered():
     with pytest.raises(InputError, match="found the score inf"):
         synthetic_results.table("x", {"value": "number"}, [{"value": float("inf")}])
     from reffree.evaluate.table import CorpusScore, ScoreTable, SystemScores
+
     cell = CorpusScore(float("nan"), None, None, None, documents=1, undefined=0, left_out=0)
     table = ScoreTable("s", {}, (SystemScores("x", 1, 0, {"pk": cell}),))
     with pytest.raises(InputError, match="found the score nan"):

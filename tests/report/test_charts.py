@@ -102,7 +102,9 @@ def test_scatter_pairs_the_losses_of_a_system():
         for row in result.table("scores").records()
         if row["corpus"] == "alpha" and row["encoder"] == "minilm"
     }
-    expected = {s: (losses[s, "segrefree"], losses[s, "windowdiff"]) for s, _ in synthetic.systems()}
+    expected = {
+        s: (losses[s, "segrefree"], losses[s, "windowdiff"]) for s, _ in synthetic.systems()
+    }
     without = [system for system, (x, _) in expected.items() if x is None]
     assert len(without) == 1
     assert drawn == {k: v for k, v in expected.items() if k not in without}
@@ -171,7 +173,12 @@ def test_speed_is_drawn_against_the_correlations_of_the_table():
     picks = {"metric": "segrefree", "gold": "windowdiff"}
     assert [c.field for c in chart.choices] == ["metric", "gold"]  # one corpus is no choice
     drawn = {row["encoder"]: (row["y"], [row["low"], row["high"]]) for row in chart.drawn(picks)}
-    of = {"free": "segrefree", "gold": "windowdiff", "pool": "independent", "coefficient": "pearson"}
+    of = {
+        "free": "segrefree",
+        "gold": "windowdiff",
+        "pool": "independent",
+        "coefficient": "pearson",
+    }
     records = result.table("correlations").records(**of)
     assert drawn == {row["encoder"]: (row["value"], row["ci"]) for row in records}
     assert {row["encoder"]: row["x"] for row in chart.rows} == {
@@ -235,7 +242,9 @@ def test_files_hold_drawn_marks_whatever_the_names(study):
 def test_files_for_print_have_their_format_and_the_same_bytes():
     charts = [chart_of(synthetic.encoders(), "agreement")]
     for format, start in (("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")):
-        first, second = (list(draw_files(charts, format, {"metric": "segrefree"})) for _ in range(2))
+        first, second = (
+            list(draw_files(charts, format, {"metric": "segrefree"})) for _ in range(2)
+        )
         assert [name for name, _ in first] == [f"agreement-segrefree.{format}"]
         assert first[0][1].startswith(start)
         # vl-convert numbers the parts of a PDF in no fixed order.
@@ -244,7 +253,9 @@ def test_files_for_print_have_their_format_and_the_same_bytes():
 
 def test_same_names_of_files_are_numbered():
     result = synthetic.correlate(n_documents=1, corpora=("a/b", "a b"), encoders=("minilm",))
-    names = [name for name, _ in draw_files([chart_of(result, "scatter")], "svg", {"x": "segrefree"})]
+    names = [
+        name for name, _ in draw_files([chart_of(result, "scatter")], "svg", {"x": "segrefree"})
+    ]
     assert names == ["scatter-a_b-segrefree-pk.svg", "scatter-a_b-segrefree-pk-2.svg"]
 
 
