@@ -136,6 +136,7 @@ def _render(
         finalize=lambda v: visible(v) if isinstance(v, str) and not isinstance(v, Markup) else v,
     )
     environment.filters["thousands"] = lambda n: f"{n:,}"
+    environment.filters["exact"] = escape  # to be found among the data
     environment.filters["breakable"] = lambda s: escape(visible(s)).replace("_", Markup("_<wbr>"))
     return environment.get_template(template).render(
         title=title,
