@@ -93,19 +93,7 @@ def documents(corpora, encoders, rng, n_documents, nasty=""):
 
 
 def texts(corpora, rng, nasty=""):
-    words = [
-        "we",
-        "should",
-        "book",
-        "the",
-        "room",
-        "before",
-        "lunch",
-        "as",
-        "budgets",
-        "are",
-        "late",
-    ]
+    words = ("we should book the room", "before lunch", "as budgets", "are late", "and the")
     made = []
     for corpus in corpora:
         for d in range(3):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
@@ -48,42 +48,29 @@ def agreement(
         progress: called as stages start.
     """
     check_study(corpora, None)
-    rows, verdict, notes, sizes = [], [], [], []
+    rows: list[tuple[Any, ...]] = []
+    verdict, notes = [], []
     with progress("Comparing annotators", len(corpora)) as advance:
         for name, corpus in corpora.items():
             found = agreement_of(_annotations(corpus, systems=systems), n_t=n_t)
-            shared = {
-                "corpus": name,
-                "observed": found.observed,
-                "mean_similarity": found.mean_similarity,
-                "documents": found.n_documents,
-                "annotators": found.n_annotators,
-                "pairs": found.n_pairs,
-            }
-            for label, value, expected in (
-                ("multi-π (Fleiss)", found.pi, found.expected_pi),
-                ("multi-κ (Davies and Fleiss)", found.kappa, found.expected_kappa),
-            ):
-                rows.append({**shared, "coefficient": label, "value": value, "expected": expected})
-            size = (
-                f"{counted(found.n_documents, 'document')}, "
-                f"{counted(found.n_annotators, 'annotator')}, "
-                f"{counted(found.n_pairs, 'pair')} of segmentations"
-            )
+            shared = (found.mean_similarity, found.n_documents, found.n_annotators, found.n_pairs)
+            pi = ("multi-π (Fleiss)", found.pi, found.observed, found.expected_pi)
+            kappa = ("multi-κ (Davies and Fleiss)", found.kappa, found.observed)
+            rows += [(name, *pi, *shared), (name, *kappa, found.expected_kappa, *shared)]
             coefficients = (
                 f"undefined: {found.undefined}"
                 if found.pi is None or found.kappa is None
                 else f"π {found.pi:.3f}, κ {found.kappa:.3f}"
             )
             verdict.append(
-                f"{name}: {coefficients} ({size}; mean boundary similarity "
-                f"{found.mean_similarity:.3f})."
+                f"{name}: {coefficients} ({counted(found.n_documents, 'document')}, "
+                f"{counted(found.n_annotators, 'annotator')}, {counted(found.n_pairs, 'pair')} of "
+                f"segmentations; mean boundary similarity {found.mean_similarity:.3f})."
             )
             notes += [f"{name}: {note}" for note in corpus.notes]
             if found.n_left_out:
                 left_out = counted(found.n_left_out, "document")
                 notes.append(f"{name}: {left_out} with fewer than two annotators left out.")
-            sizes.append({"name": name, "documents": len(corpus)})
             advance(1)
     return Result(
         command="agreement",
@@ -91,7 +78,7 @@ def agreement(
         verdict=tuple(verdict),
         signature=f"agreement:boundary_similarity(n_t={n_t})|reffree:{version('reffree')}",
         settings={},
-        corpora=tuple(sizes),
+        corpora=tuple({"name": name, "documents": len(each)} for name, each in corpora.items()),
         tables=(Table.of("agreement", "Agreement of annotators beyond chance", FIELDS, rows),),
         notes=tuple(notes),
     )

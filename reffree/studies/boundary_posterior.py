@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Unpack
 
@@ -129,8 +129,7 @@ def boundaries(
     Args:
         corpus: from `reffree.load`.
         length: expected units per segment, where it is known.
-        evidence: what the posterior rests on: ``embedding``, ``words``, ``scorer:FOLDER`` or
-            ``all`` that is at hand.
+        evidence: what the posterior rests on.
         documents: ids of the only documents to look at, in this order.
         systems: names of the only systems to show, in this order.
         embeddings: one array per document, in corpus order or by id, instead of an encoder.
@@ -142,13 +141,19 @@ def boundaries(
         Tables ``systems``, ``gaps`` (a row a gap, with a column of 0 and 1 for every system),
         ``own`` (a row a document and system) and ``documents``; and the texts.
     """
-    metric = _metric(length, evidence)
+    try:
+        metric = ExpectedPk(length=length, evidence=evidence)
+    except InputError as error:
+        raise OptionError(error.found, expected=error.expected, remedy=error.remedy) from None
     options = EncoderOptions(**encoding)
     part, given = units_taking_part(corpus, embeddings, options)
-    shown = _shown(part.corpus, systems)
-    positions = _positions(part.corpus, documents)
+    known = tuple(dict.fromkeys(name for each in part.corpus for name in _segmentations(each)))
+    for name in systems or ():
+        if name not in known:
+            raise UnknownNameError("system", name, known)
+    shown = known if systems is None else tuple(dict.fromkeys(systems))
     check_scorers([metric], coming_spec(given, options))
-    corpus, embedded = _encoded(part.corpus, given, positions, options, progress)
+    corpus, embedded = _encoded(part.corpus, given, documents, options, progress)
     inputs = Inputs(
         corpus, embeddings=embedded.vectors, encoder=embedded.spec, device=options.device
     )
@@ -163,31 +168,23 @@ def boundaries(
     scored = Signature.of(metrics, counts, embedded, seed=0, dropped=options.dropped)
     signature = Signature({k: v for k, v in scored.fields.items() if k not in UNRELATED})
     names = tuple(dict.fromkeys(name for each in found for name in each.segmentations))
-    sums = [_summary(name, [d for d in found if name in d.segmentations]) for name in names]
+    sums = [_sum_up(name, [d for d in found if name in d.segmentations]) for name in names]
     size = f"{counted(counts.n_documents, 'document')}, {counted(counts.n_units, 'unit')}."
+    of_systems = [row for each in found for row in each.system_rows()]
+    title = "Mean posterior probability of each system's boundaries, over all documents"
     return Result(
         command="boundaries",
         question="Where does the text itself have boundaries?",
-        verdict=_verdict(found, sums),
+        verdict=(_verdict(found, sums),),
         signature=signature.short() if short_signature else str(signature),
         settings={},
         corpora=(counts.to_dict(len(distinct_texts(corpus)), embedded),),
         tables=(
-            Table.of(
-                "systems",
-                "Mean posterior probability of each system's boundaries, over all documents",
-                SYSTEMS,
-                sums,
-                shown=bool(sums),
-            ),
+            Table.of("systems", title, SYSTEMS, sums),
             _gaps(found, names),
+            Table.of("own", "Systems of each document", OWN_GAPS, of_systems, shown=False),
             Table.of(
-                *("own", "Systems of each document", OWN_GAPS),
-                [row for each in found for row in each.system_rows()],
-                shown=False,
-            ),
-            Table.of(
-                *("documents", "What the posterior of each document rests on", DOCUMENTS),
+                *("documents", "What each document's posterior rests on", DOCUMENTS),
                 [each.row() for each in found],
                 shown=False,
             ),
@@ -207,12 +204,13 @@ class _Document:
         given = _segmentations(document)
         self.document = document
         self.segmentations = {name: given[name] for name in shown if name in given}
-        self.probabilities = posterior.boundaries.tolist() if posterior.is_defined else None
-        ends = posterior.edges[1:-1]  # of steps: gaps that may have a boundary
-        self.mean_probability = (
-            float(posterior.boundaries[ends - 1].mean()) if posterior.is_defined else None
-        )
         self.facts = posterior.facts()
+        self.probabilities: list[float] | None = None
+        self.mean: float | None = None
+        ends = posterior.edges[1:-1]  # of steps: gaps that may have a boundary
+        if posterior.is_defined:
+            self.probabilities = posterior.boundaries.tolist()
+            self.mean = float(posterior.boundaries[ends - 1].mean())
         self.errors, self.own = {}, {}
         for name, segmentation in self.segmentations.items():
             value = float(metric.scores(posterior, np.array([segmentation.masses]))[0])
@@ -220,29 +218,19 @@ class _Document:
             nearest = _nearest(ends, segmentation.boundaries) if posterior.is_defined else []
             self.own[name] = [float(posterior.boundaries[end - 1]) for end in nearest]
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> tuple[Any, ...]:
         """Return what the posterior rests on."""
-        return {
-            "document": self.document.id,
-            "units": len(self.document.units),
-            "assumed_segments": None if self.facts is None else self.facts.segments,
-            "information": None if self.facts is None else self.facts.information,
-            "mean_probability": self.mean_probability,
-            "reason": ExpectedPk.undefined if self.probabilities is None else None,
-        }
+        facts = (
+            (None, None) if self.facts is None else (self.facts.segments, self.facts.information)
+        )
+        reason = ExpectedPk.undefined if self.probabilities is None else None
+        return (self.document.id, len(self.document.units), *facts, self.mean, reason)
 
-    def system_rows(self) -> list[dict[str, Any]]:
-        """Return every system's boundaries in the document, in numbers."""
-        return [
-            {
-                "document": self.document.id,
-                "system": name,
-                "boundaries": len(segmentation.boundaries),
-                "probability": _mean(self.own[name]),
-                "expected_pk": self.errors[name],
-            }
-            for name, segmentation in self.segmentations.items()
-        ]
+    def system_rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield every system's boundaries in the document, in numbers."""
+        for name, segmentation in self.segmentations.items():
+            n, probability = len(segmentation.boundaries), _mean(self.own[name])
+            yield self.document.id, name, n, probability, self.errors[name]
 
     def text(self) -> DocumentText:
         """Return the units and the systems' masses, to be drawn."""
@@ -257,62 +245,41 @@ def _gaps(documents: Sequence[_Document], names: Sequence[str]) -> Table:
     marks = {name: f"system:{name}" if name in taken else name for name in names}
     rows = []
     for each in documents:
-        at = {name: set(given.boundaries) for name, given in each.segmentations.items()}
+        at = {marks[name]: set(given.boundaries) for name, given in each.segmentations.items()}
         for gap in range(1, len(each.document.units)):
-            row = {"document": each.document.id, "at": gap}
-            row["probability"] = each.probabilities[gap - 1] if each.probabilities else None
-            rows.append(row | {marks[name]: int(gap in places) for name, places in at.items()})
+            probability = each.probabilities[gap - 1] if each.probabilities else None
+            row = {"document": each.document.id, "at": gap, "probability": probability}
+            rows.append(row | {mark: int(gap in places) for mark, places in at.items()})
     fields = (*GAPS, *(Field(column, name, "count") for name, column in marks.items()))
     return Table.of("gaps", "Every gap between two units", fields, rows, shown=False)
 
 
-def _summary(name: str, having: Sequence[_Document]) -> dict[str, Any]:
+def _sum_up(name: str, having: Sequence[_Document]) -> tuple[Any, ...]:
     """Return a system's row over the documents that have it."""
     # Every gap counts once, as every boundary does.
-    gaps = [(d.mean_probability, len(d.document.units) - 1) for d in having]
-    known = [(mean, n) for mean, n in gaps if mean is not None]
+    known = [(d.mean, len(d.document.units) - 1) for d in having if d.mean is not None]
     n_gaps = sum(n for _, n in known)
-    return {
-        "system": name,
-        "documents": len(having),
-        "boundaries": sum(len(d.segmentations[name].boundaries) for d in having),
-        "probability": _mean([p for d in having for p in d.own[name]]),
-        "gap_probability": math.fsum(mean * n for mean, n in known) / n_gaps if known else None,
-        "expected_pk": _mean([e for d in having if (e := d.errors[name]) is not None]),
-    }
-
-
-def _verdict(documents: Sequence[_Document], sums: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    """Say whose boundaries are likeliest, or how many are likely where there are no systems."""
-    known = [row for row in sums if row["probability"] is not None]
-    if not known:
-        likely = sum(p >= 0.5 for d in documents for p in d.probabilities or ())
-        n_gaps = sum(len(d.document.units) - 1 for d in documents)
-        return (f"A boundary is more likely than not in {likely:,} of {counted(n_gaps, 'gap')}.",)
-    best = max(known, key=lambda row: row["probability"])
-    of = f" are likeliest of {len(known)} systems" if len(known) > 1 else ""
     return (
-        f"The boundaries of {best['system']}{of}: probability {best['probability']:.3f} on "
-        f"average, where any gap of the same documents has {best['gap_probability']:.3f}.",
+        *(name, len(having), sum(len(d.segmentations[name].boundaries) for d in having)),
+        _mean([p for d in having for p in d.own[name]]),
+        math.fsum(mean * n for mean, n in known) / n_gaps if known else None,
+        _mean([error for d in having if (error := d.errors[name]) is not None]),
     )
 
 
-def _metric(length: float | None, evidence: str) -> ExpectedPk:
-    """Make the metric whose posterior is shown; refuse what it refuses, and no trained scorer."""
-    try:
-        metric = ExpectedPk(length=length, evidence=evidence)
-    except InputError as error:
-        raise OptionError(error.found, expected=error.expected, remedy=error.remedy) from None
-    return metric
-
-
-def _shown(corpus: Corpus, systems: Sequence[str] | None) -> tuple[str, ...]:
-    """Names of what is shown of each document, as far as it has them."""
-    known = tuple(dict.fromkeys(name for document in corpus for name in _segmentations(document)))
-    for name in systems or ():
-        if name not in known:
-            raise UnknownNameError("system", name, known)
-    return known if systems is None else tuple(dict.fromkeys(systems))
+def _verdict(documents: Sequence[_Document], sums: Sequence[tuple[Any, ...]]) -> str:
+    """Say whose boundaries are likeliest, or how many are likely where there are no systems."""
+    known = [row for row in sums if row[3] is not None]
+    if not known:
+        likely = sum(p >= 0.5 for d in documents for p in d.probabilities or ())
+        n_gaps = sum(len(d.document.units) - 1 for d in documents)
+        return f"A boundary is more likely than not in {likely:,} of {counted(n_gaps, 'gap')}."
+    name, _, _, probability, of_any_gap, _ = max(known, key=lambda row: row[3])
+    of = f" are likeliest of {len(known)} systems" if len(known) > 1 else ""
+    return (
+        f"The boundaries of {name}{of}: probability {probability:.3f} on average, where any gap "
+        f"of the same documents has {of_any_gap:.3f}."
+    )
 
 
 def _segmentations(document: Document) -> dict[str, Segmentation]:
@@ -330,23 +297,17 @@ def _segmentations(document: Document) -> dict[str, Segmentation]:
     return {**golds, **document.systems}
 
 
-def _positions(corpus: Corpus, ids: Sequence[str] | None) -> list[int]:
-    """Where the documents that are asked for stand in the corpus."""
-    known = {document.id: d for d, document in enumerate(corpus)}
-    if ids is None:
-        return list(known.values())
-    check_documents(ids, known)
-    return [known[id] for id in dict.fromkeys(ids)]
-
-
 def _encoded(
     corpus: Corpus,
     given: Vectors | None,
-    positions: Sequence[int],
+    ids: Sequence[str] | None,
     options: EncoderOptions,
     progress: Progress,
 ) -> tuple[Corpus, Embeddings]:
     """Take the documents that are asked for, and their vectors; no others are encoded."""
+    places = {document.id: d for d, document in enumerate(corpus)}
+    check_documents(ids or (), places)
+    positions = list(places.values()) if ids is None else [places[id] for id in dict.fromkeys(ids)]
     if not positions:
         raise OptionError(
             "no document", expected="at least one", remedy="leave documents out for all"

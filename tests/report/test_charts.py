@@ -207,17 +207,6 @@ def test_encoders_without_speed_or_interval():
     assert names == ["correlations"]
 
 
-def test_coefficients_of_several_levels_are_one_choice():
-    result = synthetic.correlate(n_documents=2)
-    table = result.table("correlations")
-    at = [field.name for field in table.fields].index("level")
-    rows = tuple((*row[:at], "document", *row[at + 1 :]) for row in table.rows)
-    both = replace(result, tables=(replace(table, rows=(*table.rows, *rows)),))
-    choice = next(c for c in charts_of(both)[0].choices if c.field == "coefficient")
-    assert choice.values[:2] == ("pearson (corpus)", "kendall (corpus)")
-    assert len(choice.values) == 4
-
-
 @pytest.mark.parametrize("study", EXPECTED)
 def test_files_hold_drawn_marks_whatever_the_names(study):
     names = []
