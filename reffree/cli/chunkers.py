@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Unpack
 
@@ -136,7 +135,6 @@ def command(
 
     with waiting("Loading"):
         from reffree.evaluate.score import score
-    from reffree.report.score import render
 
     table = score(
         corpus,
@@ -146,7 +144,7 @@ def command(
     )
     signature = f"{table.signature}|{versions(chunkers, read, language)}"
     table = replace(table, signature=signature)
-    out.show(partial(render, chunkers=size_rows(reports, given)), table, table.notes)
+    out.show(table, chunkers=size_rows(reports, given))
 
 
 def _check(given: CommandOptions, save: Path | None, out: Output, files: Sequence[str]) -> None:

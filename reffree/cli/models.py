@@ -55,7 +55,8 @@ def command(output_format: str | None, output: Path | None) -> None:
 
 
 def _table(listed: list[dict[str, Any]], *, color: bool, width: int | None) -> str:
-    from reffree.report.grid import Grid, render_terminal
+    from reffree.report.grid import render_terminal
+    from reffree.util.grid import Grid
 
     rows = []
     for model in listed:

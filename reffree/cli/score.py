@@ -100,13 +100,12 @@ def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> No
     table = score(corpus, embeddings=vectors, progress=progress, **options)
 
     from reffree.evaluate.table import judged_by
-    from reffree.report.score import render
 
     if out.format not in ("json", "csv"):  # for people, best first
         table = table.sorted_by(judged_by(table.metrics))
     if only:
         table = table.narrowed(only)
-    out.show(render, table, table.notes)
+    out.show(table)
     fail_if(table.worse_than(limits))
 
 

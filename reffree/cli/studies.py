@@ -50,7 +50,7 @@ from reffree.cli.options import (
     unsegmented_option,
     whole,
 )
-from reffree.cli.output import Output, require_report
+from reffree.cli.output import Output, require_charts
 from reffree.formats import corpus_names
 from reffree.util.bounds import Count, Folds, Positive, Repetitions, Resamples
 
@@ -88,10 +88,10 @@ def run_study(name: str, given: Any) -> None:  # noqa: ANN401  (values of option
         keywords["embeddings"] = {c: read_vectors(corpora[c], embeddings) for c in corpora}
 
     if out.format == "html":
-        require_report("reffree.report.page")  # before the work, not after it
+        require_charts()  # before the work, not after it
     with waiting("Loading"):
         study = find_study(name)
-    out.show_study(study(corpora, progress=progress, **keywords), given.get("table"))
+    out.show(study(corpora, progress=progress, **keywords), given.get("table"))
 
 
 def study_command(name: str, help: str, *options: Decorator) -> click.Command:

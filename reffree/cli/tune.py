@@ -109,7 +109,6 @@ def command(
     corpus, reports = chunked(read, settings, language)
     n_characters = sum(len(text.text) for text in read)
 
-    from reffree.report.study import render
     from reffree.studies.settings import tune
 
     result = tune(
@@ -126,7 +125,7 @@ def command(
         seed=given["seed"],
         **keywords_of(given, Encoding),
     )
-    out.show(render, result, result.notes)
+    out.show(result)
 
 
 def _parsed_values(values: Sequence[str]) -> dict[str, list[str]]:

@@ -318,15 +318,13 @@ def results(rng: Random, folder: Path) -> None:
     """Read damaged results of a study and render them in every way."""
     from reffree.evaluate.result import load_result
     from reffree.report.charts import charts_of
-    from reffree.report.page import packed, page_corpora, page_settings, page_table, page_texts
-    from reffree.report.study import render
+    from reffree.report.page import packed, page_corpora, page_settings, page_texts
+    from reffree.report.render import render
 
     data = mutations.mutated_json(rng.choice(_results()), rng)
     result = load_result(_written(folder, "r.json", data))
     for format in ("table", "json", "csv", "md", "latex"):
         render(result, format, width=rng.choice((None, 40)))
-    for table in result.tables:
-        page_table(table)
     page_corpora(result.corpora)
     page_settings(result.settings)
     page_texts(result.texts)

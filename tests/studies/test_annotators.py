@@ -152,7 +152,7 @@ def test_other_studies_take_several_annotators():
     expected = fmean(
         fmean(float(reference_based.pk([6, 6], gold)) for gold in golds.values()) for golds in GOLDS
     )
-    values = {each.system: each.value for each in compared.metrics["pk"].ranking}
+    values = {each["system"]: each["value"] for each in compared.table("systems").records()}
     assert values["a"] == pytest.approx(expected, abs=1e-9)
 
 

@@ -16,7 +16,7 @@ from reffree.encoders.embed import corpus_vectors, distinct_texts
 from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.result import Field, Result, Table
 from reffree.evaluate.score import score
-from reffree.report.study import render
+from reffree.report.render import render
 from reffree.statistics.resampling import resampled_documents
 from reffree.studies import TABLES, compare_encoders, correlate
 from reffree.studies.correlation.cases import sentinel_scores

@@ -13,7 +13,7 @@ from reffree.data.corpus import Corpus, Document
 from reffree.data.perturbation import parse_perturbation
 from reffree.data.perturbation import perturb as perturb_corpus
 from reffree.evaluate.result import Result
-from reffree.report.study import render
+from reffree.report.render import render
 from reffree.statistics.losses import MeanOverDocuments
 from reffree.studies.strength_curves.perturb import perturb
 from reffree.studies.strength_curves.perturbation_grid import (
