@@ -405,7 +405,7 @@ def test_the_command_in_every_format(run, given, tmp_path):
     done = run("boundaries", *given, "-f", "json", "--length", "3")
     found = Result.from_dict(json.loads(done.stdout, parse_constant=pytest.fail))
     assert [len(gaps_of(found, f"d{i}")) for i in range(3)] == [5, 1, 8]
-    assert found.signature.startswith("m:expected_pk(length=3.0")
+    assert found.signature.startswith("metrics:expected_pk(length=3.0")
     assert found.settings["length"] == 3.0
     assert "reffree: note: 1 document without a posterior" in done.stderr
     done = run("boundaries", *given, "-o", "gaps.csv", "--document", "d2")
