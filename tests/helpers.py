@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
@@ -75,3 +77,9 @@ def invoke_study(name, *arguments):
 
     command = study_command(f"reffree.studies.papers.{name}", name, name)
     return CliRunner().invoke(command, list(map(str, arguments)))
+
+
+def keywords(settings):
+    """The settings of a training that are not the defaults, as keywords of what trains."""
+    values = {each.name: getattr(settings, each.name) for each in fields(settings)}
+    return {k: v for k, v in values.items() if v != getattr(type(settings)(), k)}

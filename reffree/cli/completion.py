@@ -80,7 +80,7 @@ def complete(kind: str) -> Complete:
 
         return names(CHUNKERS)
     if kind == "formats":
-        from reffree.formats import FORMATS
+        from reffree.formats import format_names
 
-        return names(FORMATS)
+        return names(format_names())
     return names(KINDS[kind])

@@ -13,7 +13,7 @@ from reffree.cli.completion import complete
 from reffree.cli.declaration import Declaration, Unknown, read_declaration
 from reffree.cli.help_page import PagedCommand, SectionOption
 from reffree.cli.messages import progress, waiting
-from reffree.cli.output import Output, require_report
+from reffree.cli.output import Output, require_charts
 from reffree.cli.reading import (
     INPUT_OPTIONS,
     OUTPUT_OPTIONS,
@@ -40,7 +40,9 @@ def plain_type(hint: object) -> tuple[Any, bool]:
         hint = get_args(hint)[0]
     if get_origin(hint) in (Union, types.UnionType):
         kinds = [kind for kind in get_args(hint) if kind is not types.NoneType]
-        return (plain_type(kinds[0])[0] if len(kinds) == 1 else tuple(kinds)), True
+        lists = [kind for kind in kinds if _is_list(kind)]  # as of one name or several
+        one = (lists or kinds)[0] if lists or len(kinds) == 1 else None
+        return (tuple(kinds) if one is None else plain_type(one)[0]), True
     return hint, False
 
 
@@ -173,7 +175,7 @@ def run_study(declaration: Declaration, given: Mapping[str, Any]) -> None:
     if given.get("embeddings") is not None:
         options["embeddings"] = {c: read_vectors(corpora[c], given["embeddings"]) for c in corpora}
     if out.format == "html":
-        require_report("reffree.report.page")  # before the work, not after it
+        require_charts()  # before the work, not after it
     with waiting("Loading"):
         study = declaration.load()
-    out.show_study(study(corpora, progress=progress, **options), given.get("table"))
+    out.show(study(corpora, progress=progress, **options), given.get("table"))

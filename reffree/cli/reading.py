@@ -53,7 +53,7 @@ READING_OPTIONS = option_group(
         metavar="FORMAT",
         shell_complete=complete("formats"),
         help="Of the input, where name and content do not tell; with its settings, such as "
-        "table:text=utterance, segeval:coders=golds, labels:convention=starts.",
+        "table:text=utterance, segeval:coders=golds, jsonl:convention=end.",
     ),
     _input(
         "--text",
@@ -64,6 +64,13 @@ READING_OPTIONS = option_group(
 )
 """How files are read."""
 
+EMBEDDINGS_OPTION = _input(
+    "--embeddings",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Your vectors of the one CORPUS instead of an encoder's: .npz by document id, .npy of "
+    "all units.",
+)
 INPUT_OPTIONS = option_group(
     _input(
         "--system",
@@ -72,13 +79,7 @@ INPUT_OPTIONS = option_group(
         metavar="NAME=FILE",
         help="One more system of the one CORPUS, from its file; may be repeated.",
     ),
-    _input(
-        "--embeddings",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Your vectors of the one CORPUS instead of an encoder's: .npz by document id, .npy of "
-        "all units.",
-    ),
+    EMBEDDINGS_OPTION,
     READING_OPTIONS,
 )
 """How files are read, and what comes beside them."""
@@ -163,7 +164,7 @@ def read_corpus(given: Mapping[str, Any], *, text_needed: bool = True) -> Corpus
         text=text if text is not None or text_needed else False,
     )
     for name, file in map(split_named_file, given.get("systems", ())):
-        corpus = read_system(file, name, corpus)
+        corpus = read_system(file, name, corpus, corpus_format=given.get("input_format"))
     return corpus
 
 

@@ -50,7 +50,7 @@ from reffree.cli.options import (
     unsegmented_option,
     whole,
 )
-from reffree.cli.output import Output, require_report
+from reffree.cli.output import Output, require_charts
 from reffree.formats import corpus_names
 from reffree.util.bounds import Count, Folds, Positive, Repetitions, Resamples
 
@@ -87,10 +87,10 @@ def run_study(name: str, given: Any) -> None:  # noqa: ANN401  (values of option
         keywords["embeddings"] = {c: read_vectors(corpora[c], embeddings) for c in corpora}
 
     if out.format == "html":
-        require_report("reffree.report.page")  # before the work, not after it
+        require_charts()  # before the work, not after it
     with waiting("Loading"):
         study = find_study(name)
-    out.show_study(study(corpora, progress=progress, **keywords), given.get("table"))
+    out.show(study(corpora, progress=progress, **keywords), given.get("table"))
 
 
 def study_command(name: str, help: str, *options: Decorator) -> click.Command:
@@ -502,7 +502,7 @@ transfer = study_command(
     """Train a boundary scorer on some corpora and test it on the others.
 
     Each CORPUS is a corpus of its own with gold, called by its file's name without extension. Those
-    named by --train, --splices and --calibrate are learnt from as in reffree train-scorer, all
+    named by --train, --splices and --calibrate are learnt from as in reffree train scorer, all
     others are tested, at one threshold: W-F1, BOR, F1, purity and coverage of each. Without --train
     every corpus is trained on in turn and all others are tested. Test a split of a corpus that is
     trained on as a CORPUS of its own.
@@ -523,7 +523,7 @@ transfer = study_command(
     click.option(
         "--scorer",
         metavar="FOLDER",
-        help="Test what reffree train-scorer wrote instead of training; every CORPUS is tested.",
+        help="Test what reffree train scorer wrote instead of training; every CORPUS is tested.",
     ),
     click.option(
         "--method",

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reffree.data.corpus import Corpus
 from reffree.data.masses import mass_matrix
@@ -19,14 +18,13 @@ from reffree.evaluate.corpus_counts import BLOCK_UNITS
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.table import DocumentScores, PartScore
+from reffree.evaluate.trained_scorers import check_scorers, readings
 from reffree.metrics.gold.metric import Golds, count_pairs
 from reffree.metrics.gold.pairs import Pairs
 from reffree.util.progress import Progress, no_progress
 
 if TYPE_CHECKING:
-    from reffree.encoders.base import EncoderSpec
     from reffree.encoders.embed import Embeddings
-    from reffree.metrics.free.evidence import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +45,8 @@ class Plan:
 
         options = self.settings.options
         encoder = open_encoder(options)
-        check_scorers(
-            self.metrics, replace(encoder.spec, context=options.context, dropped=options.dropped)
-        )
+        spec = replace(encoder.spec, context=options.context, dropped=options.dropped)
+        check_scorers(self.metrics.reference_free.values(), spec)
         return replace(self, embed=lambda block, show: encode_corpus(block, encoder, options, show))
 
     def with_vectors(self, corpus: Corpus, given: Embeddings) -> Plan:
@@ -62,7 +59,7 @@ class Plan:
             vectors = [by_id[document.id] for document in block]
             return replace(given if is_first else counted_once, vectors=vectors)
 
-        check_scorers(self.metrics, given.spec)
+        check_scorers(self.metrics.reference_free.values(), given.spec)
         return replace(self, embed=embed) if self.metrics.reference_free else self
 
 
@@ -81,15 +78,11 @@ def score_blocks(
 
 def score_documents(documents: Corpus, plan: Plan, progress: Progress = no_progress) -> Scores:
     """Score some documents by all metrics, and make their rows if any are wanted."""
-    hypotheses = documents.hypotheses
-    by_document = list(zip(*(hypotheses[system] for system in plan.systems), strict=True))
-    scores = Scores.empty(
-        plan.metrics,
-        plan.settings,
-        plan.systems,
-        n_segments=np.array([[len(each) for each in row] for row in by_document], dtype=np.int64),
-        has_gold=np.array([bool(document.references) for document in documents]),
-    )
+    every = documents.hypotheses
+    hypotheses = {system: every[system] for system in plan.systems}
+    by_document = list(zip(*hypotheses.values(), strict=True))
+    has_gold = [bool(document.references) for document in documents]
+    scores = Scores.empty(plan.metrics, plan.settings, hypotheses, has_gold)
     score_against_gold(scores, documents)
     if plan.embed is None:
         return replace(scores, rows=_rows(scores, documents, {}))
@@ -122,7 +115,12 @@ def score_documents(documents: Corpus, plan: Plan, progress: Progress = no_progr
         for d, each in enumerate(found) if settings.per_segment else ():
             for s, segments in enumerate(each.on_host().segments.tolist()):
                 parts = segments[: int(scores.n_segments[d, s])]
-                shown = tuple(_segment_score(plan.metrics, name, part) for part in parts)
+                shown = tuple(
+                    PartScore(None, None)
+                    if math.isnan(part)
+                    else PartScore(plan.metrics.shown(name, part), part)
+                    for part in parts
+                )
                 extras.setdefault((d, s), {}).setdefault(name, {})["segments"] = shown
     if settings.null:
         from reffree.evaluate.null import draw_null
@@ -152,19 +150,12 @@ def score_documents(documents: Corpus, plan: Plan, progress: Progress = no_progr
     return replace(scores, embedded=replace(embedded, vectors=[]), rows=rows)
 
 
-def _segment_score(metrics: MetricSet, name: str, raw: float) -> PartScore:
-    return PartScore(None, None) if math.isnan(raw) else PartScore(metrics.shown(name, raw), raw)
-
-
 Extras = dict[tuple[int, int], dict[str, dict[str, Any]]]
 """Number of document and system → metric → what a row has beside the score."""
 
 
 def _rows(
-    scores: Scores,
-    documents: Corpus,
-    extras: Extras,
-    explanations: Sequence[dict[str, Any]] = (),
+    scores: Scores, documents: Corpus, extras: Extras, explanations: Sequence[dict[str, Any]] = ()
 ) -> tuple[DocumentScores, ...]:
     """Return every document under every system, if rows are wanted."""
     rows: list[DocumentScores] = []
@@ -175,49 +166,12 @@ def _rows(
                 name: replace(scores.part_score(name, d, s), **beside.get(name, {}))
                 for name in scores.metrics.names
             }
-            row = DocumentScores(document.id, system, parts)
+            text: dict[str, Any] = {}
             if explanations:
-                row = replace(
-                    row,
-                    units=document.units,
-                    clocks=document.clocks,
-                    explanations=explanations[len(rows)],
-                )
-            rows.append(row)
+                text = {"units": document.units, "clocks": document.clocks}
+                text["explanations"] = explanations[len(rows)]
+            rows.append(DocumentScores(document.id, system, parts, **text))
     return tuple(rows)
-
-
-def _trained_scorers(metrics: Iterable[object]) -> set[str]:
-    """Folders of the trained scorers that metrics name."""
-    return {folder for metric in metrics if (folder := getattr(metric, "scorer", None))}
-
-
-def check_scorers(metrics: MetricSet, spec: EncoderSpec | None) -> None:
-    """Refuse what metrics name as trained scorers and is none, or is of another encoder."""
-    if _trained_scorers(metrics.reference_free.values()):
-        from reffree.evaluate import trained_scorers
-
-        trained_scorers.check_scorers(metrics.reference_free.values(), spec)
-
-
-def readings(
-    documents: Corpus,
-    metrics: Sequence[object],
-    vectors: Sequence[NDArray[np.generic]],
-    spec: EncoderSpec,
-    device: str,
-) -> list[Reading]:
-    """Return the text of every document and what trained scorers that metrics name say of it.
-
-    That is what expected errors read besides vectors; other metrics read nothing.
-    """
-    from reffree.metrics.free.evidence import Reading
-
-    if not _trained_scorers(metrics):
-        return [Reading(document.units) for document in documents]
-    from reffree.evaluate import trained_scorers
-
-    return trained_scorers.readings(documents, metrics, vectors, spec, device)
 
 
 def golds_of(blocks: Callable[[], Iterable[Corpus]] | Sequence[Corpus]) -> Golds:

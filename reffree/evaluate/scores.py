@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.table import CorpusScore, DocumentScores, NullTest, PartScore, SystemScores
@@ -90,14 +91,16 @@ class Scores:
         cls,
         metrics: MetricSet,
         settings: ScoreSettings,
-        systems: tuple[str, ...],
-        n_segments: Integers,
-        has_gold: Booleans,
+        hypotheses: Mapping[str, Sequence[Segmentation]],
+        has_gold: Sequence[bool],
     ) -> Scores:
         """Make room for the scores of documents: all undefined, of equal weight."""
-        shape = (len(metrics.names), *n_segments.shape)
+        lengths = [[len(each) for each in row] for row in hypotheses.values()]
+        shape = (len(metrics.names), len(has_gold), len(lengths))
         return cls(
-            *(metrics, settings, systems, n_segments, has_gold),
+            *(metrics, settings, tuple(hypotheses)),
+            n_segments=np.array(lengths, dtype=np.int64).T,
+            has_gold=np.array(has_gold),
             raw=np.full(shape, np.nan),
             weights=np.ones(shape),
             left_out=np.zeros(shape),
@@ -122,23 +125,31 @@ class Scores:
     def concatenate(cls, blocks: Sequence[Scores]) -> Scores:
         """Put blocks behind one another and add up their null draws."""
         first = blocks[0]
-        nulls = [block.null for block in blocks if block.null is not None]
+        null, embedded = first.null, first.embedded
+        for block in blocks[1:]:
+            null = None if null is None or block.null is None else null + block.null
+            if embedded is not None and block.embedded is not None:
+                embedded = replace(
+                    embedded,
+                    n_truncated=embedded.n_truncated + block.embedded.n_truncated,
+                    unread=dict(Counter(embedded.unread) + Counter(block.embedded.unread)),
+                )
 
-        def joined(name: str, axis: int) -> Any:  # noqa: ANN401  (arrays of any type)
+        def joined(name: str, axis: int = 1) -> Any:  # noqa: ANN401  (arrays of any type)
             return np.concatenate([getattr(block, name) for block in blocks], axis=axis)
 
         return replace(
             first,
             n_segments=joined("n_segments", 0),
             has_gold=joined("has_gold", 0),
-            raw=joined("raw", 1),
-            weights=joined("weights", 1),
-            left_out=joined("left_out", 1),
-            spread=joined("spread", 1),
-            facts=joined("facts", 1),
+            raw=joined("raw"),
+            weights=joined("weights"),
+            left_out=joined("left_out"),
+            spread=joined("spread"),
+            facts=joined("facts"),
             counts={name: _counts(blocks, name) for name in first.metrics.gold_based},
-            null=np.sum(nulls, axis=0) if nulls else None,
-            embedded=_embedded([block.embedded for block in blocks]),
+            null=null,
+            embedded=embedded,
             rows=tuple(row for block in blocks for row in block.rows),
         )
 
@@ -309,21 +320,6 @@ def _counts(blocks: Sequence[Scores], name: str) -> Floats:
             np.zeros((*block.n_segments.shape, width)) if counts is None else counts
             for block, counts in zip(blocks, found, strict=True)
         ]
-    )
-
-
-def _embedded(parts: Sequence[Embeddings | None]) -> Embeddings | None:
-    """Add up what is known of blocks' vectors; not all may have been encoded on the same device."""
-    first, *others = parts
-    if first is None:
-        return None
-    every = [first, *(part for part in others if part is not None)]
-    devices = {device for part in every for device in part.device.split("+")}
-    return replace(
-        first,
-        n_truncated=sum(part.n_truncated for part in every),
-        device="+".join(sorted(devices)),
-        unread=dict(sum((Counter(part.unread) for part in every), Counter())),
     )
 
 

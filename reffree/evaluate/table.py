@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,8 @@ from reffree.util.optional import require_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
-    from _typeshed import DataclassInstance
 
     # For annotations here and in the reports; nothing is imported when the program runs.
-    from reffree.evaluate.result import Result, Table
     from reffree.metrics.free.attribution import Addition as Addition
     from reffree.metrics.free.attribution import BoundaryEffect as BoundaryEffect
     from reffree.metrics.free.attribution import Explanation as Explanation
@@ -32,7 +30,6 @@ POSTERIOR = ("spread", "information", "chance_information", "assumed_segments")
 
 
 RECOMMENDED = "expected_pk"
-QUESTION = "How good are these segmentations?"
 
 
 def judged_by(metrics: Sequence[str]) -> str:
@@ -53,12 +50,6 @@ def rounded(value: float | None) -> float | None:
     return round(value, DECIMALS) + 0.0
 
 
-def rounded_fields(value: DataclassInstance) -> dict[str, Any]:
-    """Return the fields of a dataclass of numbers, rounded for JSON."""
-    found = {each.name: getattr(value, each.name) for each in fields(value)}
-    return {name: rounded(x) if isinstance(x, float) else x for name, x in found.items()}
-
-
 @dataclass(frozen=True, slots=True)
 class NullTest:
     """A loss against those of random arrangements of the same segment lengths."""
@@ -68,6 +59,11 @@ class NullTest:
     sd: float
     z: float | None  # none where all draws are equal
     p: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        numbers = {name: rounded(getattr(self, name)) for name in ("mean", "sd", "z", "p")}
+        return {"draws": self.draws, **numbers}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +84,10 @@ class Score:
         """What comes with an expected error; None where there is nothing of it."""
         return {name: rounded(getattr(self, name)) for name in POSTERIOR}
 
-    @property
-    def row(self) -> dict[str, float | None]:
-        """The numbers that a tidy row has of any score."""
-        z, p = (None, None) if self.null is None else (self.null.z, self.null.p)
-        numbers = {"value": self.value, "raw": self.raw, "null_z": z, "null_p": p}
-        return {name: rounded(number) for name, number in numbers.items()} | self.posterior
-
     def _to_dict(self, own: Mapping[str, Any], **optional: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return plain values for JSON; what there is nothing to say of is left out."""
         values = {"value": rounded(self.value), "raw": rounded(self.raw)}
-        null = None if self.null is None else rounded_fields(self.null)
+        null = None if self.null is None else self.null.to_dict()
         beside = {**optional, "null": null, **self.posterior}
         return {**values, **own, **{name: x for name, x in beside.items() if x is not None}}
 
@@ -113,6 +102,14 @@ class CorpusScore(Score):
     undefined: int = 0  # without one
     left_out: int = 0  # infinite parts left out of documents' scores
     direction: Direction = "lower"
+
+    @property
+    def loss(self) -> float:
+        """The value as shown, turned so that lower is better; infinite where it is undefined."""
+        from reffree.statistics.losses import as_loss  # NumPy, which --help does without
+
+        value = rounded(self.value)
+        return math.inf if value is None else as_loss(value, self.direction)
 
     def __str__(self) -> str:
         """Write the value with its interval."""
@@ -189,19 +186,15 @@ class DocumentScores:
             "metrics": {name: score.to_dict() for name, score in self.metrics.items()},
         }
         if self.explanations is not None:
-            result["explanations"] = {
-                name: {
-                    "boundaries": [rounded_fields(boundary) for boundary in each.boundaries],
-                    "addition": None if each.addition is None else rounded_fields(each.addition),
-                }
-                for name, each in self.explanations.items()
-            }
+            from reffree.evaluate.result import plain
+
+            result["explanations"] = plain(self.explanations)
         return result
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreTable:
-    """Everything `reffree score` prints, in one value; `to_result` is what reports are made of."""
+    """Everything `reffree score` prints, in one value."""
 
     signature: str
     corpus: dict[str, int]
@@ -232,13 +225,10 @@ class ScoreTable:
 
     def __str__(self) -> str:
         """One line per system with its values, for a quick look."""
-        lines = []
-        for row in self.systems:
-            values = [
-                f"{name} {'undefined' if score.value is None else f'{score.value:.3f}'}"
-                for name, score in row.metrics.items()
-            ]
-            lines.append(f"{row.system}: {', '.join(values)}")
+        lines = [
+            f"{row.system}: {', '.join(f'{name} {score}' for name, score in row.metrics.items())}"
+            for row in self.systems
+        ]
         return "\n".join([*lines, self.signature])
 
     def _repr_html_(self) -> str:
@@ -255,59 +245,45 @@ class ScoreTable:
         None where there is nothing to compare: one system, or systems scored on different
         documents.
         """
-        from reffree.statistics.losses import as_loss  # NumPy, which --help does without
-
-        direction = self.systems[0].metrics[metric].direction
-        values = {
-            row.system: as_loss(value, direction)
-            for row in self.systems
-            if (value := rounded(row.metrics[metric].value)) is not None
-        }
-        if len(self.systems) < 2 or not values or metric in self.incomparable:
+        losses = {row.system: row.metrics[metric].loss for row in self.systems}
+        least = min(losses.values())
+        if len(losses) < 2 or math.isinf(least) or metric in self.incomparable:
             return frozenset()
-        least = min(values.values())
-        return frozenset(system for system, value in values.items() if value == least)
+        return frozenset(system for system, loss in losses.items() if loss == least)
 
     def narrowed(self, names: Collection[str]) -> ScoreTable:
-        """Keep the rows of the documents and the systems of these names.
+        """Keep the rows of documents and systems of these names; where no system is named, of all.
 
-        Where only documents are named, of all systems, and the other way round. The systems'
-        scores over the corpus stay.
+        The systems' scores over the corpus stay.
         """
+        rows = self.documents or ()
         systems = {row.system for row in self.systems} & set(names)
         documents = set(names) - systems
-        check_documents(sorted(documents), (row.id for row in self.documents or ()))
+        check_documents(sorted(documents), (row.id for row in rows))
         kept = tuple(
             row
-            for row in self.documents or ()
-            if (not documents or row.id in documents) and (not systems or row.system in systems)
+            for row in rows
+            if row.id in (documents or {row.id}) and row.system in (systems or {row.system})
         )
         return replace(self, documents=None if self.documents is None else kept)
 
     def worse_than(self, limits: Mapping[str, float]) -> list[str]:
         """Say which systems are worse than a limit by metric, or have no score; gold aside."""
-        from reffree.data.corpus import GOLD
         from reffree.statistics.losses import as_loss
 
-        for metric in limits:
-            if metric not in self.metrics:
-                raise InputError(
-                    f"a limit for {metric!r}, which is not scored here",
-                    expected=f"one of {', '.join(self.metrics)}",
-                    remedy="ask for it with -m, or name one of these",
-                )
-        judged = [row for row in self.systems if row.system != GOLD] or list(self.systems)
+        judged = [row for row in self.systems if row.system != "gold"] or self.systems
         sentences = []
         for row, (metric, limit) in product(judged, limits.items()):
+            self._check_metric(metric, "a limit for")
             score = row.metrics[metric]
-            value, direction = rounded(score.value), score.direction
-            if value is None:
+            if score.value is None:
                 sentences.append(f"system {row.system!r}: {metric} is undefined in every document")
-            elif as_loss(value, direction) > as_loss(limit, direction):
-                better = {"toward_1": "best at 1"}.get(direction, f"{direction} is better")
+            elif score.loss > as_loss(limit, score.direction):
+                is_better = f"{score.direction} is better"
+                better = "best at 1" if score.direction == "toward_1" else is_better
                 sentences.append(
-                    f"system {row.system!r}: {metric} is {value:.4g}, worse than {limit:g} "
-                    f"({better})"
+                    f"system {row.system!r}: {metric} is {rounded(score.value):.4g}, worse than "
+                    f"{limit:g} ({better})"
                 )
         return sentences
 
@@ -317,92 +293,54 @@ class ScoreTable:
         Systems without a value come last. As they are, where they were scored on different
         documents.
         """
-        from reffree.statistics.losses import as_loss
-
-        if metric not in self.metrics:
-            raise InputError(
-                f"no metric {metric!r} to sort by",
-                expected=f"one of {', '.join(self.metrics)}",
-                remedy="name one of these",
-            )
+        self._check_metric(metric, "the order by")
         if metric in self.incomparable:
             return self
+        order = sorted(self.systems, key=lambda row: row.metrics[metric].loss)
+        return replace(self, systems=tuple(order))
 
-        def place(row: SystemScores) -> tuple[bool, float]:
-            score = row.metrics[metric]
-            value = rounded(score.value)
-            return value is None, 0.0 if value is None else as_loss(value, score.direction)
-
-        return replace(self, systems=tuple(sorted(self.systems, key=place)))
+    def _check_metric(self, metric: str, what: str) -> None:
+        if metric not in self.metrics:
+            raise InputError(
+                f"{what} {metric!r}, which is not scored here",
+                expected=f"one of {', '.join(self.metrics)}",
+                remedy="ask for it with -m, or name one of these",
+            )
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per system and metric (needs pandas)."""
-        numbers = ("value", "raw", "ci_low", "ci_high", "documents", "undefined")
-        columns = ("system", "metric", "direction", *numbers, *POSTERIOR)
-        return require_pandas().DataFrame(self._system_rows(), columns=columns)
-
-    def documents_to_pandas(self) -> pd.DataFrame:
-        """One row per document, system and metric (needs pandas and ``per_document=True``)."""
-        columns = ("id", "system", "metric", "value", "raw", "weight", *POSTERIOR)
-        rows = [row for row in self._document_rows() if row["segment"] is None]
-        return require_pandas().DataFrame(rows, columns=columns)
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """Tidy rows: of every system and metric, and if asked for of documents and segments."""
-        from reffree.evaluate.result import Table, columns, estimate
-
-        value = (*estimate("value", "value", ci="ci"), *columns("number", "raw"))
-        beside = (*columns("number", *POSTERIOR, null_z="z"), *columns("p", null_p="p"))
-        fields = (
-            *(*columns("text", "system", "metric", "direction"), *value),
-            *(*columns("count", "documents", "undefined", "left_out"), *beside),
-        )
-        made = [Table.of("scores", "Scores of systems", fields, self._system_rows())]
-        if self.documents is not None:
-            fields = (
-                *(*columns("text", "id", "system"), *columns("count", "segment")),
-                *(*columns("text", "metric"), *columns("number", "value", "raw", "weight")),
-                *(*beside, *columns("text", "reason")),
-            )
-            title = "Scores of documents and their segments"
-            made.append(Table.of("documents", title, fields, self._document_rows()))
-        return tuple(made)
-
-    def _system_rows(self) -> list[dict[str, Any]]:
-        return [
+        rows = [
             {
-                **{"system": row.system, "metric": name, "direction": score.direction},
-                **{"ci": score.ci, "documents": score.documents, "undefined": score.undefined},
-                **{"left_out": score.left_out, **score.row},
-                **dict(zip(("ci_low", "ci_high"), map(rounded, score.ci or ()), strict=False)),
+                "system": row.system,
+                "metric": name,
+                "direction": score.direction,
+                "value": rounded(score.value),
+                "raw": rounded(score.raw),
+                "ci_low": None if score.ci is None else rounded(score.ci[0]),
+                "ci_high": None if score.ci is None else rounded(score.ci[1]),
+                "documents": score.documents,
+                "undefined": score.undefined,
+                **score.posterior,
             }
             for row in self.systems
             for name, score in row.metrics.items()
         ]
+        return require_pandas().DataFrame(rows)
 
-    def _document_rows(self) -> list[dict[str, Any]]:
-        return [
+    def documents_to_pandas(self) -> pd.DataFrame:
+        """One row per document, system and metric (needs pandas and ``per_document=True``)."""
+        rows = [
             {
-                **{"id": row.id, "system": row.system, "metric": name, "segment": i or None},
-                **{"weight": rounded(score.weight), "reason": score.reason, **score.row},
+                "id": row.id,
+                "system": row.system,
+                "metric": name,
+                "value": rounded(score.value),
+                "raw": rounded(score.raw),
+                "weight": rounded(score.weight),
+                **score.posterior,
             }
             for row in self.documents or ()
-            for name, part in row.metrics.items()
-            for i, score in enumerate((part, *(part.segments or ())))
+            for name, score in row.metrics.items()
         ]
-
-    def to_result(self) -> Result:
-        """Return the same in the form of every other result."""
-        from reffree.evaluate.result import Result
-
-        return Result(
-            command="score",
-            question=QUESTION,
-            verdict=self.verdict,
-            signature=self.signature,
-            settings=self.settings,
-            corpora=({"name": "corpus", **self.corpus},),
-            tables=self.tables,
-            notes=self.notes,
-        )
+        columns = ("id", "system", "metric", "value", "raw", "weight", *POSTERIOR)
+        return require_pandas().DataFrame(rows, columns=columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,14 +11,14 @@ from numpy.typing import NDArray
 from reffree.data.corpus import Corpus
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.options import EncoderOptions
-from reffree.metrics.free.evidence import Reading
-from reffree.metrics.free.expected import Expected
+
+if TYPE_CHECKING:
+    from reffree.metrics.free.evidence import Reading
 
 
 def scorer_folders(metrics: Iterable[object]) -> list[str]:
     """Folders of the trained scorers that expected errors name, each once."""
-    named = (each.scorer for each in metrics if isinstance(each, Expected) and each.scorer)
-    return list(dict.fromkeys(named))
+    return list(dict.fromkeys(filter(None, (getattr(each, "scorer", "") for each in metrics))))
 
 
 def check_scorers(metrics: Iterable[object], encoder: EncoderSpec | None) -> None:
@@ -55,11 +56,10 @@ def readings(
 
     That is what expected errors read besides vectors; other metrics read nothing.
     """
-    expected = [metric for metric in metrics if isinstance(metric, Expected)]
-    if not expected:
-        return [Reading() for _ in corpus]
+    from reffree.metrics.free.evidence import Reading
+
     scored = {}
-    for folder in scorer_folders(expected):
+    for folder in scorer_folders(metrics):
         from reffree.segmenters.trained.scorer import gap_probabilities
 
         scored[folder] = gap_probabilities(folder, corpus, vectors, encoder, device)

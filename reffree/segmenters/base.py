@@ -117,7 +117,7 @@ class Segmenter(ABC):
             raise InputError(
                 f"density = {density} and k = {k}",
                 expected="one of the two",
-                remedy=f"write {self.name}:density=0.1 or {self.name}:k=gold",
+                remedy="leave out the other",
             )
 
     @property

@@ -20,6 +20,7 @@ from reffree.metrics.free.arp import Arp
 from reffree.metrics.free.fast.document import CompiledDocument
 from reffree.metrics.free.fast.tables import TableBand, build_tables, table_bytes
 from reffree.metrics.free.inputs import check_embeddings
+from reffree.metrics.free.result import FreeMetric
 from reffree.metrics.registry import FREE_METRICS, parse_metric, parse_metrics, spelling
 from reffree.segmenters.base import Inputs, Segmenter
 from reffree.util.arrays import Floats
@@ -56,7 +57,7 @@ class Optimal(Segmenter):
         """Refuse metrics that cannot be searched."""
         Segmenter.__post_init__(self)
         metric = parse_metric(self.metric, FREE_METRICS)
-        if not (isinstance(metric, Arp) and metric.pool_n == "mean"):
+        if not isinstance(metric, Arp) or metric.pool_n != "mean":
             raise InputError(
                 f"metric = {self.metric}",
                 expected="arp_std, arp_cos or arp_pair, by the mean over segments",
@@ -77,7 +78,7 @@ class Optimal(Segmenter):
 
 
 def _highest_proximity(
-    vectors: NDArray[np.generic], metric: Arp, k: int | None, place: Place
+    vectors: NDArray[np.generic], metric: FreeMetric, k: int | None, place: Place
 ) -> list[int]:
     """Boundaries with the highest ARP of all segmentations without a one-unit segment but the last.
 

@@ -354,7 +354,9 @@ def speaker_candidates(
 def _check_rate(option: str, rate: float | None, gap: int, example: str = "") -> None:
     if rate is None or not 0 < rate <= 1 / gap:
         raise InputError(
-            f"no {option}" if rate is None else f"{option} = {rate} with min_gap = {gap}",
+            f"no {option}"
+            if rate is None
+            else f"{option} = {rate} with {'gap' if example else 'min_gap'} = {gap}",
             expected=f"boundaries a candidate, above 0 and at most 1/{gap}, all that the gap "
             "leaves room for",
             remedy=f"write {example}" if rate is None else "lower it or the gap",

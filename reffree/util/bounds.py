@@ -56,13 +56,18 @@ LIMITS = {
     "unit_characters": 1_000_000,  # of one unit, which is a sentence, an utterance, a turn
     "dimension": 65_536,  # numbers in one vector of a file
     "embedding_bytes": 8 * 1024**3,  # of all vectors of a file, once they are unpacked
-    "unpacked_bytes": 4 * 1024**3,  # of a gzip file, once it is unpacked
-    "units_without_text": 10_000_000,  # of a document that only its segmentations tell of
+    "input_bytes": 4 * 1024**3,  # of all that one call reads, once it is unpacked
+    "input_rows": 2_000_000,  # lines of files, rows of tables, of all that one call reads
+    "input_units": 10_000_000,  # of documents without text; values of a Parquet column
     "null_draws": 100_000,  # of --null; p is known to 1 in as many
 }
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class LimitError(InputError):
+    """What was read is more than a limit allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,13 +238,20 @@ leave it out for 4
         remedy = f"leave it out for {default}" if default is not None else "leave it out"
         if int in kinds:
             check_whole(option, value, bounds.least, bounds.most, remedy=remedy)
+        elif float in kinds and bounds is not ANY:
+            check_number(option, value, bounds.least, bounds.most, remedy=remedy)
         elif float in kinds:
-            least = -MANY if bounds is ANY else bounds.least
-            check_number(option, value, least, bounds.most, remedy=remedy)
+            if not _is_finite(value):
+                raise OptionError(f"{option} = {value}", expected="a number", remedy=remedy)
         elif choices and value not in choices:
             raise OptionError(
                 f"{option} = {value}", expected=" or ".join(map(str, choices)), remedy=remedy
             )
+
+
+def _is_finite(value: object) -> bool:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and math.isfinite(value)  # type: ignore[arg-type]
 
 
 @cache
@@ -266,7 +278,7 @@ def check_limit(name: str, found: int, what: str, place: Place | None = None) ->
     """Refuse more than the limit of that name; ``what`` was found, as in ``a unit of 9 bytes``."""
     most = _limits()[name]
     if found > most:
-        kind = OptionError if place is None else InputError
+        kind = OptionError if place is None else LimitError
         raise kind(
             what,
             expected=f"at most {most:,}",

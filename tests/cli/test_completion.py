@@ -14,7 +14,7 @@ from reffree.chunkers.registry import CHUNKERS
 from reffree.cli import cli, completion
 from reffree.data.perturbation import PERTURBATIONS
 from reffree.encoders.aliases import ALIASES
-from reffree.formats import FORMATS
+from reffree.formats import format_names
 from reffree.metrics.registry import FREE_METRICS, GOLD_METRICS
 from reffree.segmenters.segment import ARP_BASELINES, SEGMENTERS
 from reffree.segmenters.selection import SELECTIONS
@@ -56,7 +56,7 @@ def test_names_are_those_of_the_registries():
         (("segment", "--select", ""), set(SELECTIONS)),
         (("score", "--encoder", ""), set(ALIASES)),
         (("encoders", "--encoder", "minilm", "--encoder", "mp"), {"mpnet"}),
-        (("score", "--format", ""), set(FORMATS)),
+        (("score", "--format", ""), set(format_names())),
         (("score", "-f", ""), {"table", "json", "csv", "md", "latex", "html"}),
         (("chunks", "--chunker", "chonkie-"), {n for n in CHUNKERS if n.startswith("chonkie-")}),
         (("perturb", "--perturbation", ""), set(PERTURBATIONS)),

@@ -11,7 +11,7 @@ from reffree.evaluate.result import Result
 from reffree.formats import load
 from reffree.report.charts import charts_of
 from reffree.report.charts.drawing import vega_for_page
-from reffree.report.study import render
+from reffree.report.render import render
 from reffree.studies import baselines
 from reffree.studies.config import load_config
 from reffree.util.errors import InputError, OptionError, UnknownNameError

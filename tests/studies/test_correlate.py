@@ -15,7 +15,7 @@ from reffree.encoders.embed import corpus_vectors, distinct_texts
 from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.result import Field, Table
 from reffree.evaluate.score import score
-from reffree.report.study import render
+from reffree.report.render import render
 from reffree.statistics.resampling import resampled_documents
 from reffree.studies import correlate, encoders
 from reffree.studies.correlate import mean_and_sd

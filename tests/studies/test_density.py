@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
-from reffree.report.study import render
+from reffree.report.render import render
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.depth import Depth, depths_of
 from reffree.segmenters.gap_scores import gap_scores, parse_scored_method

@@ -17,7 +17,7 @@ from reffree.encoders.embed import corpus_vectors
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.result import Result
 from reffree.metrics.registry import DEFAULT
-from reffree.report.study import render
+from reffree.report.render import render
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.diagnose import RULES, diagnose
 from reffree.studies.diagnose_damage import (

@@ -16,7 +16,7 @@ from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.expected import ExpectedPk, ExpectedWF1
 from reffree.metrics.free.posterior import Posterior
 from reffree.reference import pk
-from reffree.report.study import render
+from reffree.report.render import render
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.granularity import (
     POINTS,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from reffree.evaluate.result import Result
 from reffree.report.charts import charts_of
 from reffree.report.charts.drawing import vega_for_page
-from reffree.report.study import render
+from reffree.report.render import render
 from reffree.studies import moves
 from reffree.studies.papers.moves import KINDS, METRICS
 from reffree.util.errors import InputError, OptionError

@@ -18,7 +18,7 @@ from reffree.data.segmentation import Segmentation
 from reffree.evaluate.result import Result
 from reffree.report.charts import charts_of
 from reffree.report.charts.drawing import vega_for_page
-from reffree.report.study import render
+from reffree.report.render import render
 from reffree.statistics.coefficients import fleiss_kappa
 from reffree.studies import pairs
 from reffree.studies.config import load_config

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from reffree.cli.derive import study_command
 from reffree.evaluate.result import Result
-from reffree.report.study import render
+from reffree.report.render import render
 from reffree.studies import HOMES, STUDIES, find_study
 from reffree.util.declare import options_of
 from reffree.util.errors import ReffreeError, UnknownNameError

@@ -14,7 +14,7 @@ from reffree.data.corpus import Corpus
 from reffree.evaluate.result import Result
 from reffree.report.charts import charts_of
 from reffree.report.charts.drawing import vega_for_page
-from reffree.report.study import render
+from reffree.report.render import render
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.selection import select_above
 from reffree.segmenters.trained.scorer import train_scorer

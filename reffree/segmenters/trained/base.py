@@ -114,12 +114,9 @@ class GapNetwork(Trained[SettingsT]):
     ) -> tuple[nn.Module, Any]:
         """Make a head on vectors, or a classifier on the encoder that was fine-tuned."""
         settings = description.settings
-        if settings.finetune:
-            transformer, tokenizer = read_layout(layout)
-            reads_first = tokenizer.cls_token is not None
-            return cls.classifier(transformer, reads_first=reads_first), tokenizer
-        window = window_of(settings)
-        return Head(description.dimension, window, settings.hidden, settings.dropped), None
+        transformer, tokenizer = read_layout(layout) if settings.finetune else (None, None)
+        start = Start(description.encoder, description.dimension, (), (), transformer, tokenizer)
+        return start.network(settings, cls.classifier), tokenizer
 
     def logits(self, inputs: Inputs) -> list[Floats]:
         """Score each of the ``n - 1`` gaps of every document, on the device that inputs name."""
@@ -190,6 +187,14 @@ class Start:
         dimension = transformer.config.hidden_size
         return cls(folder.spec, dimension, (), texts, transformer, tokenizer)
 
+    def network(
+        self, settings: TrainingSettings, classifier: type[PairClassifier]
+    ) -> Head | PairClassifier:
+        """Make a network with random weights."""
+        if self.transformer is not None:
+            return classifier(self.transformer, reads_first=self.tokenizer.cls_token is not None)
+        return Head(self.dimension, window_of(settings), settings.hidden, settings.dropped)
+
     def model(
         self,
         settings: TrainingSettings,
@@ -197,14 +202,12 @@ class Start:
         device: torch.device,
         classifier: type[PairClassifier],
     ) -> GapModel:
-        """Make a network with random weights, standardised on the gaps it will learn from."""
-        if self.transformer is not None:
-            reads_first = self.tokenizer.cls_token is not None
-            network = classifier(self.transformer, reads_first=reads_first)
+        """Make a network and what it looks at, standardised on the gaps it will learn from."""
+        network = self.network(settings, classifier)
+        if isinstance(network, PairClassifier):
             return PairOnTexts(network, self.tokenizer, self.texts, self.spec.max_length, device)
-        head = Head(self.dimension, window_of(settings), settings.hidden, settings.dropped)
-        model = HeadOnVectors(head, self.vectors)
-        head.standardise(model, gaps)
+        model = HeadOnVectors(network, self.vectors)
+        network.standardise(model, gaps)
         model.to(device)
         return model
 

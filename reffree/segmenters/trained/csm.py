@@ -261,7 +261,7 @@ def train_csm(
         model = start.model(settings, dialogues.neighbours, device, CoherenceClassifier)
         trainer = Trainer(model.network, partial(triple_loss, model, settings.margin), accelerator)
         trainer.train(
-            [_ranking(model, trainer, dialogues, settings)],
+            [_ranking(model, dialogues, settings)],
             judged_by="a held-out loss",
             on_epoch=on_epoch,
             progress=progress,
@@ -336,19 +336,13 @@ class Dialogues:
         return Gaps(pairs, np.zeros(len(pairs), dtype=np.float32), (len(pairs),))
 
 
-def _ranking(
-    model: GapModel, trainer: Trainer, dialogues: Dialogues, settings: CsmSettings
-) -> Epochs:
+def _ranking(model: GapModel, dialogues: Dialogues, settings: CsmSettings) -> Epochs:
     """Make the one stage: other triples in every epoch."""
     drawn = [
         triples_of(dialogues.training, rng_for(settings.seed, "csm", epoch))
         for epoch in range(settings.epochs)
     ]
-    size, sizes = settings.batch(), [len(triples) for triples in drawn]
-
-    def batches(epoch: int) -> Any:  # noqa: ANN401
-        reader = TripleReader(drawn[epoch], model.read)
-        return trainer.batches(sizes[epoch], size, reader, workers=model.workers)
+    size = settings.batch()
 
     def judge(number: int, training_loss: float) -> tuple[float, Row] | None:
         scores = logits_of(model, pairs_of(dialogues.triples)).reshape(-1, 3)
@@ -360,13 +354,14 @@ def _ranking(
         return -accuracy, row
 
     return Epochs(
-        "Coherence",
-        sizes,
-        batches,
+        name="Coherence",
+        examples=[(len(triples), TripleReader(triples, model.read)) for triples in drawn],
+        size=size,
         rate=settings.rate,
         weight_decay=settings.weight_decay,
-        share=rise_and_fall(steps_of(sizes, size), 0.0),
+        share=rise_and_fall(steps_of(list(map(len, drawn)), size), 0.0),
         judge=judge,
+        workers=model.workers,
     )
 
 

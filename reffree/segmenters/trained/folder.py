@@ -8,11 +8,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
+from reffree.encoders.address import is_endpoint
+from reffree.encoders.aliases import ALIASES
 from reffree.encoders.base import EncoderSpec
-from reffree.encoders.options import KINDS as SETTINGS
-from reffree.encoders.options import EncoderOptions
+from reffree.encoders.options import SETTINGS, Dropped, EncoderOptions
 from reffree.segmenters.trained.settings import (
     CsmSettings,
     Kind,
@@ -75,7 +76,8 @@ class Description(Generic[SettingsT]):
                 f"{name} {getattr(spec, name)} instead of {getattr(self.encoder, name)}"
                 for name in changed
             )
-            values = ", ".join(f"{name} {getattr(self.encoder, name)}" for name in changed)
+            expected = _on_any_card(self.encoder)
+            values = ", ".join(f"{name} {getattr(expected, name)}" for name in changed)
             own = self.encoder.name
             remedy = own if "name" in changed else f"{own} with {values}"
             raise EncoderError(
@@ -211,26 +213,35 @@ def write_network(
 def trained_encoding(options: EncoderOptions, encoders: Sequence[EncoderSpec]) -> EncoderOptions:
     """Return options with the first encoder that networks were trained on, if none is given.
 
-    What its spec has beside the model's own defaults is set, too, unless the options say otherwise.
+    What its spec has beside the model's own settings is set, too. An endpoint is not taken from a
+    folder, which may be someone else's: texts go to a server only where the user names it.
     """
-    if options.encoder is not None or not encoders or encoders[0].name == PRECOMPUTED:
+    trained = next(iter(encoders), None)
+    if options.encoder is not None or trained is None:
+        return options
+    if trained.name == PRECOMPUTED or is_endpoint(trained.name):
         return options
     from reffree.encoders.opening import open_encoder
 
-    trained = encoders[0]
-    own = open_encoder(EncoderOptions(encoder=trained.name, offline=options.offline, cache=False))
-    given = {name: getattr(trained, name) for name in _differences(own.spec, trained)}
-    settings = ",".join(f"{name}={given[name]}" for name in SETTINGS if name in given)
-    dropped = given.get("dropped", "none").split("+")
-    return replace(
-        options,
-        encoder=f"{trained.name}:{settings}" if settings else trained.name,
-        drop=options.drop or [kind for kind in ("backchannels", "repeats") if kind in dropped],
-    )
+    name = next((a for a, each in ALIASES.items() if each.model == trained.name), trained.name)
+    plain = EncoderOptions(encoder=name, offline=options.offline, cache=False)
+    changed = _differences(open_encoder(plain).spec, trained)
+    settings = {name: getattr(trained, name) for name in changed if name in SETTINGS}
+    if "backend" in settings:
+        settings["backend"] = trained.backend.partition("+")[2] or "torch"
+    text = ",".join(f"{name}={value}" for name, value in settings.items())
+    drop = options.drop or [
+        kind for kind in get_args(Dropped) if kind in trained.dropped.split("+")
+    ]
+    return replace(options, encoder=":".join(filter(None, [name, text])), drop=drop)
+
+
+def _on_any_card(spec: EncoderSpec) -> EncoderSpec:
+    return replace(spec, dtype="float32") if spec.dtype == "tf32" else spec
 
 
 def _differences(spec: EncoderSpec, other: EncoderSpec) -> list[str]:
     """Names of the fields by which two encoders differ, whatever the card."""
-    one, two = (replace(s, dtype="float32") if s.dtype == "tf32" else s for s in (spec, other))
+    one, two = _on_any_card(spec), _on_any_card(other)
     names = [each.name for each in fields(EncoderSpec) if each.compare]
     return [name for name in names if getattr(one, name) != getattr(two, name)]

@@ -409,8 +409,6 @@ def _epochs(
     """Make the one stage, which ends when no epoch is better for a while."""
     reader = DocumentReader([each for each in training if len(each.labels)])
     n, size = len(reader.documents), settings.batch(len(training))
-    draws = torch.Generator().manual_seed(settings.seed)
-    batches = trainer.batches(n, size, reader, draws=draws)
     labels = np.concatenate([each.labels.numpy() for each in held_out])
 
     def judge(number: int, training_loss: float) -> tuple[float, Row] | None:
@@ -429,15 +427,15 @@ def _epochs(
         return value, row
 
     return Epochs(
-        "Training",
-        (n,) * settings.epochs,
-        lambda epoch: batches,
+        name="Training",
+        examples=[(n, reader)] * settings.epochs,
+        size=size,
         rate=settings.rate,
         weight_decay=settings.weight_decay,
         share=rise(min(WARM_UP, steps_of([n], size))),
         judge=judge,
+        draws=torch.Generator().manual_seed(settings.seed),
         patience=settings.patience,
-        by_epoch=True,
     )
 
 

@@ -253,7 +253,7 @@ def train_scorer(
     with training_on(choose_device(options.device), settings) as accelerator:
         model = start.model(settings, examples.gold, accelerator.device, PairClassifier)
         trainer = Trainer(model.network, partial(gap_loss, model), accelerator)
-        run = _Stages(model, trainer, examples, settings)
+        run = _Stages(model, examples, settings)
         trainer.train(
             [
                 run.stage("splices", examples.splices, settings.rate),
@@ -294,27 +294,22 @@ class _Stages:
     """The two stages of a training, and what they are judged on."""
 
     model: GapModel
-    trainer: Trainer
     examples: Examples
     settings: ScorerSettings
 
     def stage(self, name: Stage, epochs: tuple[Gaps, ...], rate: float) -> Epochs:
         """Make a stage that goes through the gaps of every epoch."""
-        size, sizes = self.settings.batch(), [len(gaps) for gaps in epochs]
-
-        def batches(epoch: int) -> Any:  # noqa: ANN401
-            gaps, model = epochs[epoch], self.model
-            reader = GapReader(gaps, model.read)
-            return self.trainer.batches(len(gaps), size, reader, workers=model.workers)
-
+        size = self.settings.batch()
+        n_steps = steps_of([len(gaps) for gaps in epochs], size)
         return Epochs(
-            name.capitalize(),
-            sizes,
-            batches,
+            name=name.capitalize(),
+            examples=[(len(gaps), GapReader(gaps, self.model.read)) for gaps in epochs],
+            size=size,
             rate=rate,
             weight_decay=self.settings.weight_decay,
-            share=rise_and_fall(steps_of(sizes, size), WARM_UP),
+            share=rise_and_fall(n_steps, WARM_UP),
             judge=partial(self.judge, name),
+            workers=self.model.workers,
         )
 
     def judge(self, stage: Stage, number: int, training_loss: float) -> tuple[float, Row] | None:

@@ -36,32 +36,32 @@ Row = dict[str, Any]
 """What is told and kept of an epoch."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Epochs:
-    """A stage of a training: its epochs, the learning rate over them, and when to stop early.
+    """A stage of a training: what every epoch goes through, how, and when the stage ends.
 
     Attributes:
-        name: for progress.
-        sizes: examples of every epoch.
-        batches: of an epoch by its number, from 0; made when the epoch begins.
+        name: for progress, which is told of examples or, with ``draws``, of epochs.
+        examples: number of every epoch's, and what makes a batch of some of them.
+        size: examples in a batch.
         rate: AdamW's learning rate, and ``share`` the part of it at every step.
-        weight_decay: AdamW's.
-        share: of the learning rate, by step.
         judge: what an epoch is judged by, lower being better, and its row; from its number, from 1,
             and its training loss. None where there is no number.
+        workers: processes that make batches for a GPU.
+        draws: of the order of examples, which all epochs share.
         patience: epochs without a better one after which the stage ends.
-        by_epoch: progress is told of epochs, not of examples.
     """
 
     name: str
-    sizes: Sequence[int]
-    batches: Callable[[int], Any]
+    examples: Sequence[tuple[int, Callable[[list[int]], Any]]]
+    size: int
     rate: float
     weight_decay: float
     share: Callable[[int], float]
     judge: Callable[[int, float], tuple[float, Row] | None]
+    workers: int = 0
+    draws: torch.Generator | None = None
     patience: int | None = None
-    by_epoch: bool = False
 
 
 class Trainer:
@@ -96,7 +96,7 @@ class Trainer:
         """
         try:
             for stage in stages:
-                if stage.sizes:
+                if stage.examples:
                     self._train_stage(stage, on_epoch, progress)
         except KeyboardInterrupt:
             if self.best is None:
@@ -114,24 +114,26 @@ class Trainer:
         self, stage: Epochs, on_epoch: Callable[[Row], None], progress: Progress
     ) -> None:
         self.begin(stage.rate, stage.weight_decay, stage.share)
-        lowest, best_at = math.inf, 0
-        n_steps = len(stage.sizes) if stage.by_epoch else sum(stage.sizes)
-        with progress(stage.name, n_steps) as advance:
-            for number in range(1, len(stage.sizes) + 1):
-                told = (lambda examples: None) if stage.by_epoch else advance
-                loss = self.epoch(stage.batches(number - 1), told).item()
-                judged = stage.judge(number, loss)
+        lowest, best_at, n_epochs = math.inf, 0, len(stage.examples)
+        total = sum(n for n, _ in stage.examples) if stage.draws is None else n_epochs
+        with progress(stage.name, total) as advance:
+            batches = None
+            for number, (n, read) in enumerate(stage.examples, start=1):
+                if batches is None or stage.draws is None:
+                    workers, draws = stage.workers, stage.draws
+                    batches = self.batches(n, stage.size, read, workers=workers, draws=draws)
+                judged = stage.judge(number, self.epoch(batches, advance).item())
                 if judged is not None:
                     value, row = judged
                     self.history.append(row)
                     if value < lowest:
                         lowest, best_at = value, number
-                        self._keep()
+                        self.keep()
                     on_epoch(row)
-                if stage.by_epoch:
+                if stage.draws is not None:
                     advance(1)
                 if stage.patience and best_at and number - best_at >= stage.patience:
-                    advance(len(stage.sizes) - number)
+                    advance(n_epochs - number)
                     break
 
     def begin(self, rate: float, weight_decay: float, share: Callable[[int], float]) -> None:
@@ -201,7 +203,7 @@ class Trainer:
         sums: Tensor = self.accelerator.reduce(torch.stack([total, count]))
         return sums[0] / sums[1]
 
-    def _keep(self) -> None:
+    def keep(self) -> None:
         """Remember the state as the best so far."""
         state = self.network.state_dict()
         self.best = {name: tensor.detach().clone() for name, tensor in state.items()}

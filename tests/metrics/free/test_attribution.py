@@ -16,7 +16,7 @@ from reffree.metrics.free import attribution, engine
 from reffree.metrics.free.attribution import explain_document
 from reffree.metrics.free.fast import document as compiled
 from reffree.metrics.registry import parse_metrics
-from reffree.report.score import render
+from reffree.report.render import render
 from reffree.util.errors import InputError
 from tests.metrics.free.test_scoring import documents, hypotheses, oracle
 from tests.properties import examples
