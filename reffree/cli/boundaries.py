@@ -70,7 +70,7 @@ def command(
     out = Output.of(given["output_format"], given["output"], input_files(given))
     corpus, vectors = read_inputs(given)
 
-    from reffree.studies.boundary_posterior import boundaries
+    from reffree.studies.boundaries import boundaries
 
     result = boundaries(
         corpus,
