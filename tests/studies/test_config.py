@@ -45,13 +45,13 @@ def test_shipped_files_are_valid_and_resolve_to_themselves(path, write):
 
 def test_the_smoke_study_has_every_study_that_needs_one_encoder_and_one_corpus():
     steps = {step.study for step in load_config(CONFIGS / "smoke.yaml").steps}
-    assert steps == set(STUDIES) - {"encoders", "transfer"}
+    assert steps == set(STUDIES) - {"agreement", "encoders", "transfer"}
 
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_what_is_no_option_of_a_study_is_no_field(study, write):
     known = {option.name for option in options_of(find_study(study))}
-    assert {"metrics", "methods"} & known
+    assert {"metrics", "methods", "systems"} & known
     for name in ("progress", "embeddings"):
         assert name not in known
         with pytest.raises(InputError, match="unknown field"):
@@ -143,7 +143,7 @@ def test_run_writes_results_and_goes_on(run, write, tmp_path):
     assert resolved["studies"][0]["resamples"] == 100
     assert resolved["studies"][0]["pool"] == "auto"
     text = (out / "correlate.json").read_text()
-    assert json.loads(text)["study"] == "correlate"
+    assert json.loads(text)["command"] == "correlate"
     assert (out / "correlate.md").read_text().startswith("**Pearson correlation")
     # A step that is finished stays as it is; one whose settings change is run again.
     (out / "diagnose.json").unlink()
