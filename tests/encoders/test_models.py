@@ -270,7 +270,9 @@ def test_each_ingredient_has_a_file_of_its_own(checkpoint, tmp_path):
     paths = {cache_path(tmp_path, spec) for spec in specs}
     assert len(paths) == len(INGREDIENTS) + 3
     elsewhere = {"allow_pickle", "device_map", "batch_tokens", "backend", "context"}
-    assert {f.name for f in fields(ModelSettings)} - {k for i in INGREDIENTS for k in i} == elsewhere
+    assert {f.name for f in fields(ModelSettings)} - {
+        k for i in INGREDIENTS for k in i
+    } == elsewhere
 
 
 def test_each_field_of_the_spec_is_in_the_fingerprint(tmp_path):
@@ -375,9 +377,7 @@ def test_attention_is_the_architectures_best_unless_it_is_asked_for(checkpoint):
         assert encoder._model[0].model.config._attn_implementation == best
         eager = opened(checkpoint(architecture), attention="eager")
         assert_allclose(encode(eager, TEXTS), encode(encoder, TEXTS), atol=1e-5)
-    with pytest.raises(
-        EncoderError, match=r"MPNetModel does not support .*; leave out attention"
-    ):
+    with pytest.raises(EncoderError, match=r"MPNetModel does not support .*; leave out attention"):
         encode(opened(checkpoint("mpnet"), attention="sdpa"), TEXTS)
 
 

@@ -202,7 +202,8 @@ class Lengths:
 
 def test_context_reaches_the_encoder_and_the_fingerprint():
     alone, wide = (
-        encode_corpus(corpus(), Lengths(), EncoderOptions(encoder=f"minilm:context={k}")) for k in (0, 1)
+        encode_corpus(corpus(), Lengths(), EncoderOptions(encoder=f"minilm:context={k}"))
+        for k in (0, 1)
     )
     units = corpus().documents[0].units
     assert wide.vectors[0][:, 0].tolist() == [len(text) for text in unit_texts(units, 1)]
