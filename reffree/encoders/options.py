@@ -246,9 +246,7 @@ class Encoding(TypedDict, total=False):
             initial="auto",
         ),
     ]
-    offline: Annotated[
-        bool, Option("Never connect to a model hub or an endpoint.", initial=False)
-    ]
+    offline: Annotated[bool, Option("Never connect to a model hub or an endpoint.", initial=False)]
     cache: Annotated[
         Path | str | Literal[False] | None,
         Option(

@@ -268,9 +268,7 @@ class SentenceTransformerEncoder:
 
     @cached_property
     def _backend(self) -> ModelBackend:
-        return ModelBackend(
-            self.backend, self.folder.spec, self.kept, self.load, self.run_torch
-        )
+        return ModelBackend(self.backend, self.folder.spec, self.kept, self.load, self.run_torch)
 
     def load(self) -> tuple[SentenceTransformer, Tokeniser]:
         """Return the model and what tokenises for it."""
