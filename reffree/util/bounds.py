@@ -58,7 +58,7 @@ LIMITS = {
     "embedding_bytes": 8 * 1024**3,  # of all vectors of a file, once they are unpacked
     "input_bytes": 4 * 1024**3,  # of all that one call reads, once it is unpacked
     "input_rows": 2_000_000,  # lines of files, rows of tables, of all that one call reads
-    "input_units": 10_000_000,  # of documents without text; values of a Parquet column
+    "input_units": 10_000_000,  # of documents without text, which only segmentations tell of
     "null_draws": 100_000,  # of --null; p is known to 1 in as many
 }
 
