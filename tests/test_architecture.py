@@ -25,7 +25,7 @@ ROOMS = {
     "evaluate": {"util", "data", "statistics", "formats", "encoders", "metrics", "segmenters"},
     "studies": {
         *("util", "data", "statistics", "formats", "encoders", "metrics", "segmenters"),
-        "evaluate",
+        *("chunkers", "evaluate"),
     },
     "report": {"util", "data", "statistics", "evaluate", "studies"},
     "cli": {

@@ -118,9 +118,15 @@ def _read_numbers(
 
 
 def derived_options(declaration: Declaration, *without: str) -> Decorator:
-    """Return one decorator with the options that the command line has, but for some."""
-    shown = [each for each in declaration.options if each.option.cli and each.name not in without]
-    return option_group(*map(click_option, shown))
+    """Return one decorator with the options that the command line has, but for some.
+
+    Of two with one flag the function's own goes before the one it shares with others.
+    """
+    shown: dict[str, OptionOf] = {}
+    for each in declaration.options:
+        if each.option.cli and each.name not in without:
+            shown.setdefault(each.option.flag or f"--{each.name}", each)
+    return option_group(*map(click_option, shown.values()))
 
 
 def given_options(declaration: Declaration, given: Mapping[str, Any]) -> dict[str, Any]:

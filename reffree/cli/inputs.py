@@ -45,6 +45,8 @@ class CompareKeywords(Encoding, total=False):
 class ScoreKeywords(CompareKeywords, total=False):
     """Keywords that `reffree.score` takes from options."""
 
+    short_signature: bool
+    memory: int | None
     average: Average
     null: int
     explain: bool

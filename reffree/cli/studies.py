@@ -60,9 +60,8 @@ def run_study(name: str, given: Any) -> None:  # noqa: ANN401  (values of option
 
     Every CORPUS is a corpus of its own, called by its file's name without extension.
     """
-    from reffree.studies import check_table, find_study
+    from reffree.studies import find_study
 
-    check_table(name, given.get("table"))
     embeddings = given.get("embeddings")
     files, n_corpora = input_files(given), len(given["corpora"])
     if n_corpora > 1 and (given.get("systems") or embeddings):

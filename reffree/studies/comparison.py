@@ -20,7 +20,7 @@ from reffree.metrics.free.result import Unsegmented
 from reffree.statistics.losses import Direction, as_loss
 from reffree.statistics.paired import SWAPS, PairedTest, holm, letters, paired_tests
 from reffree.statistics.resampling import MIN_DOCUMENTS
-from reffree.studies.study import StudyKeywords
+from reffree.studies.keywords import StudyKeywords
 from reffree.util.arrays import Floats
 from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, counted

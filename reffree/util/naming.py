@@ -143,7 +143,8 @@ def _kinds(hint: object) -> tuple[object, ...]:
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
     is_union = get_origin(hint) is not None and get_origin(hint) is not Literal
-    return get_args(hint) if is_union else (hint,)
+    kinds = get_args(hint) if is_union else (hint,)
+    return tuple(get_args(kind)[0] if get_origin(kind) is Annotated else kind for kind in kinds)
 
 
 def _wording(option: str, hint: object) -> str:

@@ -58,7 +58,7 @@ def test_names_are_those_of_the_registries():
         (("encoders", "--encoder", "minilm", "--encoder", "mp"), {"mpnet"}),
         (("score", "--format", ""), set(format_names())),
         (("score", "-f", ""), {"table", "json", "csv", "md", "latex", "html"}),
-        (("chunkers", "--chunker", "chonkie-"), {n for n in CHUNKERS if n.startswith("chonkie-")}),
+        (("chunks", "--chunker", "chonkie-"), {n for n in CHUNKERS if n.startswith("chonkie-")}),
         (("perturb", "--perturbation", ""), set(PERTURBATIONS)),
         (("sc",), {"score"}),
         (("score", "--unseg"), {"--unsegmented"}),
@@ -73,7 +73,7 @@ def test_offered(typed, expected):
 
 def test_files_and_folders_are_left_to_the_shell():
     assert offered("score", "cor", kind="file") == ["cor"]
-    assert offered("chunkers", "a.t", kind="file") == ["a.t"]
+    assert offered("chunks", "a.t", kind="file") == ["a.t"]
     assert offered("convert", "a.jsonl", "b", kind="file") == ["b"]
     assert offered("score", "--encoder", "./mod", kind="dir") == ["./mod"]
 

@@ -15,7 +15,7 @@ from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.expected import INFORMED
 from reffree.metrics.free.posterior import Posterior
 from reffree.report.render import render
-from reffree.studies.diagnosis.diagnose import diagnose
+from reffree.studies import diagnose
 
 TOPICS = 4
 NOUNS = ["garden", "tax", "boat", "violin", "engine", "recipe", "glacier", "harbour"]

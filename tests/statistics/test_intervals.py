@@ -16,8 +16,8 @@ from reffree.evaluate.scores import corpus_mean
 from reffree.statistics.curves import band
 from reffree.statistics.paired import paired_tests
 from reffree.statistics.resampling import DocumentBootstrap, percentiles
+from reffree.studies import correlate
 from reffree.studies.comparison import compare_table
-from reffree.studies.correlation.correlate import correlate
 from tests.properties import examples, intervals_held
 
 NAN = float("nan")

@@ -128,7 +128,7 @@ VECTORS = [[[1, 2], [2, 1], [0, 3], [3, 3]]] * 2
 
 
 def every_output(corpus):
-    from reffree.studies.diagnosis.diagnose import diagnose
+    from reffree.studies import diagnose
 
     scores = reffree.score(corpus, metrics=["arp_cos"], embeddings=VECTORS, explain=True)
     results = (

@@ -20,7 +20,7 @@ from reffree.report.charts.chart import (
     records_of,
     rows_of,
 )
-from reffree.studies.density_curves.points import REGIMES, regime
+from reffree.studies.density import REGIMES, regime
 
 HAS_BAND = "isValid(datum.low) && isValid(datum.high)"
 HEIGHT = 300
