@@ -362,7 +362,7 @@ def test_two_corpora_are_told_apart():
 @pytest.mark.parametrize(
     ("keywords", "error", "message"),
     [
-        ({"metrics": ["sag"]}, OptionError, "only expected errors can be followed"),
+        ({"metrics": ["arp_pair"]}, OptionError, "only expected errors can be followed"),
         ({"metrics": ["pk"]}, UnknownNameError, "unknown metric"),
         ({"metrics": []}, OptionError, "no metric"),
         ({"length": 0.5}, OptionError, "length = 0.5"),
