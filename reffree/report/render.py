@@ -73,7 +73,7 @@ def render(
     grids = [each.grid() for each in shown]
     if format == "md":
         return markdown_page(grids, opening, remarks, result.signature)
-    said = [result.signature, *([opening] if opening else []), *remarks]
+    said = [*([opening] if opening else []), *remarks, result.signature]
     return "".join(f"% {visible(line)}\n" for line in said) + "\n".join(map(latex_table, grids))
 
 

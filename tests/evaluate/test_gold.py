@@ -12,6 +12,7 @@ import pytest
 import reffree
 from reffree.cli import main
 from reffree.data.corpus import Corpus, Document
+from reffree.evaluate.result import Result
 from reffree.metrics.gold.agreement import agreement
 from reffree.metrics.gold.metrics import GOLD_METRICS
 from reffree.report.render import render
@@ -187,10 +188,11 @@ def test_compare_ranks_by_direction():
     documents = [([5, 5], [5, 5])] * 8
     corpus = corpus_of(*documents).with_system("bad", {f"d{i}": [1, 9] for i in range(8)})
     comparison = reffree.compare(corpus, metrics=["pk", "f1", "bor"])
-    assert [row.system for row in comparison.metrics["pk"].ranking][-1] == "bad"
-    assert [row.system for row in comparison.metrics["f1"].ranking][-1] == "bad"
-    pair = next(p for p in comparison.metrics["f1"].pairs if (p.a, p.b) == ("mine", "bad"))
-    assert (pair.difference, pair.better) == (1, "mine")
+    for metric in ("pk", "f1"):
+        rows = comparison.table("systems").records(metric=metric)
+        assert max(rows, key=lambda row: row["rank"])["system"] == "bad"
+    (pair,) = comparison.table("pairs").records(metric="f1", a="mine", b="bad")
+    assert (pair["difference"], pair["better"]) == (1, "mine")
 
 
 # Agreement ------------------------------------------------------------------------------------
@@ -208,17 +210,23 @@ def annotated(tmp_path):
 
 def test_agreement_command(tmp_path, capsys):
     main(["agreement", str(annotated(tmp_path)), "-f", "json"])
-    result = json.loads(capsys.readouterr().out)
+    result = Result.from_dict(json.loads(capsys.readouterr().out))
+    pi, kappa = result.table("agreement").records(corpus="a")
     corpus = reffree.load(annotated(tmp_path))
     expected = agreement({document.id: document.golds for document in corpus})
-    assert result["pi"] == pytest.approx(expected.pi)
-    assert (result["n_documents"], result["n_left_out"], result["n_annotators"]) == (2, 1, 3)
-    assert result["notes"] == ["1 document with fewer than two annotators left out."]
+    assert pi["value"] == pytest.approx(expected.pi)
+    assert (kappa["value"], kappa["expected"]) == pytest.approx(
+        (expected.kappa, expected.expected_kappa)
+    )
+    assert pi["observed"] == kappa["observed"] == pytest.approx(expected.observed)
+    assert (pi["documents"], pi["annotators"], pi["pairs"]) == (2, 3, expected.n_pairs)
+    assert result.notes == ("a: 1 document with fewer than two annotators left out.",)
+    assert result.verdict[0].startswith(f"a: π {expected.pi:.3f}, κ {expected.kappa:.3f} (2 doc")
     for format, mark in (("table", "multi-π"), ("md", "| multi-κ"), ("latex", r"\toprule")):
         main(["agreement", str(annotated(tmp_path)), "-f", format])
         assert mark in capsys.readouterr().out
     main(["agreement", str(annotated(tmp_path)), "-f", "csv"])
-    assert capsys.readouterr().out.startswith("pi,kappa,")
+    assert capsys.readouterr().out.startswith("corpus,coefficient,value,")
 
 
 def test_agreement_needs_annotators(tmp_path, capsys):
@@ -230,4 +238,5 @@ def test_agreement_needs_annotators(tmp_path, capsys):
     assert stop.value.code == 1
     assert "take the systems as annotators with --systems" in capsys.readouterr().err
     main(["agreement", str(path), "--systems", "-f", "json"])
-    assert json.loads(capsys.readouterr().out)["n_pairs"] == 1
+    result = Result.from_dict(json.loads(capsys.readouterr().out))
+    assert result.table("agreement").column("pairs") == [1, 1]
