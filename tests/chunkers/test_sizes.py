@@ -265,7 +265,7 @@ def test_the_planted_size_is_found(tmp_path, monkeypatch):
     done = tune(*files, "--chunker", "langchain:recursive", *values, "-o", "tuned.json")
     assert done.exit_code == 0
     made = json.loads((tmp_path / "tuned.json").read_text())
-    assert made["study"] == "tune"
+    assert made["command"] == "tune"
     assert made["settings"]["best"] == "langchain-recursive:chunk_size=400"
     (curve,) = made["tables"]
     names = [field["name"] for field in curve["fields"]]

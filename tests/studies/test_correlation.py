@@ -293,7 +293,7 @@ def test_command(run, write_corpus, tmp_path):
     done = run("correlate", path, *flags, "-o", "r.json")
     assert done.returncode == 0, done.stderr
     written = json.loads((tmp_path / "r.json").read_text())
-    assert written["study"] == "correlate"
+    assert written["command"] == "correlate"
     shown = run("correlate", path, *flags)
     assert "Pearson correlation with gold-based metrics over independent systems" in shown.stdout
     table = run("correlate", path, *flags, "-f", "csv", "--table", "scores").stdout

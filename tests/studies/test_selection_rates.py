@@ -173,7 +173,7 @@ def test_commands(tmp_path):
     done = invoke("selection", *files, "--rate", "0.2", "--shares", "0.9,0.5", "-f", "json")
     assert done.exit_code == 0, done.output
     made = json.loads(done.stdout)
-    assert made["study"] == "selection"
+    assert made["command"] == "selection"
     assert made["settings"]["shares"] == [0.9, 0.5]
     assert "found a document without gold" in str(invoke("density", *files).exception)
     twice = invoke("selection", *files, tmp_path / "c.jsonl")
