@@ -174,7 +174,9 @@ def run_study(declaration: Declaration, given: Mapping[str, Any]) -> None:
     options |= {name: dict.fromkeys(corpora, files) for name, files in named.items()}
     if given.get("embeddings") is not None:
         options["embeddings"] = {c: read_vectors(corpora[c], given["embeddings"]) for c in corpora}
-    if out.format == "html":
+    from reffree.report.charts import CHARTS
+
+    if out.format == "html" and declaration.function in CHARTS:
         require_charts()  # before the work, not after it
     with waiting("Loading"):
         study = declaration.load()

@@ -70,7 +70,9 @@ def command(
     from reffree.evaluate.result import load_result
 
     result = load_result(results)
-    if out.format == "html" or charts is not None:
+    from reffree.report.charts import CHARTS
+
+    if charts is not None or (out.format == "html" and result.command in CHARTS):
         require_charts()
     if output is not None or output_format is not None or charts is None:
         out.show(result, table)

@@ -212,9 +212,7 @@ def test_csv_markdown_and_latex(run, write_corpus, tmp_path):
     assert done.stdout == ""
     latex = (tmp_path / "table.tex").read_text()
     assert latex.startswith("% late_100%: expected_pk 0.")
-    assert latex.splitlines()[1].startswith(
-        "% Lower is better; for boundary_similarity higher; bold"
-    )
+    assert "Lower is better; for boundary_similarity higher; the best" in latex.splitlines()[1]
     assert f"% {expected['signature']}" in latex
     assert r"\begin{tabular}{lrrrrrrrrrr}" in latex
     assert r"late\_100\% & 12 &" in latex
