@@ -256,7 +256,7 @@ def test_risen_is_one_zero_or_half(after, before):
 
 
 def test_topics_are_noticed_and_noise_is_not():
-    names = tuple(DEFAULT)
+    names = (*DEFAULT, "arp_std:p=1")
     clear = noticed_by(*corpus_of(12), names)
     assert {each.verdict for each in clear.values()} == {NOTICES}
     assert all(each.gap > 0 and each.resolution < 1 for each in clear.values())
