@@ -249,39 +249,8 @@ def test_bad_input_gets_a_sentence():
 
 def test_missing_kinds_of_metrics_are_filled_in():
     found = correlate({"c": CORPUS}, **{**ARGUMENTS, "metrics": ["arp_pair"]})
-<<<<<<< HEAD:tests/studies/test_correlate.py
     gold = {"pk", "windowdiff", "boundary_similarity"}
     assert set(found.table("correlations").column("gold")) == gold
-=======
-    assert set(found.table("correlations").column("gold")) == {
-        "pk",
-        "windowdiff",
-        "boundary_similarity",
-    }
-
-
-def test_command(run, write_corpus, tmp_path):
-    path = write_corpus(
-        [{"id": d.id, "units": list(d.units), "gold": list(d.gold.masses)} for d in CORPUS],
-        "c.jsonl",
-    )
-    np.savez(tmp_path / "v.npz", **{d.id: x for d, x in zip(CORPUS, VECTORS, strict=True)})
-    flags = ["-m", "arp_pair", "-m", "pk", "--resamples", "100", "--embeddings", "v.npz"]
-    done = run("correlate", path, *flags, "-o", "r.json")
-    assert done.returncode == 0, done.stderr
-    written = json.loads((tmp_path / "r.json").read_text())
-    assert written["command"] == "correlate"
-    shown = run("correlate", path, *flags)
-    assert "Pearson correlation with gold-based metrics over independent systems" in shown.stdout
-    table = run("correlate", path, *flags, "-f", "csv", "--table", "scores").stdout
-    assert table.startswith(
-        "corpus,encoder,system,pool,kind,metric,metric_kind,value,loss,signature"
-    )
-    wrong = run("correlate", path, *flags, "--encoder", "minilm")
-    assert (wrong.returncode, "exclude each other" in wrong.stderr) == (2, True)
-    twice = run("correlate", path, path, "-m", "arp_pair")
-    assert (twice.returncode, "name every corpus once" in twice.stderr) == (2, True)
->>>>>>> report:tests/studies/test_correlation.py
 
 
 def test_stages_are_timed_and_told():
