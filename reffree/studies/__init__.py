@@ -21,10 +21,10 @@ from reffree.util.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from reffree.evaluate.result import Result
-    from reffree.studies.annotators import agreement as agreement
-    from reffree.studies.boundary_posterior import boundaries as boundaries
+    from reffree.studies.agreement import agreement as agreement
+    from reffree.studies.boundaries import boundaries as boundaries
     from reffree.studies.chunks import chunks as chunks
-    from reffree.studies.comparison import compare as compare
+    from reffree.studies.compare import compare as compare
     from reffree.studies.correlate import correlate as correlate
     from reffree.studies.density import density as density
     from reffree.studies.diagnose import diagnose as diagnose
@@ -52,13 +52,6 @@ def _find_homes() -> tuple[dict[str, str], list[str]]:
 
 
 HOMES, _NAMES = _find_homes()
-for _name, _home in {
-    "agreement": "annotators",
-    "boundaries": "boundary_posterior",
-    "compare": "comparison",
-}.items():
-    HOMES.setdefault(_name, f"{__name__}.{_home}")
-
 STUDIES = {name: HOMES[name] for name in sorted(_NAMES)}
 """Module of every study of several corpora, which a file of `reffree run` may have, by command."""
 

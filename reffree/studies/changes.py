@@ -14,7 +14,7 @@ from reffree.evaluate.table import ScoreTable, rounded
 from reffree.formats.source import Source
 from reffree.statistics.losses import as_loss
 from reffree.statistics.paired import SWAPS, PairedTest, holm, paired_tests
-from reffree.studies.comparison import ALPHA, values_by_document
+from reffree.studies.compare import ALPHA, values_by_document
 from reffree.util.arrays import Floats
 from reffree.util.errors import InputError, Place, counted, shorten
 

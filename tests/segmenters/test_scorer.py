@@ -63,7 +63,7 @@ from reffree.segmenters.trained.scorer import (
 )
 from reffree.segmenters.trained.settings import ScorerSettings
 from reffree.segmenters.trained.training import rise_and_fall
-from reffree.studies.boundary_posterior import boundaries
+from reffree.studies.boundaries import boundaries
 from reffree.util.errors import EncoderError, InputError, OptionError
 from reffree.util.seeds import rng_for
 from tests.checkpoints import WORDS, save_checkpoint

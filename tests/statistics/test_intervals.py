@@ -17,7 +17,7 @@ from reffree.statistics.curves import band
 from reffree.statistics.paired import paired_tests
 from reffree.statistics.resampling import DocumentBootstrap, percentiles
 from reffree.studies import correlate
-from reffree.studies.comparison import compare_table
+from reffree.studies.compare import compare_table
 from tests.properties import examples, intervals_held
 
 NAN = float("nan")

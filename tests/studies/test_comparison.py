@@ -17,7 +17,7 @@ from reffree.evaluate.result import Result
 from reffree.evaluate.score import score
 from reffree.evaluate.table import CorpusScore, DocumentScores, PartScore, ScoreTable, SystemScores
 from reffree.report.render import render
-from reffree.studies.comparison import compare, compare_table
+from reffree.studies.compare import compare, compare_table
 from reffree.util.errors import InputError
 from tests.oracles.statistics import enumerated_p, mean_of_pairs
 
