@@ -95,8 +95,8 @@ def score_documents(documents: Corpus, plan: Plan, progress: Progress = no_progr
     device = device_names(settings.options.device)[0]
     device = "cpu" if device == "mps" else device  # which has no float64
     named = plan.metrics.reference_free.values()
-    device = settings.options.device
-    read = readings(documents, named, embedded.vectors, embedded.spec, device)
+    where = settings.options.device
+    read = readings(documents, named, embedded.vectors, embedded.spec, where)
     size = len(plan.systems) * len(documents)
     with progress("Scoring", size) as advance:
         raw = engine.score_documents(
