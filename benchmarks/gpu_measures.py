@@ -29,12 +29,12 @@ import reffree
 from reffree.encoders.base import Encoder, encode_texts
 from reffree.encoders.models import find_model
 from reffree.encoders.opening import open_encoder
-from reffree.encoders.options import CHOICES, EncoderOptions
+from reffree.encoders.options import EncoderOptions
 from reffree.encoders.precision import abilities_of
 from reffree.segmenters.trained.labeller import train_segmenter
 from reffree.segmenters.trained.scorer import train_scorer
 
-DTYPES = tuple(name for name in ("float32", "tf32", "bfloat16", "auto") if name in CHOICES["dtype"])
+DTYPES = ("float32", "tf32", "bfloat16", "auto")
 
 Vectors = NDArray[np.float32]
 
@@ -154,10 +154,10 @@ def measure_encoding(name: str, bench: Bench, card: Card) -> Iterator[dict[str, 
         for dtype in DTYPES:
             if dtype != "auto" and not model.fits(card, cast(Dtype, dtype)):
                 continue
-            if dtype == "tf32" and not abilities_of([bench.device]).tf32:
+            if dtype == "tf32" and not abilities_of([bench.device]).is_new:
                 continue
             options = EncoderOptions(
-                encoder=name, device=str(bench.device), dtype=cast(Any, dtype), cache=False
+                encoder=f"{name}:dtype={dtype}", device=str(bench.device), cache=False
             )
             vectors, row = encode_both_ways(options, texts, bench, model, card)
             reference = vectors if reference is None else reference
@@ -171,11 +171,11 @@ def encode_both_ways(
     encoder = open_encoder(options)
     vectors, tokens = encode_texts(encoder, texts)  # loads the model, too
     numbers, mean = numbers_of(encoder), float(tokens.mean())
-    plain = plain_encoder(str(options.encoder), bench.device, numbers)
+    plain = plain_encoder(options.model, bench.device, numbers)
     row: dict[str, Any] = {
-        "encoder": options.encoder,
+        "encoder": options.model,
         "tokens": round(mean, 1),
-        "dtype": options.dtype,
+        "dtype": options.model_settings.dtype,
         "computed_in": encoder.spec.dtype,
         "reffree": _rate(bench, len(texts), lambda: encode_texts(encoder, texts)),
         "reffree_cached": _with_cache(options, texts),
@@ -217,7 +217,7 @@ def _rate(bench: Bench, n: int, run: Callable[[], object]) -> float:
 
 def _with_cache(options: EncoderOptions, texts: list[str]) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        encoder = open_encoder(replace(options, cache=True, cache_dir=folder))
+        encoder = open_encoder(replace(options, cache=folder))
         encode_texts(encoder, ["Load the model."])
         start = time.perf_counter()
         encode_texts(encoder, texts)  # once: after that they are there

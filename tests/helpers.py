@@ -60,13 +60,23 @@ def rows(result, table, **wanted):
     ]
 
 
-def invoke(*arguments):
+def invoke(*arguments, stdin=None):
     """Run a command in this process."""
     from click.testing import CliRunner
 
     from reffree.cli import cli
 
-    return CliRunner().invoke(cli, list(map(str, arguments)))
+    return CliRunner().invoke(cli, list(map(str, arguments)), input=stdin)
+
+
+def invoke_study(name, *arguments):
+    """Run the command of one of the papers' studies in this process."""
+    from click.testing import CliRunner
+
+    from reffree.cli.derive import study_command
+
+    command = study_command(f"reffree.studies.papers.{name}", name, name)
+    return CliRunner().invoke(command, list(map(str, arguments)))
 
 
 def keywords(settings):

@@ -25,7 +25,7 @@ ROOMS = {
     "evaluate": {"util", "data", "statistics", "formats", "encoders", "metrics", "segmenters"},
     "studies": {
         *("util", "data", "statistics", "formats", "encoders", "metrics", "segmenters"),
-        "evaluate",
+        *("chunkers", "evaluate"),
     },
     "report": {"util", "data", "statistics", "evaluate", "studies"},
     "cli": {
@@ -144,7 +144,7 @@ HEAVY = (
         ["demo", "-h"],
         ["cache", "ls", "--help"],
         ["boundaries", "-h"],
-        ["compare", "embed", "-h"],
+        ["compare", "-h"],
         ["chunkers", "-h"],
         ["tune", "-h"],
         ["correlate", "-h"],
@@ -164,7 +164,7 @@ HEAVY = (
         ["run", "-h"],
         ["report", "-h"],
         ["models", "-h"],
-        ["embed", "-h"],
+        ["cache", "fill", "-h"],
         ["train", "segmenter", "-h"],
     ],
 )
@@ -185,7 +185,7 @@ def test_help_imports_nothing_heavy(arguments):
 def test_scores_against_gold_need_no_torch(metric):
     code = (
         "import sys\nfrom reffree.cli import main\n"
-        f"main(['score', {str(PACKAGE / 'data' / 'demo.jsonl')!r}, '-m', {metric!r}])\n"
+        f"main(['score', {str(PACKAGE / 'resources' / 'demo.jsonl')!r}, '-m', {metric!r}])\n"
         "print('HEAVY', [m for m in ('torch', 'transformers', 'pandas') if m in sys.modules])"
     )
     done = subprocess.run(

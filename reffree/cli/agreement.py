@@ -7,7 +7,7 @@ from typing import Unpack
 import click
 
 from reffree.cli.help_page import PagedCommand
-from reffree.cli.inputs import FileOptions, input_files, read_corpus
+from reffree.cli.inputs import FileOptions, input_files, read_files
 from reffree.cli.options import corpus_options, output_options, whole
 from reffree.cli.output import Output
 from reffree.util.bounds import Positive
@@ -33,13 +33,15 @@ def command(of_systems: bool, n_t: int, **given: Unpack[FileOptions]) -> None:
     """Measure how far annotators agree on the same documents, beyond chance.
 
     CORPUS has several annotators' segmentations under "golds": annotator, then masses; or is a
-    segeval file with --coders-as golds. No text is needed.
+    segeval file with --format segeval:coders=golds. No text is needed.
     """
     out = Output.of(given["output_format"], given["output"], input_files(given))
 
-    from reffree.report.agreement import render
+    from reffree.formats import corpus_names
     from reffree.studies import agreement
 
-    corpus = read_corpus(given, text_needed=False)
-    result = agreement(corpus, systems=of_systems, n_t=n_t)
-    out.show(render, result, result.notes)
+    corpora = {
+        name: read_files([path], given, text_needed=False)
+        for name, path in corpus_names(given["corpora"]).items()
+    }
+    out.show(agreement(corpora, systems=of_systems, n_t=n_t))

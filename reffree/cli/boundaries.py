@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Unpack
 
 import click
@@ -17,10 +16,8 @@ from reffree.cli.options import (
     output_option,
     own_vectors_option,
 )
-from reffree.cli.output import Output, require_report
+from reffree.cli.output import Output
 from reffree.encoders.options import Encoding
-
-FORMATS = ("table", "json", "csv", "html")
 
 
 @click.command(cls=PagedCommand, name="boundaries")
@@ -54,7 +51,7 @@ FORMATS = ("table", "json", "csv", "html")
 )
 @own_vectors_option
 @encoded_corpus_options
-@format_option(FORMATS)
+@format_option()
 @output_option
 def command(
     documents: tuple[str, ...],
@@ -70,12 +67,9 @@ def command(
     CORPUS is read as in reffree score, with or without systems; an -o FILE that ends in .html is a
     page with all documents.
     """
-    out = Output.of(given["output_format"], given["output"], input_files(given), FORMATS)
-    is_page = out.format == "html"
-    page = require_report("reffree.report.boundaries_page") if is_page else None
+    out = Output.of(given["output_format"], given["output"], input_files(given))
     corpus, vectors = read_inputs(given)
 
-    from reffree.report.boundaries import SCREEN_LINES, render
     from reffree.studies.boundary_posterior import boundaries
 
     result = boundaries(
@@ -88,8 +82,4 @@ def command(
         progress=progress,
         **keywords_of(given, Encoding),
     )
-    if page is not None:
-        out.write(page.render_page(result), result.notes)
-        return
-    most_lines = SCREEN_LINES if out.width is not None and not documents else None
-    out.show(partial(render, most_lines=most_lines), result, result.notes)
+    out.show(result)

@@ -56,11 +56,10 @@ def command(alpha: float, baseline: Path | None, **given: Unpack[CommandOptions]
         return
     corpus, vectors = read_inputs(given)
 
-    from reffree.report.compare import render
     from reffree.studies import compare
 
     result = compare(corpus, alpha=alpha, embeddings=vectors, progress=progress, **keywords)
-    out.show(render, result, result.notes)
+    out.show(result)
 
 
 def _compare_with(file: Path, alpha: float, given: CommandOptions, out: Output) -> None:
@@ -69,12 +68,11 @@ def _compare_with(file: Path, alpha: float, given: CommandOptions, out: Output) 
 
     with waiting("Loading"):
         from reffree.evaluate.score import score
-    from reffree.report.changes import render
-    from reffree.studies.changes import changes_since, read_baseline
+    from reffree.studies.changes import changes_since, read_baseline, worse_systems
 
     before = read_baseline(file)
     keywords = keywords_of(given, CompareKeywords)
     table = score(corpus, embeddings=vectors, per_document=True, progress=progress, **keywords)
     result = changes_since(table, before, alpha=alpha, seed=given["seed"])
-    out.show(render, result, result.notes)
-    fail_if(result.worse)
+    out.show(result)
+    fail_if(worse_systems(result.table("changes")))

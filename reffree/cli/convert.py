@@ -12,9 +12,7 @@ from reffree.cli.help_page import PagedCommand
 from reffree.cli.inputs import FileOptions, read_files
 from reffree.cli.messages import tell, tell_notes
 from reffree.cli.options import reading_options
-from reffree.formats import FORMATS
-from reffree.formats.readers import formats_with_options
-from reffree.formats.saving import WRITABLE
+from reffree.formats.format import format_names, formats_with_options
 from reffree.util.errors import counted
 
 
@@ -25,7 +23,9 @@ def _listing() -> str:
 
 def _names() -> str:
     """All formats, for the help."""
-    return textwrap.indent(textwrap.fill(", ".join(FORMATS), 76, break_on_hyphens=False), "  ")
+    return textwrap.indent(
+        textwrap.fill(", ".join(format_names()), 76, break_on_hyphens=False), "  "
+    )
 
 
 @click.command(
@@ -38,7 +38,7 @@ def _names() -> str:
 @click.option(
     "--to",
     "target_format",
-    type=click.Choice(WRITABLE),
+    type=click.Choice(format_names(writable=True)),
     help="Format of OUT, where its name does not tell.",
 )
 @reading_options

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from reffree.data.corpus import Corpus
     from reffree.encoders.options import Encoding
     from reffree.evaluate.table import ScoreTable
-    from reffree.report.grid import OutputFormat
 
 DRAWS = 1000
 METRICS = (
@@ -77,7 +76,7 @@ def command(
     )
     if out.format not in ("json", "csv"):
         table = table.sorted_by(METRICS[0])
-    out.show(_render_with_advice, table, table.notes)
+    out.show(table, after=_advice(table, out.width))
 
 
 def _corpus() -> Corpus:
@@ -102,17 +101,10 @@ def _save(path: Path) -> None:
             raise click.UsageError(f"--save {path}: expected a .jsonl or a .txt file.")
 
 
-def _render_with_advice(
-    table: ScoreTable, format: OutputFormat, *, color: bool, width: int | None
-) -> str:
-    """Add to the table three sentences; the second depends on what the table shows."""
-    from reffree.report.score import render
-
-    rendered = render(table, format, color=color, width=width)
-    if format != "table":
-        return rendered
+def _advice(table: ScoreTable, width: int | None) -> str:
+    """Say three sentences below the table; the second depends on what the table shows."""
     sentences = [SCALE, GOLD_FIRST if _shows_the_damage(table) else GOLD_UNSEEN, ADVICE]
-    return f"{rendered}\n{textwrap.fill(' '.join(sentences), width or 100)}\n"
+    return f"\n{textwrap.fill(' '.join(sentences), width or 100)}\n"
 
 
 def _shows_the_damage(table: ScoreTable) -> bool:

@@ -13,7 +13,7 @@ from reffree.cli.completion import complete
 from reffree.cli.declaration import Declaration, Unknown, read_declaration
 from reffree.cli.help_page import PagedCommand, SectionOption
 from reffree.cli.messages import progress, waiting
-from reffree.cli.output import Output, require_report
+from reffree.cli.output import Output, require_charts
 from reffree.cli.reading import (
     INPUT_OPTIONS,
     OUTPUT_OPTIONS,
@@ -118,9 +118,15 @@ def _read_numbers(
 
 
 def derived_options(declaration: Declaration, *without: str) -> Decorator:
-    """Return one decorator with the options that the command line has, but for some."""
-    shown = [each for each in declaration.options if each.option.cli and each.name not in without]
-    return option_group(*map(click_option, shown))
+    """Return one decorator with the options that the command line has, but for some.
+
+    Of two with one flag the function's own goes before the one it shares with others.
+    """
+    shown: dict[str, OptionOf] = {}
+    for each in declaration.options:
+        if each.option.cli and each.name not in without:
+            shown.setdefault(each.option.flag or f"--{each.name}", each)
+    return option_group(*map(click_option, shown.values()))
 
 
 def given_options(declaration: Declaration, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,8 +174,10 @@ def run_study(declaration: Declaration, given: Mapping[str, Any]) -> None:
     options |= {name: dict.fromkeys(corpora, files) for name, files in named.items()}
     if given.get("embeddings") is not None:
         options["embeddings"] = {c: read_vectors(corpora[c], given["embeddings"]) for c in corpora}
-    if out.format == "html":
-        require_report("reffree.report.page")  # before the work, not after it
+    from reffree.report.charts import CHARTS
+
+    if out.format == "html" and declaration.function in CHARTS:
+        require_charts()  # before the work, not after it
     with waiting("Loading"):
         study = declaration.load()
-    out.show_study(study(corpora, progress=progress, **options), given.get("table"))
+    out.show(study(corpora, progress=progress, **options), given.get("table"))

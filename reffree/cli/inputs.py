@@ -14,11 +14,8 @@ from reffree.encoders.options import Encoding
 
 if TYPE_CHECKING:
     from reffree.data.corpus import Corpus
-    from reffree.data.segmentation import Convention
     from reffree.encoders.embed import Embeddings
     from reffree.evaluate.scores import Average
-    from reffree.formats.labels import CodersAs
-    from reffree.formats.readers import TextDocuments
     from reffree.metrics.free.result import Unsegmented
 
 
@@ -27,11 +24,7 @@ class FileOptions(TypedDict, total=False):
 
     corpora: tuple[str, ...]
     input_format: str | None
-    columns: dict[str, str] | None
     text: str | None
-    text_documents: TextDocuments
-    coders_as: CodersAs
-    convention: Convention | None
     systems: tuple[str, ...]
     score_files: tuple[str, ...]
     embeddings: Path | None
@@ -52,6 +45,8 @@ class CompareKeywords(Encoding, total=False):
 class ScoreKeywords(CompareKeywords, total=False):
     """Keywords that `reffree.score` takes from options."""
 
+    short_signature: bool
+    memory: int | None
     average: Average
     null: int
     explain: bool
@@ -141,19 +136,15 @@ def read_files(paths: Sequence[str], given: FileOptions, *, text_needed: bool = 
         *paths,
         format=given.get("input_format"),
         text=text if text is not None or text_needed else False,
-        convention=given.get("convention"),
-        columns=given.get("columns"),
-        coders_as=given.get("coders_as", "systems"),
-        text_documents=given.get("text_documents", "blank-line"),
     )
 
 
 def with_systems(corpus: Corpus, given: FileOptions) -> Corpus:
-    """Add the systems of --system NAME=FILE from their files."""
+    """Add the systems of --system NAME=FILE; a convention that --format has is theirs, too."""
     from reffree.formats import read_system
 
     for name, file in map(split_named_file, given.get("systems", ())):
-        corpus = read_system(file, name, corpus, convention=given.get("convention"))
+        corpus = read_system(file, name, corpus, corpus_format=given.get("input_format"))
     return corpus
 
 

@@ -8,13 +8,8 @@ from typing import Any, get_args
 
 import click
 
-from reffree.cli.completion import METRICS, encoder_names, file_names, names
-from reffree.data.segmentation import CONVENTIONS
+from reffree.cli.completion import METRICS, complete, encoder_names, file_names, names
 from reffree.encoders.options import Dropped
-from reffree.formats import FORMATS
-from reffree.formats.labels import CodersAs
-from reffree.formats.readers import TextDocuments, check_names
-from reffree.formats.tables import COLUMNS, check_columns
 from reffree.metrics.names import HELP
 from reffree.report.grid import OUTPUT_FORMATS
 from reffree.util.bounds import (
@@ -50,20 +45,12 @@ def option_group(*options: Decorator) -> Decorator:
 
 
 def _input_format(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
-    check_names(text, None)
+    """Refuse a format that does not exist, before anything is read."""
+    if text is not None:
+        from reffree.formats.format import parse_format
+
+        parse_format(text)
     return text
-
-
-def _columns(
-    ctx: click.Context, param: click.Parameter, given: tuple[str, ...]
-) -> dict[str, str] | None:
-    """Read COLUMN=NAME."""
-    pairs = [text.partition("=")[::2] for text in given]
-    columns = dict(pairs)
-    if len(columns) < len(pairs):
-        raise click.UsageError("--column: a column twice; keep one of the two.")
-    check_columns(columns)
-    return columns or None
 
 
 corpora_argument = click.argument(
@@ -74,19 +61,13 @@ reading_options = option_group(
     click.option(
         "--format",
         "input_format",
-        metavar="FORMAT",
+        metavar="NAME[:KEY=VALUE,…]",
         callback=_input_format,
-        shell_complete=names(FORMATS),
-        help="Of the input, where name and content do not tell.",
-    ),
-    click.option(
-        "--column",
-        "columns",
-        multiple=True,
-        callback=_columns,
-        metavar="COLUMN=NAME",
-        help=f"Name of a table's column ({', '.join(COLUMNS)}), such as text=utterance; may be "
-        "repeated.  [default: as here]",
+        shell_complete=complete("formats"),
+        help="Of the input, where name and content do not tell, or with options: "
+        "table:text=utterance,document=call, segeval:coders=golds, jsonl:convention=end. Beside "
+        "--text a format that holds text is that of the text, such as lines:documents=one. "
+        "reffree convert --help lists all.",
     ),
     click.option(
         "--text",
@@ -94,26 +75,6 @@ reading_options = option_group(
         help="Text for formats without any (segeval, nltk, chapters): a corpus JSONL, subtitles "
         "or a transcript, a file with a unit a line and a blank line between documents, or a "
         "folder of <id>.txt.",
-    ),
-    click.option(
-        "--text-documents",
-        type=click.Choice(get_args(TextDocuments)),
-        default="blank-line",
-        show_default=True,
-        help="What a text with a unit a line has: a document between blank lines, or one.",
-    ),
-    click.option(
-        "--coders-as",
-        type=click.Choice(get_args(CodersAs)),
-        default="systems",
-        show_default=True,
-        help="What the coders of segeval files are; golds are annotators.",
-    ),
-    click.option(
-        "--convention",
-        type=click.Choice(CONVENTIONS),
-        help="What a 1 means in 0/1 labels: the unit ends a segment, starts one, or a gap has a "
-        "boundary.",
     ),
 )
 

@@ -53,7 +53,7 @@ READING_OPTIONS = option_group(
         metavar="FORMAT",
         shell_complete=complete("formats"),
         help="Of the input, where name and content do not tell; with its settings, such as "
-        "table:text=utterance, segeval:coders=golds, labels:convention=starts.",
+        "table:text=utterance, segeval:coders=golds, jsonl:convention=end.",
     ),
     _input(
         "--text",
@@ -164,7 +164,7 @@ def read_corpus(given: Mapping[str, Any], *, text_needed: bool = True) -> Corpus
         text=text if text is not None or text_needed else False,
     )
     for name, file in map(split_named_file, given.get("systems", ())):
-        corpus = read_system(file, name, corpus)
+        corpus = read_system(file, name, corpus, corpus_format=given.get("input_format"))
     return corpus
 
 

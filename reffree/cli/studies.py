@@ -50,7 +50,7 @@ from reffree.cli.options import (
     unsegmented_option,
     whole,
 )
-from reffree.cli.output import Output, require_report
+from reffree.cli.output import Output, require_charts
 from reffree.formats import corpus_names
 from reffree.util.bounds import Count, Folds, Positive, Repetitions, Resamples
 
@@ -60,9 +60,8 @@ def run_study(name: str, given: Any) -> None:  # noqa: ANN401  (values of option
 
     Every CORPUS is a corpus of its own, called by its file's name without extension.
     """
-    from reffree.studies import check_table, find_study
+    from reffree.studies import find_study
 
-    check_table(name, given.get("table"))
     embeddings = given.get("embeddings")
     files, n_corpora = input_files(given), len(given["corpora"])
     if n_corpora > 1 and (given.get("systems") or embeddings):
@@ -88,10 +87,10 @@ def run_study(name: str, given: Any) -> None:  # noqa: ANN401  (values of option
         keywords["embeddings"] = {c: read_vectors(corpora[c], embeddings) for c in corpora}
 
     if out.format == "html":
-        require_report("reffree.report.page")  # before the work, not after it
+        require_charts()  # before the work, not after it
     with waiting("Loading"):
         study = find_study(name)
-    out.show_study(study(corpora, progress=progress, **keywords), given.get("table"))
+    out.show(study(corpora, progress=progress, **keywords), given.get("table"))
 
 
 def study_command(name: str, help: str, *options: Decorator) -> click.Command:

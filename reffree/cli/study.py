@@ -26,6 +26,6 @@ class StudyGroup(LazyGroup):
 
 command = StudyGroup(
     "study",
-    help="Run one study: corpora in, tables, charts and a sentence or two out.\n\nEvery CORPUS is a "
-    "corpus of its own. A file of several studies is run by reffree run.",
+    help="Run one study: corpora in, tables, charts and a sentence or two out.\n\nEvery CORPUS is "
+    "a corpus of its own. A file of several studies is run by reffree run.",
 )

@@ -267,7 +267,7 @@ def write_graph(
             dynamic_shapes={"tensors": tuple(free for _ in tensors)},
         )
         where = str(folder / GRAPH)
-        how = {"dynamo": True, "external_data": True, "verbose": False}
+        how: dict[str, Any] = {"dynamo": True, "external_data": True, "verbose": False}
         torch.onnx.export(program, (), where, input_names=names, output_names=[OUTPUT], **how)
         if is_small:
             quantise_graph(folder)

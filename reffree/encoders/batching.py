@@ -76,7 +76,11 @@ class Batch:
 
 
 def planned(
-    texts: Sequence[str], tokeniser: Tokeniser, limits: Callable[[], Limits], *, pinned: bool = False
+    texts: Sequence[str],
+    tokeniser: Tokeniser,
+    limits: Callable[[], Limits],
+    *,
+    pinned: bool = False,
 ) -> Iterator[Batch]:
     """Tokenise and batch texts, the longest first.
 
@@ -96,9 +100,7 @@ def planned(
         yield batch_of(waiting, tokeniser, pinned=pinned)
 
 
-def split(
-    reads: Sequence[Read], token_budget: int, enough: int | None = None
-) -> list[list[Read]]:
+def split(reads: Sequence[Read], token_budget: int, enough: int | None = None) -> list[list[Read]]:
     """Plan the batches of some texts."""
     plan = plan_batches([read.length for read in reads], token_budget, enough)
     return [[reads[i] for i in positions] for positions in plan]

@@ -94,9 +94,7 @@ def score_documents(documents: Corpus, plan: Plan, progress: Progress = no_progr
     vectors = embedded.vectors
     device = device_names(settings.options.device)[0]
     device = "cpu" if device == "mps" else device  # which has no float64
-    named = plan.metrics.reference_free.values()
-    where = settings.options.device
-    read = readings(documents, named, embedded.vectors, embedded.spec, where)
+    read = readings(documents, metrics, vectors, embedded.spec, settings.options.device)
     size = len(plan.systems) * len(documents)
     with progress("Scoring", size) as advance:
         raw = engine.score_documents(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 
-from reffree.data.corpus import Corpus
+from reffree.data.corpus import Corpus, Document
 from reffree.encoders.device import parse_ray
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
@@ -29,7 +29,7 @@ from reffree.metrics.free.pooling import document_pool
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.util.bounds import MOST_SEED, check_limit
 from reffree.util.declare import Bounds, Option, declared
-from reffree.util.errors import InputError, OptionError, Place
+from reffree.util.errors import InputError, OptionError
 from reffree.util.progress import Progress, no_progress
 
 METRIC_HELP = (
@@ -134,6 +134,7 @@ def score(
             corpus = units_taking_part(corpus, None, options)[0].corpus
             counts = CorpusCounts.of(corpus)
     _check_request(counts, chosen, settings)
+    check_gold(corpus, chosen)
     plan = Plan(counts.hypotheses, chosen.over(golds_of(partial(blocks_of, corpus))), settings)
     if is_remote:
         from reffree.evaluate.ray import score_on_ray
@@ -168,10 +169,15 @@ def scores_of(
     return score_blocks(blocks_of(corpus), plan, corpus.n_units, progress)
 
 
-def check_gold(corpus: Corpus, metrics: MetricSet) -> None:
-    """Refuse gold-based metrics of a corpus without any gold, before anything is encoded."""
-    n_compared = sum(bool(document.references) for document in corpus)
-    _check_gold(metrics, n_compared=n_compared, place=corpus[0].place)
+def check_gold(documents: Iterable[Document], metrics: MetricSet) -> None:
+    """Refuse gold-based metrics of documents without any gold, before anything is encoded."""
+    if metrics.gold_based and not any(document.references for document in documents):
+        raise InputError(
+            f"no gold to compare with, as {', '.join(metrics.gold_based)} must",
+            expected="a gold segmentation in the corpus",
+            remedy='add "gold" to its documents, or --system gold=FILE, or choose other metrics',
+            place=next(iter(documents)).place,
+        )
 
 
 def _table(scores: Scores, counts: CorpusCounts, notes: Sequence[str]) -> ScoreTable:
@@ -249,7 +255,6 @@ def _check_request(counts: CorpusCounts, metrics: MetricSet, settings: ScoreSett
         )
     if settings.null:
         refuse_medians(metrics, "--null, which adds up draws over documents")
-    _check_gold(metrics, n_compared=counts.n_compared, place=counts.first)
 
 
 def refuse_medians(metrics: MetricSet, what: str) -> None:
@@ -261,14 +266,3 @@ def refuse_medians(metrics: MetricSet, what: str) -> None:
                 expected="pool_d=mean or pool_d=length",
                 remedy="leave one of the two out",
             )
-
-
-def _check_gold(metrics: MetricSet, *, n_compared: int, place: Place) -> None:
-    """Refuse gold-based metrics of a corpus without any gold."""
-    if metrics.gold_based and not n_compared:
-        raise InputError(
-            f"no gold to compare with, as {', '.join(metrics.gold_based)} must",
-            expected="a gold segmentation in the corpus",
-            remedy='add "gold" to its documents, or --system gold=FILE, or choose other metrics',
-            place=place,
-        )

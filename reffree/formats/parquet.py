@@ -7,31 +7,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from reffree.data.corpus import Document
 from reffree.data.segmentation import Convention
 from reffree.formats import jsonl
 from reffree.formats import tables as unit_tables
+from reffree.formats.format import Format
+from reffree.formats.shards import PARQUET
 from reffree.formats.source import Source, unreadable
 from reffree.util.errors import InputError, Place, shorten
 from reffree.util.optional import require
 
-SUFFIX = ".parquet"
 ROWS_AT_ONCE = 64
 _TABLES = ("systems", "golds", "meta")
 
 
-def read(
-    source: Source, columns: Mapping[str, str], convention: Convention | None
-) -> list[Document]:
-    """Read every document."""
-    if is_corpus(source) and not columns:
-        return [jsonl.document(table, place, convention) for table, place in tables(source)]
-    rows = tables(source, nulls=True)
-    return unit_tables.documents_of(rows, columns, convention, source.stem, source.place())
+@dataclass(frozen=True)
+class Parquet(Format):
+    """Parquet; ``convention`` as for corpus JSONL."""
+
+    convention: Convention | None = None
+    name = "parquet"
+    owns = (PARQUET,)
+
+    def read(self, source: Source) -> list[Document]:
+        """Read every document."""
+        if not is_corpus(source):
+            return unit_tables.Table(convention=self.convention).read(source)
+        documents = []
+        for table, place in tables(source):
+            documents.append(jsonl.document(table, place, self.convention))
+        return documents
 
 
 def is_corpus(source: Source) -> bool:
@@ -46,11 +56,15 @@ def tables(source: Source, *, nulls: bool = False) -> Iterator[tuple[dict[str, o
     """Yield rows as corpus JSONL would have them; with ``nulls`` a row has every column."""
     place = source.place()
     pa, pq = _pyarrow(place)
+    number = 0
     with _sentences(pa, place), pq.ParquetFile(source.path) as file:
-        batches = file.iter_batches(batch_size=ROWS_AT_ONCE)
-        rows = (row for each in batches for row in each.to_pylist(maps_as_pydicts="strict"))
-        for number, row in enumerate(rows, 1):
-            yield row if nulls else _plain(row), Place(file=f"{source.name}, row {number}")
+        for index in range(file.num_row_groups):
+            source.used.add(file.metadata.row_group(index).num_rows, 0, place)
+            for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[index]):
+                source.used.add(0, batch.nbytes, place)
+                for row in batch.to_pylist(maps_as_pydicts="strict"):
+                    number += 1
+                    yield row if nulls else _plain(row), Place(file=f"{source.name}, row {number}")
 
 
 @contextmanager

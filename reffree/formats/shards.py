@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from reffree.data.corpus import Document, refuse_repeat
-from reffree.formats import jsonl, parquet
-from reffree.formats.readers import detect
+from reffree.formats import jsonl
+from reffree.formats.format import detect
 from reffree.formats.source import LINE_SUFFIXES, Source
 from reffree.util.errors import InputError, Place
 
-SUFFIXES = (*LINE_SUFFIXES, parquet.SUFFIX)
+PARQUET = ".parquet"
+SUFFIXES = (*LINE_SUFFIXES, PARQUET)
 
 
 def shard_files(path: str | Path) -> list[str | Path]:
@@ -49,11 +50,11 @@ class Shards:
         first: dict[str, Place] = {}
         for source in self.sources:
             source.notes, source.oddities = [], {}
-            is_parquet = source.suffix == parquet.SUFFIX
             found = 0
-            for table, place in (parquet if is_parquet else jsonl).tables(source):
+            for table, place in _tables(source):
                 document = jsonl.document(table, place)
                 refuse_repeat(document, first)
+                source.forget()
                 yield document
                 found += 1
             if not found:
@@ -66,7 +67,17 @@ class Shards:
             self.notes += source.notes
 
 
+def _tables(source: Source) -> Iterator[tuple[dict[str, object], Place]]:
+    if source.suffix != PARQUET:
+        return jsonl.tables(source)
+    from reffree.formats import parquet
+
+    return parquet.tables(source)
+
+
 def _is_streamed(source: Source) -> bool:
-    if source.suffix == parquet.SUFFIX:
+    if source.suffix == PARQUET:
+        from reffree.formats import parquet
+
         return parquet.is_corpus(source)
     return source.suffix in LINE_SUFFIXES and detect(source) == "jsonl"

@@ -3,127 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
-from typing import TYPE_CHECKING, Any, Unpack
+from dataclasses import replace
+from itertools import chain, combinations
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
 from reffree.data.corpus import Corpus
 from reffree.encoders.embed import Vectors
 from reffree.evaluate.metric_set import choose_metrics
-from reffree.evaluate.result import plain
+from reffree.evaluate.result import Field, Result, Table, columns
 from reffree.evaluate.score import refuse_medians, score
 from reffree.evaluate.table import CorpusScore, ScoreTable, judged_by, rounded
 from reffree.evaluate.verdict import GOLD, Rivals, rank
 from reffree.metrics.free.result import Unsegmented
 from reffree.statistics.losses import Direction, as_loss
 from reffree.statistics.paired import SWAPS, PairedTest, holm, letters, paired_tests
-from reffree.studies.study import StudyKeywords
+from reffree.statistics.resampling import MIN_DOCUMENTS
+from reffree.studies.keywords import StudyKeywords
 from reffree.util.arrays import Floats
-from reffree.util.bounds import with_keywords
-from reffree.util.errors import InputError
-from reffree.util.notebooks import sentences_html, table_html
-from reffree.util.optional import require_pandas
-
-if TYPE_CHECKING:
-    import pandas as pd
+from reffree.util.declare import Option, declared
+from reffree.util.errors import InputError, counted
 
 ALPHA = 0.05
 
-
-@dataclass(frozen=True, slots=True)
-class RankedSystem:
-    """One system in the ranking of a metric."""
-
-    system: str
-    value: float | None
-    letters: str  # shared with the systems it cannot be told apart from; empty without a value
-    documents: int  # with a score
+Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two systems on the documents where both have a score."""
-
-    a: str
-    b: str
-    difference: float | None  # value of a - value of b
-    ci: tuple[float, float] | None
-    p: float | None
-    p_holm: float | None  # corrected for the number of pairs
-    documents: int
-    better: str | None  # a, b, or None: cannot be told apart
-
-
-@dataclass(frozen=True, slots=True)
-class MetricComparison:
-    """All systems under one metric."""
-
-    direction: Direction
-    ranking: tuple[RankedSystem, ...]  # best first
-    pairs: tuple[Pair, ...]  # in the order of the corpus's systems, the same for every metric
+SYSTEMS = (
+    *columns("text", "system", "metric"),
+    Field("value", "value", best="rank", beside="letters"),
+    *columns("text", "letters"),  # shared with the systems it cannot be told apart from
+    *columns("count", "rank", "documents"),
+    *columns("text", "direction"),
+)
+PAIRS = (
+    *columns("text", "metric", "a", "b"),
+    *columns("difference", "difference"),  # value of a - value of b
+    *columns("interval", ci="95 % interval"),
+    *columns("p", p="p", p_holm="p Holm"),
+    *columns("count", "documents"),
+    *columns("text", "better"),
+    *columns("number", value_a="", value_b=""),
+    *columns("text", letters_a="", letters_b="", direction=""),
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Everything `reffree compare` prints, in one value."""
-
-    signature: str
-    corpus: dict[str, int]
-    alpha: float
-    metrics: dict[str, MetricComparison]
-    notes: tuple[str, ...] = ()
-    verdict: tuple[str, ...] = ()  # what it says at a glance, in sentences
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the structure of the JSON output."""
-        made: dict[str, Any] = plain(self)
-        return made
-
-    def _repr_html_(self) -> str:
-        """The verdict, and every metric's values with letters, for notebooks."""
-        ranked = [{row.system: row for row in metric.ranking} for metric in self.metrics.values()]
-        rows = [
-            [
-                system,
-                *(
-                    "–" if row.value is None else f"{row.value:.3f} {row.letters}"
-                    for row in (each[system] for each in ranked)
-                ),
-            ]
-            for system in ranked[0]
-        ]
-        return sentences_html(self.verdict) + table_html(("system", *self.metrics), rows)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """One row per metric and pair (needs pandas)."""
-        pd = require_pandas()
-
-        rows = []
-        for name, metric in self.metrics.items():
-            for pair in metric.pairs:
-                row = {"metric": name, **plain(pair)}
-                row["ci_low"], row["ci_high"] = row.pop("ci") or (None, None)
-                rows.append(row)
-        return pd.DataFrame(rows)
-
-
-@with_keywords(StudyKeywords)
+@declared
 def compare(
     corpus: Corpus,
     *,
-    metrics: Sequence[str] | None = None,
-    alpha: float = ALPHA,
+    metrics: Annotated[
+        Sequence[str] | None,
+        Option(
+            "Metric, as in reffree score; may be repeated.", flag="-m/--metric", names="metrics"
+        ),
+    ] = None,
+    alpha: Annotated[
+        float, Option("Systems are told apart where the corrected p is at most this.")
+    ] = ALPHA,
+    unsegmented: Annotated[
+        Unsegmented, Option("What a document without a boundary scores.")
+    ] = "neutral",
     embeddings: Vectors | None = None,
-    unsegmented: Unsegmented = "neutral",
     **keywords: Unpack[StudyKeywords],
-) -> Comparison:
-    """Compare all systems of a corpus, and its gold where every document has it, in pairs.
+) -> Result:
+    """Which system is better, paired over documents.
 
-    Documents are the unit: a pair's difference is taken over the documents where both systems
-    have a score, with a bootstrap interval and a permutation test; p-values are corrected (Holm)
-    for the number of pairs of a metric.
+    For every metric: a ranking, with letters for systems that cannot be told apart, and every
+    pair's difference over the documents where both have a score, with its interval, its
+    permutation p and the p corrected for the number of the metric's pairs (Holm).
 
     Args:
         corpus: from `reffree.load`, with at least two systems.
@@ -132,6 +81,9 @@ def compare(
         embeddings: one array per document, in corpus order or by id, instead of an encoder.
         unsegmented: what a document without a boundary scores, as in `reffree.score`.
         **keywords: how to encode and to run, as for every study: see `StudySettings`.
+
+    Returns:
+        Tables ``systems``, a row a system and metric, and ``pairs``, a row a pair and metric.
     """
     if not 0 < alpha < 1:
         raise InputError(
@@ -163,80 +115,119 @@ def compare(
     return compare_table(table, alpha=alpha, seed=keywords.get("seed", 0))
 
 
-def compare_table(table: ScoreTable, *, alpha: float = ALPHA, seed: int = 0) -> Comparison:
+def compare_table(table: ScoreTable, *, alpha: float = ALPHA, seed: int = 0) -> Result:
     """Compare the systems of a score table made with ``per_document=True``."""
-    systems = [row.system for row in table.systems]
-    pairs = list(combinations(range(len(systems)), 2))
-    compared = {}
+    names = [row.system for row in table.systems]
+    at = list(combinations(range(len(names)), 2))
+    ranked, pairs = {}, {}
     hopeless: dict[str, list[str]] = {}
-    for name in table.metrics:
-        _, values, weights = values_by_document(table, name)
-        tests = paired_tests(values, weights, pairs, np.random.default_rng(seed))
-        compared[name] = _compare_metric(table, name, tests, alpha)
+    for metric in table.metrics:
+        _, values, weights = values_by_document(table, metric)
+        tests = paired_tests(values, weights, at, np.random.default_rng(seed))
+        ranked[metric], pairs[metric] = _compare_metric(table, metric, tests, alpha)
         if remark := _out_of_reach(tests, alpha):
-            hopeless.setdefault(remark, []).append(name)
+            hopeless.setdefault(remark, []).append(metric)
     notes = [
-        f"{name}: the ranking's values come from different documents; every pair is compared on "
+        f"{metric}: the ranking's values come from different documents; every pair is compared on "
         "the documents where both systems have a score."
-        for name in table.metrics
-        if name in table.incomparable
+        for metric in table.metrics
+        if metric in table.incomparable
     ]
-    for remark, names in hopeless.items():
-        where = "" if len(names) == len(compared) else f"{', '.join(names)}: "
+    for remark, metrics in hopeless.items():
+        where = "" if len(metrics) == len(ranked) else f"{', '.join(metrics)}: "
         notes.append(where + remark)
-    return Comparison(
+    order = [row["system"] for row in ranked[judged_by(table.metrics)]]
+    every = [row for rows in ranked.values() for row in rows]
+    systems = sorted(every, key=lambda row: order.index(row["system"]))
+    return Result(
+        command="compare",
+        question="Which system is better?",
+        verdict=_verdict(table, ranked, pairs, has_power=not hopeless),
         signature=f"{table.signature}|test:paired-permutation({SWAPS})+holm|alpha:{alpha:g}",
-        corpus=dict(table.corpus),
-        alpha=alpha,
-        metrics=compared,
+        settings={"alpha": alpha, "seed": seed},
+        corpora=(dict(table.corpus),),
+        tables=(
+            Table.of("systems", "", SYSTEMS, systems, wide="metric"),
+            Table.of("pairs", "Every pair of systems", PAIRS, [*chain(*pairs.values())]),
+        ),
         notes=(*table.notes, *notes),
-        verdict=_verdict(table, compared, has_power=not hopeless),
+        legend=_legend(table, pairs, alpha),
     )
 
 
+def _legend(table: ScoreTable, pairs: Mapping[str, list[Row]], alpha: float) -> tuple[str, ...]:
+    """Say how to read the tables."""
+    scores = table.systems[0].metrics
+    higher = [name for name, score in scores.items() if score.direction == "higher"]
+    direction = "Lower is better" + (f" (higher for {', '.join(higher)})" if higher else "")
+    sentences = [
+        f"{counted(table.corpus['documents'], 'document')}, "
+        f"{counted(table.corpus['units'], 'unit')}. {direction}; systems that share a letter "
+        f"cannot be told apart at alpha {alpha:g}.",
+        "Documents are the unit: differences are a minus b over the documents both have a score "
+        "for; p from swapping the two systems document by document, p Holm corrected for the "
+        "metric's pairs, intervals not corrected.",
+    ]
+    if any(pair["ci"] is None for rows in pairs.values() for pair in rows):
+        sentences.append(
+            f"No interval: fewer than {MIN_DOCUMENTS} documents with a score from both systems."
+        )
+    return tuple(sentences)
+
+
 def _verdict(
-    table: ScoreTable, compared: Mapping[str, MetricComparison], *, has_power: bool
+    table: ScoreTable,
+    ranked: Mapping[str, list[Row]],
+    pairs: Mapping[str, list[Row]],
+    *,
+    has_power: bool,
 ) -> tuple[str, ...]:
     """Say who is best by the metric to judge by, and by how many of all."""
     metric = judged_by(table.metrics)
     if metric in table.incomparable:
         return table.verdict
-    rivals = _rivals(metric, compared[metric])
+    rivals = _rivals(ranked[metric])
     best, *others = rivals.values or [GOLD]
     if not others:
         return tuple(rivals.sentences())
-    pairs = compared[metric].pairs
     against = {
-        (pair.b if pair.a == best else pair.a): pair for pair in pairs if best in (pair.a, pair.b)
+        (pair["b"] if pair["a"] == best else pair["a"]): pair
+        for pair in pairs[metric]
+        if best in (pair["a"], pair["b"])
     }
     sentences = replace(
         rivals,
         ci=_next_minus_best(against[others[0]], best),
-        p=against[others[0]].p_holm,
-        comparisons=len(pairs),
-        unlike=frozenset(system for system, pair in against.items() if pair.better is not None),
+        p=against[others[0]]["p_holm"],
+        comparisons=len(pairs[metric]),
+        unlike=frozenset(system for system, pair in against.items() if pair["better"] is not None),
         has_power=has_power,
     ).sentences()
-    if len(compared) > 1:
-        n_best = sum(_rivals(name, each).best == best for name, each in compared.items())
-        sentences.append(f"It is best by {n_best} of {len(compared)} metrics.")
+    if len(ranked) > 1:
+        n_best = sum(_rivals(rows).best == best for rows in ranked.values())
+        sentences.append(f"It is best by {n_best} of {len(ranked)} metrics.")
     return tuple(sentences)
 
 
-def _next_minus_best(pair: Pair, best: str) -> tuple[float, float] | None:
+def _next_minus_best(pair: Row, best: str) -> tuple[float, float] | None:
     """Return the interval of a pair's difference, of the other's value minus the best one's."""
-    return pair.ci if pair.ci is None or pair.b == best else (-pair.ci[1], -pair.ci[0])
+    if pair["ci"] is None:
+        return None
+    low, high = pair["ci"]
+    return (low, high) if pair["b"] == best else (-high, -low)
 
 
-def _rivals(metric: str, compared: MetricComparison) -> Rivals:
-    return rank(metric, compared.direction, {row.system: row.value for row in compared.ranking})
+def _rivals(rows: Sequence[Row]) -> Rivals:
+    values = {row["system"]: row["value"] for row in rows}
+    return rank(rows[0]["metric"], rows[0]["direction"], values)
 
 
 def values_by_document(table: ScoreTable, metric: str) -> tuple[list[str], Floats, Floats]:
     """Return documents' ids, values and weights (systems, documents), NaN where undefined.
 
     Losses are linear in raw scores, so the mean of losses is the loss of the mean. They are
-    rounded as in the output: what batching can change must not break a tie.
+    rounded as in the output: what batching can change must not break a tie. As in the corpus
+    score, a document with a score but no weight counts as much as the system's average one.
     """
     if table.documents is None:
         raise InputError(
@@ -261,32 +252,38 @@ def values_by_document(table: ScoreTable, metric: str) -> tuple[list[str], Float
 
 def _compare_metric(
     table: ScoreTable, metric: str, tests: Sequence[PairedTest], alpha: float
-) -> MetricComparison:
-    systems = [row.system for row in table.systems]
+) -> tuple[list[Row], list[Row]]:
+    """Return the rows of a metric's systems, best first, and those of its pairs."""
     scores = {row.system: row.metrics[metric] for row in table.systems}
-    direction = scores[systems[0]].direction
+    direction = next(iter(scores.values())).direction
+    values = {system: rounded(score.value) for system, score in scores.items()}
+    losses = {system: as_loss(v, direction) for system, v in values.items() if v is not None}
     corrected = iter(holm([test.p for test in tests if test.p is not None]).tolist())
-    pairs = []
-    for (a, b), test in zip(combinations(systems, 2), tests, strict=True):
+    pairs: list[Row] = []
+    for (a, b), test in zip(combinations(scores, 2), tests, strict=True):
         p_holm = None if test.p is None else rounded(next(corrected))
         better = None
         if p_holm is not None and p_holm <= alpha and test.difference:
             better = _better(a, b, test.difference, scores, direction)
-        pairs.append(Pair(a, b, test.difference, test.ci, test.p, p_holm, test.documents, better))
-    values = {system: rounded(score.value) for system, score in scores.items()}
-    scored = {
-        system: as_loss(value, direction) for system, value in values.items() if value is not None
-    }
-    ranking = sorted(scored, key=scored.__getitem__)
-    groups = letters(ranking, [(pair.a, pair.b) for pair in pairs if pair.better is not None])
-    return MetricComparison(
-        direction=direction,
-        ranking=tuple(
-            RankedSystem(system, values[system], groups.get(system, ""), scores[system].documents)
-            for system in [*ranking, *(system for system in systems if system not in scored)]
-        ),
-        pairs=tuple(pairs),
-    )
+        row = {"metric": metric, "a": a, "b": b, "difference": test.difference, "ci": test.ci}
+        row |= {"p": test.p, "p_holm": p_holm, "documents": test.documents, "better": better}
+        pairs.append(row | {"value_a": values[a], "value_b": values[b], "direction": direction})
+    ranking = sorted(losses, key=losses.__getitem__)
+    groups = letters(ranking, [(p["a"], p["b"]) for p in pairs if p["better"] is not None])
+    for pair in pairs:
+        pair |= {f"letters_{side}": groups.get(pair[side], "") for side in "ab"}
+    systems: list[Row] = [
+        {
+            **{"system": system, "metric": metric, "value": values[system]},
+            **{"letters": groups.get(system, ""), "documents": scores[system].documents},
+            "rank": sum(other < losses[system] for other in losses.values()) + 1
+            if system in losses
+            else None,
+            "direction": direction,
+        }
+        for system in [*ranking, *(system for system in scores if system not in losses)]
+    ]
+    return systems, pairs
 
 
 def _better(

@@ -111,7 +111,7 @@ def _step(where: str, data: Mapping[str, Any], shared: Mapping[str, Any]) -> Ste
     study = own.pop("study", None)
     if not isinstance(study, str) or study not in STUDIES:
         near = difflib.get_close_matches(str(study), STUDIES, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"write study: {STUDIES[0]}"
+        hint = f"did you mean {near[0]!r}?" if near else f"write study: {next(iter(STUDIES))}"
         raise InputError(
             f"{where}.study: {'nothing' if study is None else _show(study)}",
             expected=" or ".join(STUDIES),

@@ -113,7 +113,7 @@ def _read_corpora(named: Mapping[str, str]) -> tuple[dict[str, Corpus], dict[str
 def _content_hash(corpus: Corpus) -> str:
     """Hash a corpus that is in no file, such as a data set of the hub."""
     digest = hashlib.blake2b(digest_size=16)
-    for line in jsonl.write(corpus):
+    for line in jsonl.Jsonl().write(corpus, ()):
         digest.update(line.encode())
     return digest.hexdigest()
 

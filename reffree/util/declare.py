@@ -126,7 +126,11 @@ def declared(function: Callable[P, R]) -> Callable[P, R]:
         result = function(*args, **{**keywords, **settings})
         if is_dataclass(result) and not isinstance(result, type) and hasattr(result, "settings"):
             given = {option.name: option.default for option in options_of(function)} | settings
-            echo = {name: value for name, value in given.items() if value is not MISSING}
+            echo = {  # as JSON has them when they are read back
+                name: list(value) if isinstance(value, tuple) else value
+                for name, value in given.items()
+                if value is not MISSING
+            }
             return replace(result, settings=echo | dict(result.settings))
         return result
 

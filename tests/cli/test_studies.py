@@ -10,7 +10,7 @@ import pytest
 from reffree.cli import cli
 from reffree.cli.inputs import FileOptions
 from reffree.studies import STUDIES, find_study
-from reffree.studies.study import StudyKeywords
+from reffree.studies.keywords import StudyKeywords
 
 NOT_OF_THE_STUDY = {*FileOptions.__annotations__, *StudyKeywords.__annotations__}
 OF_ONE_USE = {"is_study", "perturbations"}  # of reffree perturb

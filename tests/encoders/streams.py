@@ -25,6 +25,7 @@ def opened(folder, kept=None, device=CPU, *, is_replica=False, **settings):
 
 def spelt(folder, **settings):
     """Write an encoder as a user does."""
+
     def written(value):
         return str(value).lower() if isinstance(value, bool) else str(value)
 

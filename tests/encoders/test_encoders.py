@@ -126,7 +126,9 @@ def test_plain_transformers_are_mean_pooled(tmp_path, architecture):
     model = find_model(str(folder))
     assert (model.spec.pooling, model.spec.normalisation) == ("mean", "none")
     assert model.spec.max_length == 32
-    vectors, tokens = encode(SentenceTransformerEncoder(model, CPU, ModelSettings(batch_tokens=64)), TEXTS)
+    vectors, tokens = encode(
+        SentenceTransformerEncoder(model, CPU, ModelSettings(batch_tokens=64)), TEXTS
+    )
     tokenizer = AutoTokenizer.from_pretrained(folder)
     plain = AutoModel.from_pretrained(folder).eval()
     for text, vector in zip(TEXTS, vectors, strict=True):

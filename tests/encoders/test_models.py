@@ -25,7 +25,7 @@ from reffree.encoders.device import may_have_card
 from reffree.encoders.models import DECODERS, find_model, is_decoder
 from reffree.encoders.models import ENCODERS as ENCODER_TYPES
 from reffree.encoders.opening import open_encoder
-from reffree.encoders.options import KINDS, EncoderOptions, ModelSettings, parse_encoder
+from reffree.encoders.options import SETTINGS, EncoderOptions, ModelSettings, parse_encoder
 from reffree.util.errors import EncoderError, OptionError
 from tests.checkpoints import CONFIGS, ENCODERS, WORDS
 from tests.encoders.streams import encode, opened, spelt
@@ -270,7 +270,9 @@ def test_each_ingredient_has_a_file_of_its_own(checkpoint, tmp_path):
     paths = {cache_path(tmp_path, spec) for spec in specs}
     assert len(paths) == len(INGREDIENTS) + 3
     elsewhere = {"allow_pickle", "device_map", "batch_tokens", "backend", "context"}
-    assert {f.name for f in fields(ModelSettings)} - {k for i in INGREDIENTS for k in i} == elsewhere
+    assert {f.name for f in fields(ModelSettings)} - {
+        k for i in INGREDIENTS for k in i
+    } == elsewhere
 
 
 def test_each_field_of_the_spec_is_in_the_fingerprint(tmp_path):
@@ -316,7 +318,7 @@ def test_one_layer_has_one_name(checkpoint):
 
 
 def test_settings_that_do_not_exist_or_fit():
-    for name in (name for name, kind in KINDS.items() if isinstance(kind, tuple)):
+    for name in (name for name, (kind, _) in SETTINGS.items() if isinstance(kind, tuple)):
         with pytest.raises(OptionError, match=f"{name} = 'x'; expected"):
             ModelSettings(**{name: "x"})
     for length in (3, 513):
@@ -375,9 +377,7 @@ def test_attention_is_the_architectures_best_unless_it_is_asked_for(checkpoint):
         assert encoder._model[0].model.config._attn_implementation == best
         eager = opened(checkpoint(architecture), attention="eager")
         assert_allclose(encode(eager, TEXTS), encode(encoder, TEXTS), atol=1e-5)
-    with pytest.raises(
-        EncoderError, match=r"MPNetModel does not support .*; leave out attention"
-    ):
+    with pytest.raises(EncoderError, match=r"MPNetModel does not support .*; leave out attention"):
         encode(opened(checkpoint("mpnet"), attention="sdpa"), TEXTS)
 
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from torch._dynamo.exc import TorchDynamoException
 from torch._dynamo.utils import counters
 
@@ -380,7 +380,10 @@ def test_backends_say_what_they_cannot_run(checkpoint, monkeypatch):
         check_backend(ModelSettings(backend="openvino"), opened(folder).spec, ["cuda"])
     with pytest.raises(OptionError, match="with weights spread by device_map"):
         open_encoder(EncoderOptions(encoder=spelt(folder, backend="onnx", device_map="auto")))
-    for settings, what in (({"device_map": "auto"}, "device_map"), ({"backend": "onnx"}, "backend")):
+    for settings, what in (
+        ({"device_map": "auto"}, "device_map"),
+        ({"backend": "onnx"}, "backend"),
+    ):
         options = EncoderOptions(encoder=spelt(folder, **settings), device="cpu,cpu")
         with pytest.raises(OptionError, match=f"several devices with {what}"):
             open_encoder(options)

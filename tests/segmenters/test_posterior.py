@@ -15,7 +15,7 @@ from reffree.metrics.free.posterior import Posterior
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.posterior import LeastExpectedPk
 from reffree.segmenters.segment import segment
-from reffree.studies.correlation.pool import COHESION, SEEKERS
+from reffree.studies.correlate_pool import COHESION, SEEKERS
 from reffree.util.errors import InputError
 from tests.oracles.expected import best_segmentation, evidence_and_nodes, expected_pk, mixture
 from tests.properties import examples

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from reffree.data.corpus import Corpus, Document
 from reffree.data.perturbation import parse_perturbation
 from reffree.data.perturbation import perturb as perturb_corpus
+from reffree.metrics.gold.agreement import agreement as coefficients
 from reffree.metrics.gold.agreement import with_central_gold
 from reffree.segmenters.segment import segment
-from reffree.studies import compare, correlate, density, diagnose, granularity, perturb
+from reffree.studies import annotators, compare, correlate, density, diagnose, granularity, perturb
+from reffree.util.errors import InputError
 from tests.helpers import invoke, rows
 from tests.oracles import reference_based, studies
 from tests.properties import examples
@@ -152,7 +154,7 @@ def test_other_studies_take_several_annotators():
     expected = fmean(
         fmean(float(reference_based.pk([6, 6], gold)) for gold in golds.values()) for golds in GOLDS
     )
-    values = {each.system: each.value for each in compared.metrics["pk"].ranking}
+    values = {each["system"]: each["value"] for each in compared.table("systems").records()}
     assert values["a"] == pytest.approx(expected, abs=1e-9)
 
 
@@ -178,3 +180,34 @@ def test_perturb_writes_what_became_of_the_central_annotator(tmp_path):
     assert written["systems"]["removal_1"] in ([8, 4], [4, 8])
     assert "gold" not in written
     assert written["golds"] == golds
+
+
+def of_two_and_three():
+    units = [f"unit {i}" for i in range(10)]
+    golds = [{"ann": [2, 3, 5], "bob": [5, 5]}, {"ann": [10], "bob": [4, 6], "cy": [5, 5]}]
+    documents = [Document.build(f"d{i}", units, golds=given) for i, given in enumerate(golds)]
+    return Corpus((*documents, Document.build("d2", units, golds={"ann": [1, 9]})))
+
+
+def test_agreement_is_that_of_the_coefficients():
+    corpus = of_two_and_three()
+    result = annotators.agreement({"a": corpus})
+    pi, kappa = result.table("agreement").records(corpus="a")
+    expected = coefficients({document.id: document.golds for document in corpus})
+    assert pi["value"] == pytest.approx(expected.pi)
+    assert (kappa["value"], kappa["expected"]) == pytest.approx(
+        (expected.kappa, expected.expected_kappa)
+    )
+    assert pi["observed"] == kappa["observed"] == pytest.approx(expected.observed)
+    assert (pi["documents"], pi["annotators"], pi["pairs"]) == (2, 3, expected.n_pairs)
+    assert result.notes == ("a: 1 document with fewer than two annotators left out.",)
+    assert result.verdict[0].startswith(f"a: π {expected.pi:.3f}, κ {expected.kappa:.3f} (2 doc")
+
+
+def test_agreement_needs_annotators():
+    systems = {"x": [4], "y": [2, 2]}
+    corpus = Corpus((Document.build("a", list("abcd"), systems=systems),))
+    with pytest.raises(InputError, match="take the systems as annotators"):
+        annotators.agreement({"a": corpus})
+    result = annotators.agreement({"a": corpus}, systems=True)
+    assert result.table("agreement").column("pairs") == [1, 1]

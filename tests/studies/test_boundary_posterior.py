@@ -24,11 +24,13 @@ import pytest
 import reffree
 from reffree.cli import main
 from reffree.data.corpus import Corpus, Document
+from reffree.evaluate.result import Result
 from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.posterior import Posterior
-from reffree.report.boundaries import BAR, NOTICED, render
-from reffree.report.boundaries_page import MAX_COLUMNS, render_page
-from reffree.studies.boundary_posterior import DocumentBoundaries, boundaries
+from reffree.report.boundaries import BAR, NOTICED
+from reffree.report.page import MAX_COLUMNS, render_page
+from reffree.report.render import render
+from reffree.studies import boundaries
 from reffree.util.errors import InputError, OptionError, UnknownNameError
 from tests.oracles.expected import (
     boundary_probabilities,
@@ -53,8 +55,18 @@ def made(*sizes, seed=0, **fields):
     return Corpus(tuple(documents)), [rng.normal(size=(n, 3)) for n in sizes]
 
 
-def table_of(result, **options):
-    return render(result, "table", **{"color": False, "width": None, **options})
+def facts_of(result, document="d0"):
+    (row,) = result.table("documents").records(document=document)
+    return row
+
+
+def gaps_of(result, document="d0", column="probability"):
+    return [row[column] for row in result.table("gaps").records(document=document)]
+
+
+def own(result, system, document="d0"):
+    (row,) = result.table("own").records(document=document, system=system)
+    return row
 
 
 # What it says ---------------------------------------------------------------------------------
@@ -64,7 +76,7 @@ def table_of(result, **options):
 @pytest.mark.parametrize("evidence", ["all", "embedding", "words"])
 def test_probabilities_are_those_of_every_segmentation(evidence, length):
     corpus, vectors = made(8, gold=(3, 5), systems={"every": (1,) * 8, "none": (8,)})
-    (found,) = boundaries(corpus, embeddings=vectors, evidence=evidence, length=length).documents
+    found = boundaries(corpus, embeddings=vectors, evidence=evidence, length=length)
     units = corpus[0].units
     posterior = Posterior(vectors[0], Reading(units), evidence=evidence)
     known = {
@@ -78,18 +90,20 @@ def test_probabilities_are_those_of_every_segmentation(evidence, length):
     evidence_table, nodes = evidence_and_nodes(**known)
     mixed = mixture(evidence_table, 8, nodes)
     expected = boundary_probabilities(mixed, 8)
-    assert found.probabilities == pytest.approx(expected, abs=1e-9)
-    assert found.mean_probability == pytest.approx(np.mean(expected), abs=1e-9)
-    assert found.information == pytest.approx(information(**known), abs=1e-6)
-    assert found.assumed_segments == pytest.approx(
+    facts = facts_of(found)
+    assert gaps_of(found) == pytest.approx(expected, abs=1e-9)
+    assert facts["mean_probability"] == pytest.approx(np.mean(expected), abs=1e-9)
+    assert facts["information"] == pytest.approx(information(**known), abs=1e-6)
+    assert facts["assumed_segments"] == pytest.approx(
         np.exp(sum(weight * np.log(segments) for segments, weight, _ in nodes)), abs=1e-6
     )
-    assert found["gold"].at == (3,)
-    assert found["gold"].probability == pytest.approx(expected[2], abs=1e-9)
-    assert found["every"].probability == pytest.approx(np.mean(expected), abs=1e-9)
-    assert found["none"].probability is None
+    assert gaps_of(found, column="gold") == [0, 0, 1, 0, 0, 0, 0]
+    assert own(found, "gold")["probability"] == pytest.approx(expected[2], abs=1e-9)
+    assert own(found, "every")["probability"] == pytest.approx(np.mean(expected), abs=1e-9)
+    assert own(found, "none")["probability"] is None
     for system, masses in {"gold": (3, 5), "every": (1,) * 8, "none": (8,)}.items():
-        assert found[system].expected_pk == pytest.approx(expected_pk(masses, mixed), abs=1e-9)
+        error = own(found, system)["expected_pk"]
+        assert error == pytest.approx(expected_pk(masses, mixed), abs=1e-9)
 
 
 def test_expected_pk_is_that_of_score():
@@ -97,19 +111,19 @@ def test_expected_pk_is_that_of_score():
     corpus = corpus.with_system("half", {d.id: (4, len(d.units) - 4) for d in corpus})
     found = boundaries(corpus, embeddings=vectors)
     scored = reffree.score(corpus, metrics=["expected_pk"], embeddings=vectors)
-    (half,) = found.systems
-    assert half.expected_pk == pytest.approx(scored.systems[0].metrics["expected_pk"].value)
+    (half,) = found.table("systems").records()
+    assert half["expected_pk"] == pytest.approx(scored.systems[0].metrics["expected_pk"].value)
 
 
 def test_systems_over_documents_count_boundaries_and_gaps_once():
     corpus, vectors = made(5, 20)
     corpus = corpus.with_system("s", {"d0": (1, 1, 3), "d1": (10, 10)})
     found = boundaries(corpus, embeddings=vectors)
-    (system,) = found.systems
-    p, q = (document.probabilities for document in found.documents)
-    assert (system.documents, system.boundaries) == (2, 3)
-    assert system.probability == pytest.approx((p[0] + p[1] + q[9]) / 3)
-    assert system.gap_probability == pytest.approx((sum(p) + sum(q)) / (4 + 19))
+    (system,) = found.table("systems").records()
+    p, q = gaps_of(found, "d0"), gaps_of(found, "d1")
+    assert (system["documents"], system["boundaries"]) == (2, 3)
+    assert system["probability"] == pytest.approx((p[0] + p[1] + q[9]) / 3)
+    assert system["gap_probability"] == pytest.approx((sum(p) + sum(q)) / (4 + 19))
 
 
 def test_gold_of_some_documents_and_of_annotators():
@@ -118,11 +132,12 @@ def test_gold_of_some_documents_and_of_annotators():
         "b", ["x y", "z", "x", "w"], golds={"ann": (1, 3), "bob": (3, 1)}, systems={"s": (4,)}
     )
     found = boundaries(Corpus((first, second)), embeddings=[np.eye(5), np.eye(4, 5)])
-    assert found.names == ("gold", "s", "gold:ann", "gold:bob")
-    assert [s.documents for s in found.systems] == [1, 2, 1, 1]
-    assert found.documents[1]["gold:bob"].at == (3,)
-    assert found.documents[1].systems_at == (("gold:ann",), (), ("gold:bob",))
-    rows = list(csv.DictReader(io.StringIO(render(found, "csv", color=False, width=None))))
+    systems = found.table("systems")
+    assert systems.column("system") == ["gold", "s", "gold:ann", "gold:bob"]
+    assert systems.column("documents") == [1, 2, 1, 1]
+    assert gaps_of(found, "b", "gold:ann") == [1, 0, 0]
+    assert gaps_of(found, "b", "gold:bob") == [0, 0, 1]
+    rows = list(csv.DictReader(io.StringIO(render(found, "csv"))))
     assert [(r["document"], r["at"], r["gold"], r["gold:ann"]) for r in rows[3:5]] == [
         ("a", "4", "0", ""),
         ("b", "1", "", "1"),
@@ -140,12 +155,21 @@ def test_only_what_is_asked_for():
         corpus = corpus.with_system(name, {d.id: (3, len(d.units) - 3) for d in corpus})
     every = boundaries(corpus, embeddings=vectors)
     some = boundaries(corpus, embeddings=vectors, documents=["d2", "d0"], systems=["t"])
-    assert [document.id for document in some.documents] == ["d2", "d0"]
-    assert some.names == ("t",)
-    for document in some.documents:
-        twin = next(each for each in every.documents if each.id == document.id)
-        assert document == replace(twin, systems=(twin["t"],))
-    assert some.corpus["documents"] == 2
+    assert [text.id for text in some.texts] == ["d2", "d0"]
+    assert some.table("systems").column("system") == ["t"]
+    for document in ("d0", "d2"):
+        assert facts_of(some, document) == facts_of(every, document)
+        assert own(some, "t", document) == own(every, "t", document)
+        for column in ("at", "probability", "t"):
+            assert gaps_of(some, document, column) == gaps_of(every, document, column)
+    assert some.corpora[0]["documents"] == 2
+
+
+def test_systems_called_as_columns_are_told_apart():
+    corpus, vectors = made(4)
+    found = boundaries(corpus.with_system("at", {"d0": (1, 3)}), embeddings=vectors)
+    assert gaps_of(found, column="at") == [1, 2, 3]
+    assert gaps_of(found, column="system:at") == [1, 0, 0]
 
 
 def test_only_documents_that_are_asked_for_are_encoded():
@@ -173,7 +197,7 @@ def test_only_documents_that_are_asked_for_are_encoded():
         ({"documents": []}, OptionError, "no document"),
         ({"systems": ["golt"]}, UnknownNameError, "unknown system 'golt'; did you mean 'gold'"),
         ({"length": 0.5}, OptionError, r"length=0\.5; expected units per segment"),
-        ({"length": float("nan")}, OptionError, "length=nan"),
+        ({"length": float("nan")}, OptionError, "length = nan"),
         ({"evidence": "guess"}, OptionError, "evidence=guess"),
         ({"evidence": "scorer:nowhere"}, InputError, "nowhere"),
     ],
@@ -190,12 +214,13 @@ def test_long_documents_are_read_in_steps():
     units = [str(word) for word in rng.choice(WORDS, n)]
     document = Document.build("d", units, systems={"s": (501, n - 501), "t": (500, n - 500)})
     found = boundaries(Corpus((document,)), embeddings=[rng.normal(size=(n, 4))])
-    (one,) = found.documents
-    assert set(one.probabilities[0::2]) == {0.0}  # inside a step of two
+    probabilities = gaps_of(found, "d")
+    assert set(probabilities[0::2]) == {0.0}  # inside a step of two
     # Each system's boundary has the probability at a step's end, itself or next to it.
-    assert one["t"].probabilities == (one.probabilities[499],)
-    assert one["s"].probabilities[0] in (one.probabilities[499], one.probabilities[501])
-    assert one.mean_probability == pytest.approx(np.mean(one.probabilities[1::2]))
+    assert own(found, "t", "d")["probability"] == probabilities[499]
+    assert own(found, "s", "d")["probability"] in (probabilities[499], probabilities[501])
+    mean = facts_of(found, "d")["mean_probability"]
+    assert mean == pytest.approx(np.mean(probabilities[1::2]))
     assert any("read in steps" in note for note in found.notes)
 
 
@@ -215,44 +240,36 @@ def odd():
 
 def test_no_document_is_lost_and_nothing_is_not_a_number():
     found = odd()
-    assert [document.id for document in found.documents] == ["one", "two", "same", "evil"]
-    one, two, same, _ = found.documents
-    assert one.reason == two.reason == "fewer than three units"
-    assert two.probabilities is two.information is two["s"].expected_pk is None
-    assert two["s"].at == (1,)
-    assert same.information == pytest.approx(0.0, abs=1e-9)  # the prior, and no more
-    assert same.probabilities == pytest.approx(same.probabilities[::-1])
+    assert [text.id for text in found.texts] == ["one", "two", "same", "evil"]
+    one, two, same = (facts_of(found, name) for name in ("one", "two", "same"))
+    assert one["reason"] == two["reason"] == "fewer than three units"
+    assert two["information"] is own(found, "s", "two")["expected_pk"] is None
+    assert (gaps_of(found, "two"), gaps_of(found, "two", "s")) == ([None], [1])
+    assert same["information"] == pytest.approx(0.0, abs=1e-9)  # the prior, and no more
+    assert gaps_of(found, "same") == pytest.approx(gaps_of(found, "same")[::-1])
     assert found.notes == ("2 documents without a posterior: fewer than three units.",)
-    plain = json.loads(render(found, "json", color=False, width=None), parse_constant=pytest.fail)
-    assert plain == json.loads(json.dumps(found.to_dict()))
-    schema = json.loads((files("reffree") / "report" / "boundaries.schema.json").read_text())
+    plain = json.loads(render(found, "json"), parse_constant=pytest.fail)
+    schema = json.loads((files("reffree") / "report" / "result.schema.json").read_text())
     jsonschema.validate(plain, schema)
-    assert plain["documents"][1] == {
-        "id": "two",
-        "units": 2,
-        "assumed_segments": None,
-        "information": None,
-        "mean_probability": None,
-        "gaps": [{"at": 1, "probability": None, "systems": ["s"]}],
-        "systems": [{"system": "s", "boundaries": [1], "probability": None, "expected_pk": None}],
-        "reason": "fewer than three units",
-    }
-    shown = table_of(found)
+    read = Result.from_dict(plain)
+    assert read == found
+    assert render_page(read) == render_page(found)
+    shown = render(read, "table")
     assert "1 unit; no posterior: fewer than three units." in shown
     for page in (shown, render_page(found)):
         assert not re.search(r"\bnan\b", page, re.IGNORECASE)
 
 
-@pytest.mark.parametrize("format", ["table", "json", "csv", "html"])
+@pytest.mark.parametrize("format", ["table", "json", "csv", "html", "md", "latex"])
 def test_text_of_others_stays_text(format):
     result = odd()
     if format == "html":
         page = render_page(result)
         assert not STEERING.search(page)
-        assert "<script" not in page
+        assert page.count("<script") == 2  # the page's own, and its data
         assert r"e\x1b]0;t\x07\x9b2J\u202evil &lt;b&gt;|`&lt;/td&gt;" in page
     else:
-        shown = render(result, format, color=False, width=100)
+        shown = render(result, format, width=100)
         assert not STEERING.search(shown)
         if format == "table":
             assert r"e\x1b]0;t\x07\x9b2J\u202evil <b>" in shown
@@ -261,11 +278,13 @@ def test_text_of_others_stays_text(format):
 def test_a_corpus_without_systems():
     corpus, vectors = made(6)
     found = boundaries(corpus, embeddings=vectors)
-    assert found.systems == ()
-    shown = table_of(found)
+    assert found.table("systems").rows == ()
+    likely = sum(p >= 0.5 for p in gaps_of(found))
+    assert found.verdict == (f"A boundary is more likely than not in {likely} of 5 gaps.",)
+    shown = render(found, "table")
     assert "expected_pk:" not in shown.replace("metrics:", "")
     assert "system" not in shown
-    assert 'href="#systems"' not in render_page(found)
+    assert 'href="#tables"' not in render_page(found)
 
 
 # How it looks ---------------------------------------------------------------------------------
@@ -277,9 +296,12 @@ def drawn(probabilities, systems=(), units=None):
     for name, masses in dict(systems).items():
         corpus = corpus.with_system(name, {"d0": masses})
     found = boundaries(corpus, embeddings=vectors)
-    (document,) = found.documents
-    document = replace(document, probabilities=tuple(probabilities), units=units or document.units)
-    lines = table_of(replace(found, documents=(document,))).splitlines()
+    gaps = found.table("gaps")
+    rows = [(*row[:2], p, *row[3:]) for row, p in zip(gaps.rows, probabilities, strict=True)]
+    tables = [replace(t, rows=tuple(rows)) if t is gaps else t for t in found.tables]
+    (text,) = found.texts
+    text = replace(text, units=units or text.units)
+    lines = render(replace(found, tables=tuple(tables), texts=(text,)), "table").splitlines()
     start = next(i for i, line in enumerate(lines) if re.match(r" *1 ", line))
     return lines[start : lines.index("", start)]
 
@@ -309,7 +331,7 @@ def test_many_systems_are_counted():
     for name, masses in systems.items():
         corpus = corpus.with_system(name, {"d0": masses})
     found = boundaries(corpus, embeddings=vectors)
-    assert "how many systems have one there" in table_of(found)
+    assert "how many systems have one there" in render(found, "table")
     page = render_page(found)
     assert page.count('class="name"') == MAX_COLUMNS
     assert f"The first {MAX_COLUMNS} of 30 systems have a column" in page
@@ -325,16 +347,20 @@ def test_stretches_where_nothing_happens_are_folded():
     assert lines[1].split(maxsplit=1)[1] == "9 units, none above 0.025"
 
 
-def test_a_terminal_says_how_many_follow():
+def test_a_terminal_says_how_many_follow(monkeypatch):
     corpus, vectors = made(*[12] * 6)
     found = boundaries(corpus, embeddings=vectors)
-    shown = table_of(found, width=80, most_lines=40)
+    monkeypatch.setattr("reffree.report.boundaries.SCREEN_LINES", 40)
+    shown = render(found, "table", width=80)
     assert re.findall(r"^d\d", shown, re.MULTILINE) == ["d0", "d1"]
     assert "4 further documents not drawn here" in shown
     assert max(map(len, shown.splitlines())) <= 80
-    first = table_of(found, width=80, most_lines=1)
+    monkeypatch.setattr("reffree.report.boundaries.SCREEN_LINES", 1)
+    first = render(found, "table", width=80)
     assert re.findall(r"^d\d", first, re.MULTILINE) == ["d0"]
-    assert "further" not in table_of(found)
+    assert "further" not in render(found, "table")
+    chosen = boundaries(corpus, embeddings=vectors, documents=[d.id for d in corpus])
+    assert "further" not in render(chosen, "table", width=80)
 
 
 def test_page_needs_nothing_else(monkeypatch):
@@ -342,15 +368,16 @@ def test_page_needs_nothing_else(monkeypatch):
     corpus = corpus.with_system("gold", {d.id: (2, len(d.units) - 2) for d in corpus})
     page = render_page(boundaries(corpus, embeddings=vectors))
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1].replace("&#39;", "'")
-    assert policy.startswith("default-src 'none'; script-src 'none'; style-src 'sha256-")
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
     assert " style=" not in page
     assert not re.search(r'\b(?:src|href|action)="(?!#|data:,)', page)
     assert page.count("<rect") == 5 + 7
     assert page.count("<hr>") == 2
     assert page.count("<details open>") == 1
-    monkeypatch.setattr("reffree.report.boundaries_page.MAX_CELLS", 7)
+    monkeypatch.setattr("reffree.report.page.MAX_CELLS", 7)
     assert "Shown: 1 of 2 documents." in render_page(boundaries(corpus, embeddings=vectors))
-    monkeypatch.setattr("reffree.report.boundaries_page.MAX_UNITS", 4)
+    monkeypatch.setattr("reffree.report.page.MAX_UNITS", 4)
     short = render_page(boundaries(corpus, embeddings=vectors))
     assert "d0: the first 4 of 6 units are shown." in short
     assert short.count("<rect") == 3
@@ -375,10 +402,11 @@ def test_the_command_in_every_format(run, given, tmp_path):
     assert done.returncode == 0, done.stderr
     assert all(f"d{i}\n" in done.stdout for i in range(3))
     assert "metrics:expected_pk" in done.stdout
-    done = run("boundaries", *given, "-f", "json", "--length", "3", "--short")
-    plain = json.loads(done.stdout, parse_constant=pytest.fail)
-    assert [len(document["gaps"]) for document in plain["documents"]] == [5, 1, 8]
-    assert plain["signature"].startswith("m:expected_pk(length=3.0")
+    done = run("boundaries", *given, "-f", "json", "--length", "3")
+    found = Result.from_dict(json.loads(done.stdout, parse_constant=pytest.fail))
+    assert [len(gaps_of(found, f"d{i}")) for i in range(3)] == [5, 1, 8]
+    assert found.signature.startswith("metrics:expected_pk(length=3.0")
+    assert found.settings["length"] == 3.0
     assert "reffree: note: 1 document without a posterior" in done.stderr
     done = run("boundaries", *given, "-o", "gaps.csv", "--document", "d2")
     rows = list(csv.DictReader(io.StringIO((tmp_path / "gaps.csv").read_text())))
@@ -401,7 +429,7 @@ def test_the_command_in_every_format(run, given, tmp_path):
         (["--length", "0"], "found length=0.0; expected units per segment, 1 or more"),
         (["--evidence", "guess"], "found evidence=guess"),
         (["--system", "s"], "expected NAME=FILE"),
-        (["-f", "md"], "'md' is not one of"),
+        (["-f", "xml"], "'xml' is not one of"),
     ],
 )
 def test_the_command_says_no(run, given, arguments, said):
@@ -458,21 +486,33 @@ def test_more_systems_from_files(run, given, tmp_path):
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     done = run("boundaries", *given, "--system", "t=t.jsonl", "--only", "t", "-f", "json")
     assert done.returncode == 0, done.stderr
-    (system,) = json.loads(done.stdout)["systems"]
+    (system,) = Result.from_dict(json.loads(done.stdout)).table("systems").records()
     assert (system["system"], system["boundaries"], system["probability"]) == ("t", 0, None)
 
 
 def test_demo_gold_has_likelier_boundaries_than_other_placements(run):
     done = run("boundaries", files("reffree") / "resources" / "demo.jsonl", "-f", "json")
-    found = {each["system"]: each for each in json.loads(done.stdout)["systems"]}
+    systems = Result.from_dict(json.loads(done.stdout)).table("systems").records()
+    found = {each["system"]: each for each in systems}
     gold = found["gold"]["probability"]
     assert gold > 1.5 * found["gold"]["gap_probability"]
     assert all(gold > found[name]["probability"] for name in ("near_miss", "even", "random"))
 
 
-def test_documents_know_their_systems():
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data["texts"][0]["units"].pop(),
+        lambda data: data["texts"][0].update(id="other"),
+        lambda data: data["tables"][1]["rows"].pop(),
+        lambda data: data["tables"].pop(1),
+        lambda data: data["tables"][3]["fields"][2].update(name="other"),
+    ],
+)
+def test_damaged_maps_are_refused(damage):
     corpus, vectors = made(4, gold=(2, 2))
-    (document,) = boundaries(corpus, embeddings=vectors).documents
-    assert isinstance(document, DocumentBoundaries)
-    with pytest.raises(UnknownNameError, match="unknown system 'golf'"):
-        document["golf"]
+    data = json.loads(render(boundaries(corpus, embeddings=vectors), "json"))
+    damage(data)
+    for format in ("table", "html"):
+        with pytest.raises(reffree.ReffreeError, match=r"damaged results|unknown table"):
+            render(Result.from_dict(data), format)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 from reffree.encoders.address import is_endpoint
 from reffree.encoders.aliases import ALIASES
 from reffree.encoders.base import EncoderSpec
-from reffree.encoders.options import SETTINGS_HELP, Dropped, EncoderOptions
+from reffree.encoders.options import SETTINGS, Dropped, EncoderOptions
 from reffree.segmenters.trained.settings import (
     CsmSettings,
     Kind,
@@ -226,7 +226,7 @@ def trained_encoding(options: EncoderOptions, encoders: Sequence[EncoderSpec]) -
     name = next((a for a, each in ALIASES.items() if each.model == trained.name), trained.name)
     plain = EncoderOptions(encoder=name, offline=options.offline, cache=False)
     changed = _differences(open_encoder(plain).spec, trained)
-    settings = {name: getattr(trained, name) for name in changed if name in SETTINGS_HELP}
+    settings = {name: getattr(trained, name) for name in changed if name in SETTINGS}
     if "backend" in settings:
         settings["backend"] = trained.backend.partition("+")[2] or "torch"
     text = ",".join(f"{name}={value}" for name, value in settings.items())
