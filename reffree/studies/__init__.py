@@ -38,22 +38,22 @@ if TYPE_CHECKING:
     from reffree.studies.perturb import perturb as perturb
 
 
-def _find_homes() -> tuple[dict[str, str], list[str]]:
-    """Return the module of every function called as its module; and which begin with corpora."""
-    homes, studies = {}, []
+def _find_homes() -> tuple[dict[str, str], dict[str, str]]:
+    """Return the module of every function called as its module; and of those that take corpora."""
+    homes, studies = {}, {}
     folder = Path(__file__).parent
-    for path in sorted([*folder.glob("*.py"), *folder.glob("papers/*.py")]):
+    for path in sorted([*folder.glob("*.py"), *folder.glob("papers/*.py")], key=lambda p: p.stem):
         text = path.read_text(encoding="utf-8")  # read, as importing would take seconds
         if found := re.search(rf"^def {path.stem}\(\s*(\w+)", text, re.MULTILINE):
             parts = path.relative_to(folder).with_suffix("").parts
             homes[path.stem] = ".".join([__name__, *parts])
-            studies += [path.stem] if found[1] == "corpora" else []
+            if found[1] == "corpora":
+                studies[path.stem] = homes[path.stem]
     return homes, studies
 
 
-HOMES, _NAMES = _find_homes()
-STUDIES = {name: HOMES[name] for name in sorted(_NAMES)}
-"""Module of every study of several corpora, which a file of `reffree run` may have, by command."""
+HOMES, STUDIES = _find_homes()
+"""Module of every function; and of those from corpora by name, which are studies, by command."""
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  (a function)
