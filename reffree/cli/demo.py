@@ -5,19 +5,18 @@ from __future__ import annotations
 import textwrap
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from reffree.cli.derive import encoding_options
 from reffree.cli.help_page import PagedCommand
-from reffree.cli.inputs import check_encoding
 from reffree.cli.messages import progress, waiting
-from reffree.cli.options import encoding_options, output_options
 from reffree.cli.output import Output
+from reffree.cli.reading import OUTPUT_OPTIONS, check_encoding
 
 if TYPE_CHECKING:
     from reffree.data.corpus import Corpus
-    from reffree.encoders.options import Encoding
     from reffree.evaluate.table import ScoreTable
 
 DRAWS = 1000
@@ -50,19 +49,20 @@ ADVICE = "Keep a random segmentation in your tables: where it does as well, a me
     "stop: something to try the other commands on.",
 )
 @encoding_options
-@output_options
+@OUTPUT_OPTIONS
 def command(
     save: Path | None,
     output_format: str | None,
     output: Path | None,
-    **encoding: Unpack[Encoding],
+    **encoding: Any,  # noqa: ANN401  (values of options)
 ) -> None:
     """Score the corpus that ships with reffree: 12 short documents, six segmentations of each."""
     if save is not None:
         _save(save)
         return
     out = Output.of(output_format, output)
-    check_encoding(encoding)
+    encoding = {name: value for name, value in encoding.items() if value not in (None, ())}
+    check_encoding(encoding, None)
 
     with waiting("Loading"):
         from reffree.evaluate.score import score
@@ -92,6 +92,8 @@ def _save(path: Path) -> None:
     from reffree.util.atomic import check_writable, write_file
 
     check_writable(path)
+    if path.exists():
+        raise click.UsageError(f"--save {path}: this file is there; remove it or name another.")
     match path.suffix.lower():
         case ".jsonl":
             save(_corpus(), path)

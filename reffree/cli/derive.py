@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
 
@@ -27,8 +27,9 @@ from reffree.cli.reading import (
     read_corpora,
     read_vectors,
 )
+from reffree.encoders.options import Encoding
 from reffree.util.bounds import bounds_in
-from reffree.util.declare import MISSING, OptionOf
+from reffree.util.declare import MISSING, Option, OptionOf, option_in
 
 ENCODER = ("encoder", "encoders", "drop", "device", "offline", "cache")
 """Options that every command that encodes has."""
@@ -129,6 +130,13 @@ def derived_options(declaration: Declaration, *without: str) -> Decorator:
     return option_group(*map(click_option, shown.values()))
 
 
+def encoding_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of how texts become vectors."""
+    hints = get_type_hints(Encoding, include_extras=True).items()
+    every = [OptionOf(name, hint, None, option_in(hint) or Option("")) for name, hint in hints]
+    return option_group(*map(click_option, every))(function)
+
+
 def given_options(declaration: Declaration, given: Mapping[str, Any]) -> dict[str, Any]:
     """Choose the values a user has given; what was not is left to the function's own default."""
     names = {option.name for option in declaration.options}
@@ -174,7 +182,9 @@ def run_study(declaration: Declaration, given: Mapping[str, Any]) -> None:
     options |= {name: dict.fromkeys(corpora, files) for name, files in named.items()}
     if given.get("embeddings") is not None:
         options["embeddings"] = {c: read_vectors(corpora[c], given["embeddings"]) for c in corpora}
-    if out.format == "html":
+    from reffree.report.charts import CHARTS
+
+    if out.format == "html" and declaration.function in CHARTS:
         require_charts()  # before the work, not after it
     with waiting("Loading"):
         study = declaration.load()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,7 +74,7 @@ EMBEDDINGS_OPTION = _input(
 INPUT_OPTIONS = option_group(
     _input(
         "--system",
-        "systems",
+        "system_files",
         multiple=True,
         metavar="NAME=FILE",
         help="One more system of the one CORPUS, from its file; may be repeated.",
@@ -96,22 +96,29 @@ SEED_OPTION = click.option(
 )
 
 _output = partial(click.option, cls=SectionOption, section="Output")
-OUTPUT_OPTIONS = option_group(
-    _output(
-        "-f",
-        "output_format",
-        type=click.Choice(OUTPUT_FORMATS),
-        metavar="FORMAT",
-        help=f"{', '.join(OUTPUT_FORMATS)}.  [default: by the ending of -o, else table]",
-    ),
-    _output(
-        "-o",
-        "--output",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="File to write instead of standard output.",
-    ),
-)
+
+
+def output_options(formats: Sequence[str] = OUTPUT_FORMATS) -> Decorator:
+    """``-f`` and ``-o``, whose ending tells the format."""
+    return option_group(
+        _output(
+            "-f",
+            "output_format",
+            type=click.Choice(formats),
+            metavar="FORMAT",
+            help=f"{', '.join(formats)}.  [default: by the ending of -o, else table]",
+        ),
+        _output(
+            "-o",
+            "--output",
+            type=click.Path(dir_okay=False, path_type=Path),
+            metavar="FILE",
+            help="File to write instead of standard output.",
+        ),
+    )
+
+
+OUTPUT_OPTIONS = output_options()
 TABLE_OPTION = _output(
     "--table", metavar="NAME", help="One table instead of all; for CSV, which one."
 )
@@ -137,7 +144,7 @@ def files_by_name(texts: tuple[str, ...], flag: str) -> dict[str, str]:
 
 def input_files(given: Mapping[str, Any], *others: str) -> list[str]:
     """Return every file the user named to read from."""
-    systems = [split_named_file(each)[1] for each in given.get("systems", ())]
+    systems = [split_named_file(each)[1] for each in given.get("system_files", ())]
     single = [given.get("text"), given.get("embeddings")]
     return [*given["corpora"], *systems, *others, *(str(file) for file in single if file)]
 
@@ -163,9 +170,18 @@ def read_corpus(given: Mapping[str, Any], *, text_needed: bool = True) -> Corpus
         format=given.get("input_format"),
         text=text if text is not None or text_needed else False,
     )
-    for name, file in map(split_named_file, given.get("systems", ())):
+    for name, file in map(split_named_file, given.get("system_files", ())):
         corpus = read_system(file, name, corpus, corpus_format=given.get("input_format"))
     return corpus
+
+
+def read_inputs(
+    given: Mapping[str, Any], options: Mapping[str, Any]
+) -> tuple[Corpus, Embeddings | None]:
+    """Check what the options name, then read all arguments as one corpus, and vectors of it."""
+    check_encoding(options, given["embeddings"])
+    corpus = read_corpus(given)
+    return corpus, read_vectors(corpus, given["embeddings"])
 
 
 def read_corpora(given: Mapping[str, Any]) -> dict[str, Corpus]:
@@ -173,9 +189,8 @@ def read_corpora(given: Mapping[str, Any]) -> dict[str, Corpus]:
     from reffree.formats import corpus_names
 
     named = corpus_names(given["corpora"])
-    for option in ("systems", "embeddings"):
+    for option, flag in (("system_files", "--system"), ("embeddings", "--embeddings")):
         if len(named) > 1 and given.get(option):
-            flag = f"--{option.removesuffix('s') if option == 'systems' else option}"
             raise click.UsageError(f"{flag} with {len(named)} corpora: name one CORPUS.")
     return {name: read_corpus({**given, "corpora": (path,)}) for name, path in named.items()}
 

@@ -9,8 +9,8 @@ import click
 
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.messages import tell
-from reffree.cli.options import format_option, output_option, table_option
 from reffree.cli.output import Output, require_charts
+from reffree.cli.reading import OUTPUT_OPTIONS, TABLE_OPTION
 from reffree.util.atomic import make_folder, write_file
 from reffree.util.errors import counted
 
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 @click.command(cls=PagedCommand, name="report")
 @click.argument("results", type=click.Path(dir_okay=False, path_type=Path), metavar="RESULTS.json")
-@output_option
-@format_option()
-@table_option
 @click.option(
     "--charts",
     type=click.Path(file_okay=False, path_type=Path),
@@ -45,6 +42,8 @@ if TYPE_CHECKING:
     "coefficient=kendall, …; may be repeated.  [default: the first of each; a file for every "
     "corpus and encoder]",
 )
+@OUTPUT_OPTIONS
+@TABLE_OPTION
 def command(
     results: Path,
     output: Path | None,
@@ -70,7 +69,9 @@ def command(
     from reffree.evaluate.result import load_result
 
     result = load_result(results)
-    if out.format == "html" or charts is not None:
+    from reffree.report.charts import CHARTS
+
+    if charts is not None or (out.format == "html" and result.command in CHARTS):
         require_charts()
     if output is not None or output_format is not None or charts is None:
         out.show(result, table)

@@ -125,7 +125,7 @@ def _check_limits(limits: Mapping[str, float], metrics: Sequence[str]) -> None:
 
 def _large_files(given: Mapping[str, Any], options: Mapping[str, Any]) -> Shards | None:
     """Return files that are to be streamed; None for what fits into memory, or must be in it."""
-    beside = (given["systems"], given["text"], given["embeddings"], options.get("drop"))
+    beside = (given["system_files"], given["text"], given["embeddings"], options.get("drop"))
     if any(beside) or given["input_format"] not in (None, "jsonl"):
         return None
     import psutil

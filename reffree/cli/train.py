@@ -20,6 +20,7 @@ from reffree.cli.messages import progress, tell, tell_notes
 from reffree.cli.reading import (
     EMBEDDINGS_OPTION,
     READING_OPTIONS,
+    Decorator,
     check_encoding,
     corpora_argument,
     option_group,
@@ -76,21 +77,25 @@ class TrainGroup(LazyGroup):
         def run(**given: Any) -> None:  # noqa: ANN401  (values of any option)
             train(name, declaration, given)
 
-        folder = click.option(
+        folder: Decorator = click.option(
             *("-o", "--output", "folder"),
             required=True,
             type=click.Path(path_type=Path),
             metavar="FOLDER",
             help=f"New folder for the {name}.",
         )
-        own = {"scorer": SCORER_OPTIONS, "segmenter": (EMBEDDINGS_OPTION,)}.get(name, ())
-        options = (folder, *own, derived_options(declaration), READING_OPTIONS)
-        decorate = option_group(corpora_argument(), *options)
+        decorate = option_group(
+            corpora_argument(),
+            folder,
+            *OWN_OPTIONS.get(name, ()),
+            derived_options(declaration),
+            READING_OPTIONS,
+        )
         text = declaration.help + LAUNCHED
         return click.command(name=name, cls=PagedCommand, help=text)(decorate(run))
 
 
-SCORER_OPTIONS = (
+SCORER_OPTIONS: tuple[Decorator, ...] = (
     click.option(
         "--splices",
         multiple=True,
@@ -105,6 +110,11 @@ SCORER_OPTIONS = (
         "repeated.  [default: documents held out]",
     ),
 )
+
+OWN_OPTIONS: dict[str, tuple[Decorator, ...]] = {
+    "scorer": SCORER_OPTIONS,
+    "segmenter": (EMBEDDINGS_OPTION,),
+}
 
 command = TrainGroup("train", help="Train a scorer, a coherence model or a segmenter.")
 

@@ -78,7 +78,7 @@ class Choi(Format):
         self, corpus: Corpus, chosen: Sequence[Segmentation]
     ) -> list[tuple[str, Iterator[str]]]:
         """Write every document into a file of its own."""
-        names = _file_names([document.id for document in corpus])
+        names = file_names([document.id for document in corpus])
         return list(zip(names, map(_write_document, corpus, chosen), strict=True))
 
     def document_id(self, name: str) -> str:
@@ -154,7 +154,7 @@ def _line(unit: str, place: Place) -> str:
     return line
 
 
-def _file_names(ids: list[str]) -> list[str]:
+def file_names(ids: list[str]) -> list[str]:
     """Make one file name per id: safe characters only, unique even where case does not count.
 
     Ids that are safe as they are choose first, so that no other takes their name.

@@ -160,7 +160,7 @@ def _markdown_blocks(text: str, place: Place) -> Iterator[Block]:
         lambda name: InputError(
             "Markdown, but no markdown-it-py",
             expected="it to read Markdown",
-            remedy="run python -m pip install markdown-it-py",
+            remedy="run python -m pip install 'reffree[markdown]'",
             place=place,
         ),
     )
@@ -300,15 +300,21 @@ class Lines(Format):
 
     def read(self, source: Source) -> list[Document]:
         """Read a file; its documents are numbered where there are several."""
-        lines = list(source.lines())
-        runs = groupby(lines, key=lambda line: self.documents == "one" or bool(line[1].strip()))
-        blocks = [list(run) for has_text, run in runs if has_text]
-        documents = []
-        for i, block in enumerate(blocks):
-            id = source.stem if len(blocks) == 1 else f"{source.stem}/{i + 1}"
-            units = [line for _, line in block if line.strip()]
-            documents.append(Document.build(id, units, place=source.place(block[0][0])))
-        return documents
+        blocks = self.blocks(source)
+        stem = source.stem
+        ids = [stem] if len(blocks) == 1 else [f"{stem}/{i + 1}" for i in range(len(blocks))]
+        return [
+            Document.build(id, [text for _, text in block], place=source.place(block[0][0]))
+            for id, block in zip(ids, blocks, strict=True)
+        ]
+
+    def blocks(self, source: Source) -> list[list[tuple[int, str]]]:
+        """Read the numbered lines of every document, without those that are blank."""
+        if self.documents == "one":
+            block = [line for line in source.lines() if line[1].strip()]
+            return [block] if block else []
+        runs = groupby(source.lines(), key=lambda line: bool(line[1].strip()))
+        return [list(run) for has_text, run in runs if has_text]
 
 
 @dataclass(frozen=True)

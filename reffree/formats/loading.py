@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from reffree.data.corpus import Corpus, Document
 from reffree.formats.format import Format, parse_format, read
@@ -205,16 +204,11 @@ def _find_text(
     ids = list(dict.fromkeys(str(label.document) for label in named))
     if source.is_folder:
         return _folder_text(source, ids), named
-    return _block_text(source, ids, is_one=getattr(format, "documents", None) == "one"), named
+    return _block_text(source, ids, format or parse_format("lines")), named
 
 
-def _block_text(source: Source, ids: Sequence[str], *, is_one: bool) -> list[Document]:
-    if is_one:
-        block = [line for line in source.lines() if line[1].strip()]
-        blocks = [block] if block else []
-    else:
-        runs = groupby(source.lines(), key=lambda line: bool(line[1].strip()))
-        blocks = [list(run) for has_text, run in runs if has_text]
+def _block_text(source: Source, ids: Sequence[str], format: Format) -> list[Document]:
+    blocks = cast(Any, format).blocks(source)
     if len(blocks) != len(ids):
         raise InputError(
             f"{counted(len(blocks), 'block')} of text",

@@ -59,11 +59,9 @@ def tables(source: Source, *, nulls: bool = False) -> Iterator[tuple[dict[str, o
     number = 0
     with _sentences(pa, place), pq.ParquetFile(source.path) as file:
         for index in range(file.num_row_groups):
-            group = file.metadata.row_group(index)
-            source.used.add(group.num_rows, group.total_byte_size, place)
-            values = [group.column(i).num_values for i in range(group.num_columns)]
-            source.used.add_units(max(values, default=0), place)
+            source.used.add(file.metadata.row_group(index).num_rows, 0, place)
             for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[index]):
+                source.used.add(0, batch.nbytes, place)
                 for row in batch.to_pylist(maps_as_pydicts="strict"):
                     number += 1
                     yield row if nulls else _plain(row), Place(file=f"{source.name}, row {number}")

@@ -19,7 +19,7 @@ from reffree.report.grid import (
     to_csv,
 )
 from reffree.report.score import draw_explanations, result_of_scores
-from reffree.util.errors import visible, visible_json
+from reffree.util.errors import InputError, visible, visible_json
 
 
 def render(
@@ -73,7 +73,7 @@ def render(
     grids = [each.grid() for each in shown]
     if format == "md":
         return markdown_page(grids, opening, remarks, result.signature)
-    said = [result.signature, *([opening] if opening else []), *remarks]
+    said = [*([opening] if opening else []), *remarks, result.signature]
     return "".join(f"% {visible(line)}\n" for line in said) + "\n".join(map(latex_table, grids))
 
 
@@ -94,6 +94,12 @@ def _data_table(result: Result, name: str | None) -> Table:
     """Return the table of a name, else the first that holds data: not wide, best not shown."""
     if name is not None:
         return result.table(name)
+    if not result.tables:
+        raise InputError(
+            "results without tables",
+            expected="at least one, to be written as CSV",
+            remedy="run the study again",
+        )
     return min(result.tables, key=lambda each: (each.wide is not None, each.shown))
 
 

@@ -15,8 +15,8 @@ from reffree.data.segmentation import Segmentation
 from reffree.encoders.base import EncoderSpec
 from reffree.segmenters.selection import Candidates, select_share, select_top
 from reffree.util.arrays import Floats
-from reffree.util.bounds import check_options
 from reffree.util.errors import InputError
+from reffree.util.naming import check_options
 from reffree.util.seeds import rng_for
 from reffree.util.words import Language, Lexicon, Terms
 

@@ -28,9 +28,9 @@ from numpy.typing import ArrayLike, NDArray
 from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
 from reffree.util.arrays import Floats
-from reffree.util.bounds import Positive, check_options, check_whole
+from reffree.util.bounds import Positive, check_whole
 from reffree.util.errors import InputError, listed, shorten
-from reffree.util.naming import parse_named
+from reffree.util.naming import check_options, parse_named
 
 MIN_GAP = 3
 """Units between boundaries in all of the paper's experiments."""

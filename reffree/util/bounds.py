@@ -22,19 +22,15 @@ import math
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from functools import cache, wraps
 from inspect import signature
 from numbers import Integral, Real
-from types import NoneType, UnionType
 from typing import (
-    TYPE_CHECKING,
     Annotated,
     Any,
-    Literal,
     ParamSpec,
     TypeVar,
-    Union,
     Unpack,
     get_args,
     get_origin,
@@ -42,9 +38,6 @@ from typing import (
 )
 
 from reffree.util.errors import InputError, OptionError, Place, UnknownNameError, shorten
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 MANY = 10**9
 """More units than any document has; sums and products of two such numbers do not overflow."""
@@ -58,7 +51,7 @@ LIMITS = {
     "embedding_bytes": 8 * 1024**3,  # of all vectors of a file, once they are unpacked
     "input_bytes": 4 * 1024**3,  # of all that one call reads, once it is unpacked
     "input_rows": 2_000_000,  # lines of files, rows of tables, of all that one call reads
-    "input_units": 10_000_000,  # of documents without text; values of a Parquet column
+    "input_units": 10_000_000,  # of documents without text, which only segmentations tell of
     "null_draws": 100_000,  # of --null; p is known to 1 in as many
 }
 
@@ -96,7 +89,6 @@ def _plain_whole(value: object) -> object:
     return int(value) if is_whole else value  # type: ignore[call-overload]
 
 
-ANY = Bounds()
 MOST_SEED = 2**53  # what any reader of JSON takes for a whole number
 
 Seed = Annotated[int, Bounds(0, MOST_SEED)]
@@ -215,63 +207,6 @@ def check_choice(option: str, value: object, choices: Sequence[str], default: st
             expected=" or ".join(choices),
             remedy=f"leave it out for {default}",
         )
-
-
-def check_options(thing: DataclassInstance) -> None:
-    """Refuse options of a dataclass that are none of their `Literal`, or out of their `Bounds`.
-
-    Types and bounds are those of its fields; None and what a `Literal` has may stand for a number.
-
-    >>> @dataclass
-    ... class Depth:
-    ...     window: Annotated[int, Bounds(1)] = 4
-    >>> check_options(Depth(0))
-    Traceback (most recent call last):
-    reffree.util.errors.OptionError: found window = 0; expected a whole number, 1 or more; \
-leave it out for 4
-    """
-    for option, (kinds, bounds, default) in _option_checks(type(thing)).items():
-        value = getattr(thing, option)
-        choices = [each for kind in kinds if get_origin(kind) is Literal for each in get_args(kind)]
-        if (value is None and NoneType in kinds) or (isinstance(value, str) and value in choices):
-            continue
-        remedy = f"leave it out for {default}" if default is not None else "leave it out"
-        if int in kinds:
-            check_whole(option, value, bounds.least, bounds.most, remedy=remedy)
-        elif float in kinds and bounds is not ANY:
-            check_number(option, value, bounds.least, bounds.most, remedy=remedy)
-        elif float in kinds:
-            if not _is_finite(value):
-                raise OptionError(f"{option} = {value}", expected="a number", remedy=remedy)
-        elif choices and value not in choices:
-            raise OptionError(
-                f"{option} = {value}", expected=" or ".join(map(str, choices)), remedy=remedy
-            )
-
-
-def _is_finite(value: object) -> bool:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    return is_number and math.isfinite(value)  # type: ignore[arg-type]
-
-
-@cache
-def _option_checks(
-    kind: type[DataclassInstance],
-) -> dict[str, tuple[tuple[Any, ...], Bounds, object]]:
-    """Types, bounds and default of every option of a dataclass."""
-    hints, found = get_type_hints(kind, include_extras=True), {}
-    for each in fields(kind):
-        hint, bounds = hints[each.name], ANY
-        parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-        kinds: list[Any] = []
-        for part in parts:
-            bounds = bounds_in(part) or bounds
-            plain = get_args(part)[0] if get_origin(part) is Annotated else part
-            is_union = get_origin(plain) in (Union, UnionType)
-            kinds += get_args(plain) if is_union else (plain,)
-        default = None if each.default is MISSING else each.default
-        found[each.name] = tuple(kinds), bounds, default
-    return found
 
 
 def check_limit(name: str, found: int, what: str, place: Place | None = None) -> None:

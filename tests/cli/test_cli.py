@@ -140,7 +140,11 @@ def test_score_json_equals_the_python_api(run, write_corpus, cache_dir):
 def test_cached_and_uncached_runs_agree(run, write_corpus):
     path = write_corpus(six())
     cached = validated(run("score", path, "-f", "json").stdout)
-    fresh = validated(run("score", path, "-f", "json", "--cache", "off", "--encoder", "minilm:batch_tokens=8").stdout)
+    fresh = validated(
+        run(
+            "score", path, "-f", "json", "--cache", "off", "--encoder", "minilm:batch_tokens=8"
+        ).stdout
+    )
     for a, b in zip(cached["systems"], fresh["systems"], strict=True):
         for metric in METRICS:
             assert a["metrics"][metric]["value"] == pytest.approx(
@@ -212,9 +216,7 @@ def test_csv_markdown_and_latex(run, write_corpus, tmp_path):
     assert done.stdout == ""
     latex = (tmp_path / "table.tex").read_text()
     assert latex.startswith("% late_100%: expected_pk 0.")
-    assert latex.splitlines()[1].startswith(
-        "% Lower is better; for boundary_similarity higher; bold"
-    )
+    assert "Lower is better; for boundary_similarity higher; the best" in latex.splitlines()[1]
     assert f"% {expected['signature']}" in latex
     assert r"\begin{tabular}{lrrrrrrrrrr}" in latex
     assert r"late\_100\% & 12 &" in latex

@@ -1,4 +1,4 @@
-"""Commands are derived from the source of functions; what is read there is what the function has."""
+"""Commands are derived from the source of functions, and have what the functions have."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
 from reffree.formats import load, save
-from reffree.formats.choi import _file_names as file_names
+from reffree.formats.choi import file_names
 from tests.helpers import refusal
 
 BAR = "=========="

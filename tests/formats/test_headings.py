@@ -180,6 +180,14 @@ def test_wiki727_is_told_by_its_separators():
     assert document.meta == {"headings": ["preface", "Honey", "Wax"]}
 
 
+def test_without_markdown_it_a_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "markdown_it", None)
+    assert refusal(load, write("# A\n\nOne.\n", "x.md")) == (
+        "x.md: found Markdown, but no markdown-it-py; expected it to read Markdown; run python -m "
+        "pip install 'reffree[markdown]'"
+    )
+
+
 def test_without_sentencex_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencex", None)
     assert refusal(load, write("# A\n\nOne.\n", "x.md")).startswith(

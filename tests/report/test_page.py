@@ -106,6 +106,8 @@ def test_result_without_anything_still_makes_a_page():
         assert said in page
     assert page.rstrip().endswith("</html>")
     assert "<table" not in page
+    with pytest.raises(InputError, match="found results without tables"):
+        render(bare, "csv")
 
 
 def test_wide_tables_sort_and_keep_their_small_parts():

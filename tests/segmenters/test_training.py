@@ -279,7 +279,7 @@ def test_segmenters_score_on_the_device_asked_for(method, folders, asked):
 
 
 def test_evidence_is_scored_on_the_device_asked_for(folders, asked, monkeypatch):
-    monkeypatch.setattr("reffree.evaluate.blocks.choose_device", lambda name: CPU)
+    monkeypatch.setattr("reffree.encoders.device.device_names", lambda name: ["cpu"])
     metric = f"expected_pk:evidence=scorer:{folders / 'scorer'}"
     reffree.score(CORPUS, metrics=[metric], embeddings=VECTORS, device="cuda:7")
     assert set(asked) == {"cuda:7"}

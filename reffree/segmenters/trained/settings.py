@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from reffree.util.bounds import Count, Positive, Seed, check_options
+from reffree.util.bounds import Count, Positive, Seed
 from reffree.util.declare import Option
 from reffree.util.errors import InputError
+from reffree.util.naming import check_options
 
 Kind = Literal["scorer", "csm", "segmenter"]
 Precision = Literal["auto", "no", "bf16", "fp16"]

@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from reffree.encoders.cache.rows import make_rows, text_key
 
 import reffree
 from reffree.encoders.base import EncodedTexts, EncoderSpec
