@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from reffree.cli.help_page import PagedCommand, write_options
-from reffree.cli.options import encoding_settings, format_option, model_settings, output_option
+from reffree.cli.help_page import PagedCommand
 from reffree.cli.output import Output
+from reffree.cli.reading import output_options
+from reffree.encoders.options import SETTINGS
 
 HEADER = (
     *("alias", "model", "loader", "licence", "languages", "offline"),
@@ -22,23 +23,16 @@ ANY = (
 
 
 class WithSettings(PagedCommand):
-    """Shows the settings that the commands that encode take but do not describe."""
+    """Shows the settings that stand behind an encoder's name, wherever one is named."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List them below the command's own options."""
-        for heading, settings in (
-            ("Of every command that encodes", encoding_settings),
-            ("Settings of a model, of the same commands", model_settings(hidden=False)),
-        ):
-            params = click.command(settings(lambda: None)).params
-            options = [param for param in params if isinstance(param, click.Option)]
-            with formatter.section(heading):
-                write_options(ctx, formatter, options)
+        with formatter.section("Settings of an encoder, as in mpnet:pooling=cls,layer=-2"):
+            formatter.write_dl([(f"{name}=", f"{told}.") for name, (_, told) in SETTINGS.items()])
 
 
 @click.command(name="models", cls=WithSettings)
-@format_option(["table", "json"])
-@output_option
+@output_options(("table", "json"))
 def command(output_format: str | None, output: Path | None) -> None:
     """List the encoders with short names.
 
@@ -60,7 +54,8 @@ def command(output_format: str | None, output: Path | None) -> None:
 
 
 def _table(listed: list[dict[str, Any]], *, color: bool, width: int | None) -> str:
-    from reffree.report.grid import Grid, render_terminal
+    from reffree.report.grid import render_terminal
+    from reffree.util.grid import Grid
 
     rows = []
     for model in listed:

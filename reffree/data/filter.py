@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
-from reffree.encoders.options import EncoderOptions
 from reffree.util.errors import InputError, counted
 
 BACKCHANNELS = frozenset(
@@ -37,7 +36,7 @@ class FilteredCorpus:
     corpus: Corpus
     whole: Corpus
     kept: tuple[tuple[bool, ...], ...]  # by document, over the whole corpus's units
-    dropped: str  # kinds of units left out, as `EncoderOptions.dropped`
+    dropped: str  # kinds of units left out, as specs and signatures name them
 
     def restored(self, corpus: Corpus) -> Corpus:
         """Put systems made for the units that take part onto the whole corpus.
@@ -55,12 +54,12 @@ class FilteredCorpus:
         return whole
 
 
-def filter_units(corpus: Corpus, options: EncoderOptions) -> FilteredCorpus:
-    """Return the corpus without the units that the options drop, beside the whole one."""
-    if options.dropped == "none":
+def filter_units(corpus: Corpus, drop: Sequence[str]) -> FilteredCorpus:
+    """Return the corpus without units of the kinds to drop (see `KINDS`), beside the whole one."""
+    if not drop:
         everything = tuple((True,) * len(document.units) for document in corpus.documents)
-        return FilteredCorpus(corpus, corpus, everything, options.dropped)
-    counts = dict.fromkeys(options.dropped.split("+"), 0)
+        return FilteredCorpus(corpus, corpus, everything, "none")
+    counts = dict.fromkeys(drop, 0)
     documents, masks = [], []
     for document in corpus.documents:
         kept = np.ones(len(document.units), dtype=bool)
@@ -75,7 +74,7 @@ def filter_units(corpus: Corpus, options: EncoderOptions) -> FilteredCorpus:
         for kind, n in counts.items()
     ]
     chosen = Corpus.of_checked(documents, (*corpus.notes, *notes))
-    return FilteredCorpus(chosen, corpus, tuple(masks), options.dropped)
+    return FilteredCorpus(chosen, corpus, tuple(masks), "+".join(drop))
 
 
 def restore(segmentation: Segmentation, kept: Sequence[bool]) -> Segmentation:
@@ -117,7 +116,7 @@ def _only(document: Document, kept: NDArray[np.bool_]) -> Document:
         raise InputError(
             f"nothing but units to leave out ({counted(len(kept), 'unit')})",
             expected="at least one unit that takes part",
-            remedy="remove the document, or leave out --drop-backchannels",
+            remedy="remove the document, or leave out --drop",
             place=document.place,
         )
     if kept.all():

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -20,13 +20,14 @@ R = TypeVar("R")
 Limits = tuple[int, int | None]
 """Tokens that a batch may hold, and how many are enough; see `plan_batches`."""
 
-Pin = Callable[[torch.Tensor], torch.Tensor]
-
 TOKENISED_AT_ONCE = 2048
 """Texts; the next so many are tokenised while the batches of these are computed."""
 
 READY_BATCHES = 2
 """Batches that wait collated for the model."""
+
+IN_FLIGHT = 3
+"""Batches that are queued on a card: one computed, one behind it, one on its way back."""
 
 MOST_WORKERS = 4
 """Python runs in one of them at a time, so more would wait for it."""
@@ -36,10 +37,8 @@ def plan_batches(
     lengths: Sequence[int],
     token_budget: int,
     enough: int | None = None,
-    *,
-    is_packed: bool = False,
 ) -> list[list[int]]:
-    """Group positions so that each batch, padded or packed, holds ``token_budget`` tokens at most.
+    """Group positions so that each batch, padded, holds ``token_budget`` tokens at most.
 
     Longest first: padding is small, and a batch that is too large for the device fails at once.
     A text longer than the budget goes alone. A batch that holds ``enough`` tokens takes no more
@@ -49,17 +48,14 @@ def plan_batches(
     [[1], [2, 3, 0]]
     >>> plan_batches([3, 9, 4, 4], token_budget=12, enough=8)
     [[1], [2, 3], [0]]
-    >>> plan_batches([3, 9, 4, 4], token_budget=13, is_packed=True)
-    [[1, 2], [3, 0]]
     """
     batches: list[list[int]] = []
     longest = held = 0
     for position in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
         is_open = enough is None or held < enough or lengths[position] == longest
-        added = lengths[position] if is_packed else longest
-        if batches and held + added <= token_budget and is_open:
+        if batches and held + longest <= token_budget and is_open:
             batches[-1].append(position)
-            held += added
+            held += longest
         else:
             batches.append([position])
             longest = held = max(1, lengths[position])
@@ -72,61 +68,53 @@ class Batch:
 
     reads: list[Read]
     features: Features
-    is_packed: bool = False
 
     @property
     def size(self) -> int:
         """Tokens of the batch, padding included."""
-        lengths = [read.length for read in self.reads]
-        return sum(lengths) if self.is_packed else max(lengths) * len(lengths)
+        return max(read.length for read in self.reads) * len(self.reads)
 
 
 def planned(
     texts: Sequence[str],
     tokeniser: Tokeniser,
     limits: Callable[[], Limits],
-    pin: Pin | None = None,
+    *,
+    pinned: bool = False,
 ) -> Iterator[Batch]:
     """Tokenise and batch texts, the longest first.
 
     Texts are taken by their characters, window after window, and batched by their tokens; the last
     batch of a window, which may not be full, waits for the texts of the next. ``limits`` is asked
-    for every window: memory may have run out since the one before.
+    for every window: memory may have run out since the one before. ``pinned`` batches are in memory
+    that a card reads by itself.
     """
     order = sorted(range(len(texts)), key=lambda i: (-len(texts[i]), i))
     waiting: list[Read] = []
     for start in range(0, len(order), TOKENISED_AT_ONCE):
         window = order[start : start + TOKENISED_AT_ONCE]
         waiting += tokeniser.read(window, [texts[i] for i in window])
-        *full, last = split(waiting, *limits(), is_packed=tokeniser.is_packed)
-        yield from (batch_of(reads, tokeniser, pin) for reads in full)
-        waiting = last
+        *full, waiting = split(waiting, *limits())
+        yield from (batch_of(reads, tokeniser, pinned=pinned) for reads in full)
     if waiting:
-        yield batch_of(waiting, tokeniser, pin)
+        yield batch_of(waiting, tokeniser, pinned=pinned)
 
 
-def split(
-    reads: Sequence[Read],
-    token_budget: int,
-    enough: int | None = None,
-    *,
-    is_packed: bool = False,
-) -> list[list[Read]]:
+def split(reads: Sequence[Read], token_budget: int, enough: int | None = None) -> list[list[Read]]:
     """Plan the batches of some texts."""
-    lengths = [read.length for read in reads]
-    plan = plan_batches(lengths, token_budget, enough, is_packed=is_packed)
+    plan = plan_batches([read.length for read in reads], token_budget, enough)
     return [[reads[i] for i in positions] for positions in plan]
 
 
-def batch_of(reads: list[Read], tokeniser: Tokeniser, pin: Pin | None = None) -> Batch:
-    """Collate; ``pin`` puts a tensor where a device can fetch it by itself."""
+def batch_of(reads: list[Read], tokeniser: Tokeniser, *, pinned: bool = False) -> Batch:
+    """Collate some texts."""
     features = tokeniser.collate(reads)
-    if pin is not None:
+    if pinned:
         features = {
-            name: pin(value) if isinstance(value, torch.Tensor) else value
+            name: value.pin_memory() if isinstance(value, torch.Tensor) else value
             for name, value in features.items()
         }
-    return Batch(reads, features, tokeniser.is_packed)
+    return Batch(reads, features)
 
 
 def ahead(items: Iterable[T], depth: int = READY_BATCHES) -> Generator[T, None, None]:
@@ -185,6 +173,33 @@ def side_by_side(
         except BaseException:  # closed early, or the source has failed
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def in_flight(
+    items: Iterable[T], begin: Callable[[T], Callable[[], R]], depth: int = IN_FLIGHT
+) -> Generator[tuple[T, Callable[[], R]], None, None]:
+    """Yield items in order, each with a function that returns what was computed, or raises.
+
+    For devices that go on while the host prepares more: ``begin`` queues an item's work and returns
+    what waits for it, up to ``depth`` items before it is asked for.
+    """
+    under_way: deque[tuple[T, Callable[[], R]]] = deque()
+    for item in items:
+        try:
+            under_way.append((item, begin(item)))
+        except (RuntimeError, IndexError) as error:
+            # Its frames hold memory of the device, and it is raised in its turn, after all before.
+            under_way.append((item, partial(_raise, error.with_traceback(None))))
+            while under_way:  # who splits a batch that was too large does so before the next
+                yield under_way.popleft()
+        if len(under_way) >= depth:
+            yield under_way.popleft()
+    while under_way:
+        yield under_way.popleft()
+
+
+def _raise(error: Exception) -> Any:  # noqa: ANN401  (returns nothing)
+    raise error
 
 
 def _workers(share: ThreadShare) -> ThreadPoolExecutor:

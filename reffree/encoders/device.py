@@ -1,38 +1,76 @@
-"""Which device to use, and what was found out about a model on it, for the next run.
+"""Which device computes: a name, several side by side, or a Ray cluster's actors.
 
-Facts are kept beside the cache, one small file each, so that runs at the same time do not undo each
-other's. Nothing there is needed: what cannot be read is found out again.
+``auto``, ``cpu``, ``mps``, ``cuda`` and ``cuda:1`` name one device; ``cuda:0,cuda:1`` and ``all``
+(every CUDA device) several, of which the first does what is not encoding;
+``ray:address=auto,actors=4`` encodes and scores in actors of a Ray cluster, and without an address
+in actors on this host. Torch is imported only where there may be another device than the CPU.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from reffree.util.atomic import replacing
-from reffree.util.errors import EncoderError, OptionError
+from reffree.util.errors import EncoderError, OptionError, shorten
 
 if TYPE_CHECKING:
     import torch
 
-PATTERN = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
-BUDGETS = "budgets"
-DEVIATIONS = "deviations"
-ENDPOINTS = "endpoints"
+PATTERN = re.compile(r"auto|cpu|mps|cuda(:\d{1,3})?")
+RAY = re.compile(
+    r"ray(?::(?:(?:address=(?P<address>\S+?)|actors=(?P<actors>[1-9]\d{0,5}))(?:,|$))+)?"
+)
+CARDS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
+"""Where Linux has NVIDIA's cards, AMD's, and those of Windows below it."""
 
 
-def split_devices(name: str) -> list[str]:
-    """Read ``--device``: one name, several with commas between, or ``all`` CUDA devices."""
-    if name != "all":
-        return [part.strip() for part in name.split(",")]
-    import torch  # only this word needs it
+@dataclass(frozen=True, slots=True)
+class RayCluster:
+    """Whose actors work: None for the address starts a cluster on this host, None actors is all."""
 
-    n_devices = torch.cuda.device_count()
-    if not n_devices:
+    address: str | None = None
+    actors: int | None = None
+
+
+def check_device(device: str) -> None:
+    """Refuse what names no device; whether it is there is seen when it is used."""
+    if parse_ray(device) is not None or device == "all":
+        return
+    for name in map(str.strip, str(device).split(",")):
+        if not PATTERN.fullmatch(name):
+            raise OptionError(
+                f"the device {shorten(name)!r}",
+                expected="auto, cpu, cuda, cuda:1, mps, several with commas between, all, or "
+                "ray:address=HOST:PORT,actors=N",
+                remedy="use --device auto to let reffree choose",
+            )
+
+
+def parse_ray(device: object) -> RayCluster | None:
+    """Return the cluster that a device names; None for devices of this machine.
+
+    >>> parse_ray("ray:address=10.0.0.1:6379,actors=4")
+    RayCluster(address='10.0.0.1:6379', actors=4)
+    """
+    found = RAY.fullmatch(device) if isinstance(device, str) else None
+    if found is None:
+        return None
+    return RayCluster(found["address"], int(found["actors"]) if found["actors"] else None)
+
+
+def device_names(device: str) -> list[str]:
+    """Return the devices that a name stands for, each of which is there."""
+    check_device(device)
+    if parse_ray(device) is not None:
+        return ["cpu"]  # of the process that has actors work
+    if device != "all":
+        return [_device_name(part.strip()) for part in device.split(",")]
+    import torch
+
+    if not (n_devices := torch.cuda.device_count()):
         raise EncoderError(
             "device 'all': found no CUDA devices; expected at least one; use --device auto, or "
             "name the devices, as in cuda:0,cuda:1"
@@ -40,44 +78,46 @@ def split_devices(name: str) -> list[str]:
     return [f"cuda:{i}" for i in range(n_devices)]
 
 
-def choose_devices(name: str) -> list[torch.device]:
-    """Resolve a name, several with commas between, or ``all``; each must be there."""
-    return [_chosen(part) for part in split_devices(name)]
+def choose_devices(device: str) -> list[torch.device]:
+    """Return the devices that a name stands for, for torch."""
+    import torch
+
+    return [torch.device(name) for name in device_names(device)]
 
 
-def choose_device(name: str = "auto") -> torch.device:
+def choose_device(device: str = "auto") -> torch.device:
     """Return the device for what is computed on one: of several the first."""
-    return choose_devices(name)[0]
+    return choose_devices(device)[0]
 
 
-def _chosen(name: str) -> torch.device:
-    """Resolve ``auto`` (CUDA, then MPS, then CPU) or check that the named device is there."""
-    if not PATTERN.fullmatch(name):
-        raise OptionError(
-            f"the device {name!r}",
-            expected="auto, cpu, cuda, cuda:1, mps, several with commas between, or all",
-            remedy="use --device auto to let reffree choose",
-        )
+def may_have_card() -> bool:
+    """Whether this machine may have another device than its CPU; asked without torch."""
+    return sys.platform != "linux" or any(map(os.path.exists, CARDS))
+
+
+def _device_name(name: str) -> str:
+    """Resolve ``auto`` (CUDA, then MPS, then CPU), or check that the named device is there."""
+    if name == "cpu" or (name == "auto" and not may_have_card()):
+        return "cpu"
     import torch
 
     if name == "auto":
         is_metal = torch.backends.mps.is_available()
         name = "cuda" if torch.cuda.is_available() else "mps" if is_metal else "cpu"
-    device = torch.device(name)
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+    index = int(name.partition(":")[2] or 0)
+    if name.startswith("cuda") and index >= torch.cuda.device_count():
         raise EncoderError(
             f"device {name!r}: found {torch.cuda.device_count()} CUDA devices; expected at least "
-            f"{(device.index or 0) + 1}; use --device cpu, or install a CUDA build of torch"
+            f"{index + 1}; use --device cpu, or install a CUDA build of torch"
         )
-    if device.type == "mps" and not torch.backends.mps.is_available():
+    if name == "mps" and not torch.backends.mps.is_available():
         raise EncoderError(
             "device 'mps': found no Metal device; expected a Mac with one; use --device cpu"
         )
     if name == "cuda" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         # One of a launcher's processes: the card that accelerate gives it.
-        rank = int(os.environ.get("LOCAL_RANK", "0"))
-        return torch.device("cuda", rank % torch.cuda.device_count())
-    return device
+        return f"cuda:{int(os.environ.get('LOCAL_RANK', '0')) % torch.cuda.device_count()}"
+    return name
 
 
 def scoring_device(device: torch.device) -> torch.device:
@@ -85,23 +125,6 @@ def scoring_device(device: torch.device) -> torch.device:
     import torch
 
     return torch.device("cpu") if device.type == "mps" else device
-
-
-def recall(path: Path) -> dict[str, Any]:
-    """Read a file of facts; empty where there is none that is readable."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def remember(path: Path, facts: dict[str, Any]) -> None:
-    """Write a file, whole or not at all; a folder that takes none only costs the next run time."""
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as temporary:
-            temporary.write_text(json.dumps(facts) + "\n", encoding="utf-8")
 
 
 def device_slug(device: torch.device) -> str:

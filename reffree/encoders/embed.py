@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from reffree.data.corpus import Corpus, Document
 from reffree.data.filter import FilteredCorpus, filter_units
 from reffree.encoders.base import Encoder, EncoderSpec, encode_texts
-from reffree.encoders.device import choose_devices
+from reffree.encoders.device import device_names
 from reffree.encoders.languages import unread_units
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.util.bounds import check_limit, with_keywords
@@ -88,7 +88,7 @@ def encode_corpus(
 ) -> Embeddings:
     """Encode a corpus of the units that take part, every distinct text once.
 
-    Of the options only context and dropped are used, and device and device map for their names.
+    Of the options only context and drop are used, and device and device map for their names.
     """
     texts = distinct_texts(corpus, options.context)
     with progress("Encoding", len(texts)) as advance:
@@ -97,13 +97,14 @@ def encode_corpus(
     rows = [[row[text] for text in unit_texts(d.units, options.context)] for d in corpus.documents]
     limit = encoder.spec.max_length
     too_long = tokens > limit if limit else np.zeros(len(texts), dtype=bool)
-    device = "+".join(dict.fromkeys(map(str, choose_devices(options.device))))
+    device = "+".join(dict.fromkeys(device_names(options.device)))
+    is_spread = options.model_settings.device_map is not None
     return Embeddings(
         vectors=[vectors[r] for r in rows],
         spec=replace(encoder.spec, context=options.context, dropped=options.dropped),
         n_distinct=len(texts),
         n_truncated=int(sum(too_long[r].sum() for r in rows)),
-        device=device if options.device_map is None else f"spread from {device}",
+        device=f"spread from {device}" if is_spread else device,
         unread=unread_units(encoder.spec.name, [u for d in corpus.documents for u in d.units]),
     )
 
@@ -114,12 +115,12 @@ def embed(
 ) -> Embeddings:
     """Return the vectors of a corpus's units, for ``embeddings=`` of `reffree.score` and others.
 
-    Every distinct text is encoded once, and kept in the cache unless ``cache=False``; what is
+    Every distinct text is encoded once, and kept in the cache unless ``cache`` is off; what is
     there already is read and not encoded. The keywords are those of `EncoderOptions`. Units that
-    ``drop_backchannels`` or ``drop_repeats`` leave out have no vector.
+    ``drop`` leaves out have no vector.
     """
     options = EncoderOptions(**encoding)
-    return corpus_vectors(filter_units(corpus, options).corpus, None, options, progress)
+    return corpus_vectors(filter_units(corpus, options.drop).corpus, None, options, progress)
 
 
 def corpus_vectors(
@@ -129,9 +130,9 @@ def corpus_vectors(
 
     The corpus is of the units that take part (`units_taking_part`).
     """
-    assert all(map(all, filter_units(corpus, options).kept)), "units are to be left out first"
+    assert all(map(all, filter_units(corpus, options.drop).kept)), "units are to be left out first"
     if embeddings is None:
-        from reffree.encoders.sentence_transformer import open_encoder
+        from reffree.encoders.opening import open_encoder
 
         return encode_corpus(corpus, open_encoder(options), options, progress)
     given = _checked(corpus, embeddings)
@@ -152,7 +153,7 @@ def coming_spec(
     None of arrays that are given without a word of what made them.
     """
     if embeddings is None:
-        from reffree.encoders.sentence_transformer import open_encoder
+        from reffree.encoders.opening import open_encoder
 
         spec = (encoder or open_encoder(options)).spec
         return replace(spec, context=options.context, dropped=options.dropped)
@@ -166,7 +167,7 @@ def units_taking_part(
 
     Vectors that were encoded with these units left out are returned as they are.
     """
-    part = filter_units(corpus, options)
+    part = filter_units(corpus, options.drop)
     if embeddings is None or part.dropped == "none":
         return part, embeddings
     if isinstance(embeddings, Embeddings) and embeddings.spec.dropped == part.dropped:

@@ -8,25 +8,21 @@ every request and kept nowhere.
 
 from __future__ import annotations
 
-import hashlib
-import http.client
 import json
 import logging
 import random
-import socket
 import ssl
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from email.message import Message
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
+import httpx
 import numpy as np
+import tenacity
 from numpy.typing import NDArray
 
 from reffree.encoders.address import (
@@ -39,14 +35,13 @@ from reffree.encoders.address import (
     without_key,
 )
 from reffree.encoders.base import EncodedTexts, EncoderSpec
-from reffree.encoders.device import ENDPOINTS, recall, remember
-from reffree.encoders.options import EncoderOptions
+from reffree.encoders.cache import fact_path, recall, remember
+from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.util.bounds import LIMITS
 from reffree.util.errors import EncoderError, OptionError, first_line, shorten, visible
 
 LOGGER = logging.getLogger(__name__)
 
-BACKEND = "endpoint"
 TEXTS_PER_REQUEST = 128
 TOKENS_PER_REQUEST = 32_768
 BYTES_PER_TOKEN = 4
@@ -67,12 +62,10 @@ FOR_A_WHILE = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 TOO_LARGE = {400, 413, 422}
 """What servers say of a batch that is too large, or of a text they cannot take."""
 
-MEANINGLESS: dict[str, object] = {
-    **dict.fromkeys(("pooling", "layer", "dtype", "attention", "max_length", "quantisation")),
-    **dict.fromkeys(("trust_remote_code", "allow_pickle"), False),
-    "device_map": None,
-    "backend": "torch",
-}
+OF_THE_CLIENT = ("prompt", "batch_tokens", "context")
+"""Settings that are not the server's."""
+
+WRONG = "check that the model is one for embeddings, or use another server"
 
 
 class _Again(Exception):
@@ -87,17 +80,6 @@ class _Again(Exception):
 
 class _Refused(Exception):
     """The server takes other texts, or fewer at once."""
-
-    def __init__(self, found: str) -> None:
-        super().__init__(found)
-        self.found = found
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A key must not follow to another host."""
-
-    def redirect_request(self, *_: Any) -> None:  # noqa: ANN401
-        """Leave the answer as it is."""
 
 
 class EndpointEncoder:
@@ -119,9 +101,7 @@ class EndpointEncoder:
         self.batch_tokens = batch_tokens or TOKENS_PER_REQUEST
         self.batch_texts = TEXTS_PER_REQUEST
         self.timeout = TIMEOUT
-        self._is_cached = kept is not None
-        digest = hashlib.blake2b(f"{address}\n{prompt}".encode(), digest_size=12).hexdigest()
-        self._facts = None if kept is None else kept / ENDPOINTS / f"{digest}.json"
+        self._facts = fact_path(kept, "endpoint", str(address), prompt)
         self._has_answered = False
         self._has_warned = False
 
@@ -135,10 +115,24 @@ class EndpointEncoder:
             normalisation="given",
             dtype="float32",
             max_length=None,
-            backend=BACKEND,
+            backend="endpoint",
             prompt=self.prompt,
-            dimension=self._dimension,
+            dimension=self._dimension(),
         )
+
+    def _dimension(self) -> int:
+        found = recall(self._facts).get("dimension")
+        if type(found) is int and found > 0:
+            return found
+        try:
+            dimension = int(self._vectors([PROBE]).shape[1])
+        except _Refused as refused:
+            self._fail(str(refused), "a vector", "check that the model is one for embeddings")
+        self._remember(dimension)
+        return dimension
+
+    def _remember(self, dimension: int) -> None:
+        remember(self._facts, {"endpoint": str(self.address), "dimension": dimension})
 
     def stream(self, texts: Sequence[str]) -> Iterator[EncodedTexts]:
         """Ask for the texts in their order, in batches; tokens are the server's to know."""
@@ -153,7 +147,7 @@ class EndpointEncoder:
                 if not half:
                     text = shorten(texts[positions[0]])
                     self._fail(
-                        f"{refused.found} for the text {text!r}",
+                        f"{refused} for the text {text!r}",
                         "one that the model takes",
                         "shorten or remove it, or choose another model",
                     )
@@ -183,115 +177,104 @@ class EndpointEncoder:
             held += size
         return batches
 
-    @property
-    def _dimension(self) -> int:
-        found = recall(self._facts).get("dimension") if self._facts else None
-        if isinstance(found, int) and not isinstance(found, bool) and found > 0:
-            return found
-        try:
-            dimension = int(self._vectors([PROBE]).shape[1])
-        except _Refused as refused:
-            self._fail(refused.found, "a vector", "check that the model is one for embeddings")
-        self._remember(dimension)
-        return dimension
-
-    def _remember(self, dimension: int) -> None:
-        if self._facts:
-            remember(self._facts, {"endpoint": str(self.address), "dimension": dimension})
-
     def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Ask until there is an answer, and check it."""
-        sent = [self.prompt + text for text in texts]
-        for attempt in range(ATTEMPTS):
-            try:
-                answer = self._ask(sent)
-            except _Again as again:
-                is_vain = again.is_absent and not self._has_answered
-                after = again.after or 0.0
-                if is_vain or attempt + 1 == ATTEMPTS or after > LONGEST_WAIT:
-                    self._give_up(again)
-                self._wait(again, attempt)
-            else:
-                return self._checked(answer, texts)
-        raise AssertionError("the last attempt returns or raises")
+        if self.offline:
+            remedy = "leave out --offline to ask it"
+            self._fail("texts that are not cached", "none when offline", remedy)
+        retrying = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(ATTEMPTS),
+            retry=tenacity.retry_if_exception(self._is_worth_a_wait),
+            wait=self._seconds,
+            before_sleep=self._tell_wait,
+            sleep=lambda seconds: sleep(seconds),
+            reraise=True,
+        )
+        try:
+            answer = retrying(self._ask, [self.prompt + text for text in texts])
+        except _Again as again:
+            self._give_up(again)
+        return self._checked(answer, texts)
 
-    def _wait(self, again: _Again, attempt: int) -> None:
+    def _is_worth_a_wait(self, error: BaseException) -> bool:
+        return (
+            isinstance(error, _Again)
+            and not (error.is_absent and not self._has_answered)
+            and (error.after or 0.0) <= LONGEST_WAIT
+        )
+
+    def _seconds(self, state: tenacity.RetryCallState) -> float:
         """Wait as long as the server says, or twice as long as before, and not in step with others.
 
         That random part changes no number, so it has no seed.
         """
-        if again.after is None:
-            seconds = FIRST_WAIT * 2**attempt * random.uniform(0.5, 1.5)
-        else:
-            seconds = again.after * random.uniform(1.0, 1.1)
-        if seconds >= TOLD_WAIT:
+        again = _error_of(state)
+        if again.after is not None:
+            return again.after * random.uniform(1.0, 1.1)
+        doubled: float = FIRST_WAIT * 2 ** (state.attempt_number - 1)
+        return doubled * random.uniform(0.5, 1.5)
+
+    def _tell_wait(self, state: tenacity.RetryCallState) -> None:
+        if state.upcoming_sleep >= TOLD_WAIT:
             LOGGER.warning(
                 "reffree: note: encoder %s: %s; asked again in %.0f s",
-                *(self.address.model, again.found, seconds),
+                *(self.address.model, _error_of(state).found, state.upcoming_sleep),
             )
-        sleep(seconds)
 
     def _ask(self, texts: Sequence[str]) -> Any:  # noqa: ANN401  (JSON is any)
         """Send one request; returns what its answer says."""
-        if self.offline:
-            self._fail(
-                "texts that are not cached", "none when offline", "leave out --offline to ask it"
-            )
-        body = {"model": self.address.model, "input": list(texts), "encoding_format": "float"}
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        headers = {"Accept": "application/json"}
         if key := api_key(self.address):
             headers["Authorization"] = f"Bearer {key}"
             self._warn_of_plain_key()
-        request = urllib.request.Request(
-            f"{self.address.url}/embeddings",
-            data=json.dumps(body).encode(),
-            headers=headers,
-            method="POST",
-        )
+        body = {"model": self.address.model, "input": list(texts), "encoding_format": "float"}
+        content = bytearray()
         try:
-            with self._opener.open(request, timeout=self.timeout) as response:
+            with self._client.stream(
+                "POST",
+                f"{self.address.url}/embeddings",
+                json=body,
+                headers=headers,
+                timeout=self.timeout,
+            ) as response:
                 self._has_answered = True
-                content = response.read(LARGEST_ANSWER + 1)
-                is_cut_off = bool(response.length)
-        except urllib.error.HTTPError as error:
-            self._has_answered = True
-            with error:
-                self._refuse(error)
-        except (OSError, http.client.HTTPException) as error:
+                for chunk in response.iter_bytes():
+                    content += chunk
+                    if len(content) > LARGEST_ANSWER:
+                        self._fail("an answer without an end", "vectors", "check the address")
+        except (httpx.TransportError, httpx.DecodingError) as error:
             self._lost(error)
-        if len(content) > LARGEST_ANSWER:
-            self._fail("an answer without an end", "vectors", "check the address")
-        if is_cut_off:
-            raise _Again("an answer that breaks off")
+        if response.status_code != 200:
+            self._refuse(response, bytes(content))
         try:
             return json.loads(content)
         except (ValueError, RecursionError):
             self._fail("an answer that is no JSON", "vectors", "check the address")
 
     @cached_property
-    def _opener(self) -> urllib.request.OpenerDirector:
-        """Take the environment's proxies, but none to this machine."""
-        proxies = [urllib.request.ProxyHandler({})] if self.address.is_loopback else []
-        return urllib.request.build_opener(_NoRedirect, *proxies)
+    def _client(self) -> httpx.Client:
+        """Take the environment's proxies, but none to this machine; follow to no other address."""
+        return httpx.Client(
+            follow_redirects=False,
+            trust_env=not self.address.is_loopback,
+            limits=httpx.Limits(max_keepalive_connections=0),  # none stays open after its answer
+        )
 
-    def _refuse(self, error: urllib.error.HTTPError) -> NoReturn:
+    def _refuse(self, response: httpx.Response, content: bytes) -> NoReturn:
         """Say what an answer with another status than 200 means."""
-        status, said = error.code, _said(error)
+        status, said = response.status_code, _reason(content)
         if status in (401, 403):
             variables = KEY_VARIABLE
             if self.address.host == OPENAI_HOST:
                 variables += f" or {OPENAI_VARIABLE}"
             given = "the key it was given" if api_key(self.address) else "no key"
-            self._fail(
-                f"status {status} with {given}",
-                "a key that the server takes",
-                f"set {variables} in the environment",
-            )
+            remedy = f"set {variables} in the environment"
+            self._fail(f"status {status} with {given}", "a key that the server takes", remedy)
         found = f"status {status}{f' ({said})' if said else ''}"
         if status == 429 and "insufficient_quota" in said:
             self._fail(found, "an account with credit left", self._later)
         if status in FOR_A_WHILE:
-            raise _Again(found, _retry_after(error.headers))
+            raise _Again(found, _retry_after(response.headers.get("Retry-After", "")))
         if status in TOO_LARGE:
             raise _Refused(found)
         if 300 <= status < 400:
@@ -300,34 +283,34 @@ class EndpointEncoder:
         remedy = "check the path, which mostly ends in /v1, and the model's name behind #"
         self._fail(found, "vectors", remedy)
 
-    def _lost(self, error: OSError | http.client.HTTPException) -> NoReturn:
+    def _lost(self, error: httpx.HTTPError) -> NoReturn:
         """Say what an answer that did not come means."""
-        reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        if isinstance(reason, ssl.SSLError):
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, ssl.SSLError):
+            cause = cause.__cause__ or cause.__context__
+        if cause is not None:
             self._fail(
-                f"no trustworthy connection ({visible(first_line(reason))})",
+                f"no trustworthy connection ({visible(first_line(cause))})",
                 "a certificate that this machine trusts",
                 "check the address, or set SSL_CERT_FILE",
             )
-        if isinstance(reason, TimeoutError):
-            raise _Again(f"no answer within {self.timeout:g} s")
-        if isinstance(reason, ConnectionRefusedError | socket.gaierror):
-            raise _Again("nobody who listens there", is_absent=True)
-        raise _Again("a connection that broke off")
+        if isinstance(error, httpx.TimeoutException):
+            raise _Again(f"no answer within {self.timeout:g} s") from None
+        if isinstance(error, httpx.ConnectError):
+            raise _Again("nobody who listens there", is_absent=True) from None
+        raise _Again("a connection that broke off") from None
 
     def _give_up(self, again: _Again) -> NoReturn:
         if again.after is not None and again.after > LONGEST_WAIT:
             found = f"{again.found}, to be asked again in {again.after:,.0f} s"
             self._fail(found, f"a wait of at most {LONGEST_WAIT:g} s", self._later)
         if again.is_absent and not self._has_answered:
-            remedy = "start the server, or check the address"
-            self._fail(again.found, "a server", remedy)
+            self._fail(again.found, "a server", "start the server, or check the address")
         self._fail(f"{again.found}, {ATTEMPTS} times", "an answer", self._later)
 
     @property
     def _later(self) -> str:
-        whole = " to go on from what the cache holds" if self._is_cached else ""
-        return f"run it again later{whole}"
+        return "run it again later" + (" to go on from what the cache holds" if self._facts else "")
 
     def _warn_of_plain_key(self) -> None:
         is_plain = self.address.url.startswith("http:") and not self.address.is_loopback
@@ -373,24 +356,21 @@ class EndpointEncoder:
         raise EncoderError(without_key(sentence)) from None
 
 
-WRONG = "check that the model is one for embeddings, or use another server"
-
-
 def open_endpoint(options: EncoderOptions, kept: Path | None) -> EndpointEncoder:
     """Make the encoder of an address; refuse settings that are the server's to choose."""
-    assert options.encoder is not None
-    address = parse_address(options.encoder)
-    for name, usual in MEANINGLESS.items():
-        if getattr(options, name) != usual:
+    address, settings, usual = parse_address(options.model), options.model_settings, ModelSettings()
+    for name in ModelSettings.__slots__:
+        value = getattr(settings, name)
+        if name not in OF_THE_CLIENT and value != getattr(usual, name):
             raise OptionError(
-                f"{name} = {getattr(options, name)} for the endpoint {shorten(str(address), 200)}",
+                f"{name} = {value} for the endpoint {shorten(str(address), 200)}",
                 expected="none: how a model makes its vectors is set where it runs",
                 remedy="leave it out, or set it there",
             )
     return EndpointEncoder(
         address,
-        prompt=options.prompt or "",
-        batch_tokens=options.batch_tokens,
+        prompt=settings.prompt or "",
+        batch_tokens=settings.batch_tokens,
         kept=kept,
         offline=options.offline,
     )
@@ -401,6 +381,13 @@ def sleep(seconds: float) -> None:
     time.sleep(seconds)
 
 
+def _error_of(state: tenacity.RetryCallState) -> _Again:
+    """Return why an attempt has failed; others than `_Again` are not retried."""
+    error = state.outcome.exception() if state.outcome else None
+    assert isinstance(error, _Again)
+    return error
+
+
 def _is_finite(vector: list[float]) -> bool:
     try:
         with np.errstate(over="ignore"):
@@ -409,26 +396,24 @@ def _is_finite(vector: list[float]) -> bool:
         return False
 
 
-def _said(error: urllib.error.HTTPError) -> str:
+def _reason(content: bytes) -> str:
     """Return what the server says of a refusal, on one line, without the key."""
     try:
-        found = json.loads(error.read(LARGEST_ANSWER))
-    except (OSError, http.client.HTTPException, ValueError, RecursionError):
+        found = json.loads(content)
+    except (ValueError, RecursionError):
         return ""
+    parts = []
     if isinstance(found, dict) and isinstance(found.get("error"), dict):
         inner = found["error"]
         parts = [inner.get("code") or inner.get("type"), inner.get("message")]
     elif isinstance(found, dict):
         parts = [found.get("error"), found.get("message"), found.get("detail")]
-    else:
-        parts = []
     said = ", ".join(without_key(part.strip()) for part in parts if isinstance(part, str))
     return shorten(visible(said), 200)
 
 
-def _retry_after(headers: Message) -> float | None:
+def _retry_after(text: str) -> float | None:
     """Read how long to wait, in seconds or until a date; None where nothing readable says so."""
-    text = headers.get("Retry-After", "").strip()
     try:
         seconds = float(text)
     except ValueError:
@@ -436,7 +421,6 @@ def _retry_after(headers: Message) -> float | None:
             until = parsedate_to_datetime(text)
         except ValueError:
             return None
-        if until.tzinfo is None:
-            until = until.replace(tzinfo=UTC)
+        until = until if until.tzinfo else until.replace(tzinfo=UTC)
         seconds = (until - datetime.now(UTC)).total_seconds()
     return max(0.0, seconds) if np.isfinite(seconds) else None

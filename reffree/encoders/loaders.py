@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import importlib
 import io
+import json
 import logging
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr
 from functools import cache
 from pathlib import Path
@@ -24,7 +25,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from reffree.encoders.aliases import PACKAGED
+from reffree.encoders.aliases import PACKAGED, packaged_folder
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.models import ModelFolder
 from reffree.util.errors import EncoderError
@@ -44,16 +45,17 @@ LOADING_ERRORS = (
 _loading = threading.Lock()
 """One model at a time: the libraries change settings of the whole process meanwhile."""
 
-DeviceMap = str | Mapping[str, str | int] | None
 TEXT = ("text", "message")
 """What units may be. Other modalities would take one that looks like a path for a file to open."""
 
 
 def load(
-    folder: ModelFolder, device: torch.device, device_map: DeviceMap, offload: Path
+    folder: ModelFolder, device: torch.device, device_map: str | None, offload: Path
 ) -> SentenceTransformer:
     """Load a model onto a device, or spread it over several, memory and the folder ``offload``."""
     _say_what_is_trusted(folder.spec)
+    if folder.packaged:
+        packaged_folder(folder.packaged)  # the weights are those whose hash is known
     with _loading, _quietly():
         if folder.loader == "static":
             model = _static(folder, device)
@@ -137,7 +139,7 @@ def _static(folder: ModelFolder, device: torch.device) -> SentenceTransformer:
 
 
 def _weights(
-    spec: EncoderSpec, device: torch.device, device_map: DeviceMap, offload: Path
+    spec: EncoderSpec, device: torch.device, device_map: str | None, offload: Path
 ) -> dict[str, Any]:
     """How the weights are read, and where they go."""
     kept_as = "float32" if spec.dtype == "tf32" else spec.dtype  # of which TF32 is a use
@@ -147,7 +149,8 @@ def _weights(
     if spec.attention != "auto":
         weights["attn_implementation"] = spec.attention
     if device_map is not None:
-        weights["device_map"] = device_map if isinstance(device_map, str) else dict(device_map)
+        is_json = device_map.lstrip().startswith("{")
+        weights["device_map"] = json.loads(device_map) if is_json else device_map
         weights["offload_folder"] = str(offload)
     if spec.quantisation != "none":
         weights["quantization_config"] = _quantised(spec.quantisation, weights["dtype"])
@@ -160,7 +163,7 @@ def _quantised(kind: str, dtype: torch.dtype) -> object:
         raise EncoderError(
             f"quantisation {kind}: found no installed package bitsandbytes; expected it beside a "
             "CUDA build of torch; run python -m pip install bitsandbytes, or leave out "
-            "--quantisation"
+            "quantisation"
         )
     from transformers import BitsAndBytesConfig
 

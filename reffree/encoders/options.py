@@ -1,77 +1,97 @@
-"""Everything a user can say about the encoder, named once for functions, commands and files."""
+"""Everything a user can say about the encoder.
+
+One text says which model and how it encodes, ``NAME:key=value,key=value``; beside it stand what is
+encoded, where, and what is kept. NAME is an alias, a folder, a hub id or the address of an endpoint
+(``http://host/v1#model``), any of which may hold colons: the settings begin at the first colon
+before a known key and ``=``. A prompt may hold commas: one divides only before a known key.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+import json
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args
 
 from reffree.encoders.address import is_endpoint, parse_address
-from reffree.util.bounds import Count, Positive
-from reffree.util.errors import OptionError
+from reffree.encoders.device import check_device
+from reffree.util.declare import Option
+from reffree.util.errors import OptionError, shorten
+
+if TYPE_CHECKING:
+    from reffree.encoders.base import EncoderSpec
+
+DEFAULT_ENCODER = "minilm"
 
 Pooling = Literal["mean", "cls", "lasttoken"]
 Dtype = Literal["float32", "tf32", "float16", "bfloat16", "auto"]
 Attention = Literal["eager", "sdpa", "flash_attention_2"]
 Quantisation = Literal["8bit", "4bit"]
 Backend = Literal["torch", "auto", "compile", "onnx", "openvino", "onnx-int8"]
+Dropped = Literal["backchannels", "repeats"]
+Value = str | int | bool
 
-CHOICES: dict[str, tuple[str, ...]] = {
-    "pooling": get_args(Pooling),
-    "dtype": get_args(Dtype),
-    "attention": get_args(Attention),
-    "quantisation": get_args(Quantisation),
-}
+DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 BACKENDS: tuple[str, ...] = get_args(Backend)
 APPROXIMATE = ("onnx-int8",)
 """Backends whose numbers are not torch's."""
 
+PACKAGES: dict[str, tuple[str, ...]] = {
+    "onnx": ("onnx", "onnxscript", "onnxruntime"),
+    "onnx-int8": ("onnx", "onnxscript", "onnxruntime"),
+    "openvino": ("onnx", "onnxscript", "openvino"),
+}
+"""What backends need installed."""
 
-class Encoding(TypedDict, total=False):
-    """Keywords of every function that encodes; `EncoderOptions` has their meaning and defaults."""
 
-    pooling: Pooling | None
-    layer: int | None
-    dtype: Dtype | None
-    attention: Attention | None
-    prompt: str | None
-    max_length: int | None
-    quantisation: Quantisation | None
-    trust_remote_code: bool
-    allow_pickle: bool
-    encoder: str | None
-    context: Count
-    drop_backchannels: bool
-    drop_repeats: bool
-    device: str
-    device_map: str | Mapping[str, str | int] | None
-    backend: Backend
-    batch_tokens: Positive | None
-    offline: bool
-    cache: bool
-    cache_dir: Path | str | None
+Kind = tuple[str, ...] | type[str] | type[bool] | int | None
+"""Of a setting: its choices, a type, or the least whole number (None: any)."""
+
+SETTINGS: dict[str, tuple[Kind, str]] = {
+    "pooling": (
+        get_args(Pooling),
+        "of the tokens' vectors, over a model's bare transformer; by default the model's own, else "
+        "mean",
+    ),
+    "layer": (None, "whose output is pooled: 0 embeddings, -1 last (default)"),
+    "dtype": (
+        get_args(Dtype),
+        "of the computation; auto is the weights' own, and TF32 for float32 on cards that have it; "
+        "by default auto on such cards, else float32",
+    ),
+    "attention": (
+        get_args(Attention),
+        "implementation; by default the best the architecture has",
+    ),
+    "prompt": (str, "put before every text; empty for none where a model has its own"),
+    "max_length": (1, "tokens read of a text, special ones included"),
+    "quantisation": (get_args(Quantisation), "of the weights, by bitsandbytes"),
+    "device_map": (
+        str,
+        "spread the model over devices, memory and disk: auto, balanced, or JSON by module",
+    ),
+    "backend": (
+        BACKENDS,
+        "what runs the transformer; auto is the fastest of those that give torch's vectors",
+    ),
+    "context": (0, "units before and after each that it is encoded with"),
+    "batch_tokens": (1, "tokens per batch, padding included"),
+    "trust_remote_code": (bool, "run code that comes with the model"),
+    "allow_pickle": (
+        bool,
+        "read .bin weights where there are no safetensors (torch's restricted reader)",
+    ),
+}
+"""What values a setting takes, and what it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
-    """What may be said of how a model makes a vector; None leaves it to the model.
-
-    Attributes:
-        pooling: of the tokens' vectors: their ``mean``, the first's (``cls``) or the last's. Given,
-            a sentence-transformers model is read as the plain transformer it is made from.
-        layer: whose output is pooled, 0 for the embeddings, negative from the last (-1). Likewise.
-        dtype: of the computation; ``auto`` is what the weights are stored in, and for float32 TF32
-            on CUDA cards that have it. By default float32 on a CPU, and ``auto`` on such cards.
-        attention: implementation; by default the best that the architecture has (MPNet: eager):
-            SDPA, or flash attention in half precision on a card where flash-attn is installed.
-        prompt: put before every text; ``""`` for none where a model brings one.
-        max_length: tokens read of a text, special ones included.
-        quantisation: of the weights, by bitsandbytes.
-        trust_remote_code: run code that comes with the model.
-        allow_pickle: read ``.bin`` weights where there are no safetensors (by torch's restricted
-            unpickler).
-    """
+    """How a model makes a vector, and what it runs on (`SETTINGS`); None leaves it to the model."""
 
     pooling: Pooling | None = None
     layer: int | None = None
@@ -80,62 +100,222 @@ class ModelSettings:
     prompt: str | None = None
     max_length: int | None = None
     quantisation: Quantisation | None = None
+    device_map: str | None = None
+    backend: Backend = "torch"
+    context: int = 0
+    batch_tokens: int | None = None
     trust_remote_code: bool = False
     allow_pickle: bool = False
 
     def __post_init__(self) -> None:
         """Refuse values that do not exist."""
-        for name, known in CHOICES.items():
+        for name, (kind, _) in SETTINGS.items():
             value = getattr(self, name)
-            if value is not None and value not in known:
-                raise OptionError(
-                    f"{name} = {value!r}", expected=" or ".join(known), remedy="choose one of these"
-                )
+            if value is not None and not _is_value(value, kind):
+                raise _refusal(name, value)
+        if self.device_map is not None and not _is_device_map(self.device_map):
+            raise OptionError(
+                f"device_map = {shorten(self.device_map)!r}",
+                expected=f"{' or '.join(DEVICE_MAPS)}, or a JSON object from module to device",
+                remedy="leave it out for a model that fits onto one device",
+            )
+
+
+_START = re.compile(f":(?=(?:{'|'.join(SETTINGS)})=)")
+_NEXT = re.compile(f",(?=(?:{'|'.join(SETTINGS)})=)")
+_MISSPELT = re.compile(r":([A-Za-z_-]+)=")
+
+
+def backend_label(spec: EncoderSpec, backend: str) -> str:
+    """Name a backend as specs do, behind the loader that it serves."""
+    return spec.backend if backend == "torch" else f"{spec.backend}+{backend}"
+
+
+def parse_encoder(text: str | None) -> tuple[str, ModelSettings]:
+    """Return the name and the settings of an encoder; the default for None.
+
+    An address that may hold a secret is refused, and not repeated.
+
+    >>> name, settings = parse_encoder("e5:prompt=query: , or so,layer=-2")
+    >>> name, settings.prompt, settings.layer
+    ('e5', 'query: , or so', -2)
+    """
+    if text is None:
+        return DEFAULT_ENCODER, ModelSettings()
+    name = _START.split(text, maxsplit=1)[0]
+    if is_endpoint(name):
+        parse_address(name)
+    return _parse(text)
+
+
+@lru_cache(maxsize=256)
+def _parse(text: str) -> tuple[str, ModelSettings]:
+    name, *rest = _START.split(text, maxsplit=1)
+    if misspelt := _MISSPELT.search(name):
+        near = difflib.get_close_matches(misspelt[1], SETTINGS, n=1)
+        raise OptionError(
+            f"the encoder setting {shorten(misspelt[1])!r}",
+            expected=", ".join(SETTINGS),
+            remedy=f"write {near[0]}=…" if near else "see reffree models --help",
+        )
+    values: dict[str, Any] = {}
+    for part in _NEXT.split(rest[0]) if rest else ():
+        key, _, value = part.partition("=")
+        if key in values:
+            raise OptionError(
+                f"the encoder setting {key} twice", expected="it once", remedy="leave one out"
+            )
+        values[key] = _read(key, value)
+    return name, ModelSettings(**values)
+
+
+def _read(name: str, text: str) -> Value:
+    """Read the value of a setting."""
+    kind, _ = SETTINGS[name]
+    value: Value = text
+    if kind is bool and text in ("true", "false"):
+        value = text == "true"
+    elif (kind is None or type(kind) is int) and re.fullmatch(r"[+-]?\d{1,9}", text):
+        value = int(text)
+    if not _is_value(value, kind) or (value == "" and name != "prompt"):
+        raise _refusal(name, text)
+    return value
+
+
+def _is_value(value: object, kind: Kind) -> bool:
+    """Whether a setting of this kind takes a value."""
+    if isinstance(kind, tuple):
+        return value in kind
+    if isinstance(kind, type):
+        return isinstance(value, kind)
+    return type(value) is int and (kind is None or value >= kind)
+
+
+def _is_device_map(text: str) -> bool:
+    if not text.lstrip().startswith("{"):
+        return text in DEVICE_MAPS
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _refusal(name: str, value: object) -> OptionError:
+    kind, _ = SETTINGS[name]
+    if isinstance(kind, tuple):
+        expected = " or ".join(kind)
+    elif isinstance(kind, type):
+        expected = "true or false" if kind is bool else "text"
+    else:
+        expected = "a whole number" if kind is None else f"a whole number, {kind} or more"
+    return OptionError(
+        f"{name} = {shorten(value)!r}", expected=expected, remedy="leave it out for its default"
+    )
+
+
+def check_cache(cache: object) -> None:
+    """Refuse what names no place for cached vectors."""
+    if not (cache is None or cache is False or isinstance(cache, Path | str)):
+        raise OptionError(
+            f"cache = {shorten(cache)!r}",
+            expected="a folder or off",
+            remedy="leave it out for the user's cache folder",
+        )
+
+
+class Encoding(TypedDict, total=False):
+    """Keywords of every function that encodes; `EncoderOptions` has them, too."""
+
+    encoder: Annotated[
+        str | None,
+        Option(
+            "Alias (reffree models), folder, hub id or http://host/v1#model, with settings as in "
+            "mpnet:pooling=cls,layer=-2.",
+            metavar="NAME",
+            default="minilm",
+            names="encoders",
+            check=parse_encoder,
+        ),
+    ]
+    drop: Annotated[
+        Sequence[Dropped],
+        Option(
+            'Leave out units such as "yeah" (backchannels), or all but the first of equal units of '
+            "a document (repeats); may be repeated.",
+            initial=(),
+        ),
+    ]
+    device: Annotated[
+        str,
+        Option(
+            "auto, cpu, mps, cuda:0,cuda:1, all, or ray:address=auto,actors=4.",
+            metavar="DEVICE",
+            check=check_device,
+            initial="auto",
+        ),
+    ]
+    offline: Annotated[bool, Option("Never connect to a model hub or an endpoint.", initial=False)]
+    cache: Annotated[
+        Path | str | Literal[False] | None,
+        Option(
+            "Folder of cached vectors, or off.", metavar="DIR", default="the user's cache folder"
+        ),
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EncoderOptions(ModelSettings):
-    """How texts become vectors: which model, and what to do with it.
+class EncoderOptions:
+    """How texts become vectors: which model, of what, where, and what is kept.
 
     Attributes:
-        encoder: alias, folder or hub id of a model, or ``http://host:port/v1#model``, behind an
-            OpenAI-compatible endpoint, whose key is in the environment; the packaged MiniLM by
-            default.
-        context: units before and after each that are encoded with it, as one text.
-        drop_backchannels: leave out units such as "yeah" or "mm-hmm", as if they had no text.
-        drop_repeats: leave out every unit whose text stood before in its document.
-        device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, ``mps``; several, as ``cuda:0,cuda:1``, or
-            ``all`` cards encode side by side, and what is not encoding is done by the first.
-        device_map: spread the model over devices, memory and disk: ``auto``, or module → device.
-        backend: what runs the transformer: ``torch``; ``compile`` (torch.compile); ``onnx`` or
-            ``openvino``, refused where they are more than 1e-5 from torch; ``auto``, the fastest of
-            torch and these two, timed once; ``onnx-int8``, whose signature says how far off it is.
-        batch_tokens: tokens per encoder batch; chosen by device if not given.
+        encoder: name and settings of a model, see `parse_encoder`; the packaged MiniLM by default.
+        drop: kinds of units to leave out, as if they had no text.
+        device: see `reffree.encoders.device`.
         offline: never connect to a model hub or an endpoint.
-        cache: keep vectors on disk.
-        cache_dir: where, if not in the user's cache folder.
+        cache: folder of cached vectors; None is the user's, False or ``off`` is none.
     """
 
     encoder: str | None = None
-    context: int = 0
-    drop_backchannels: bool = False
-    drop_repeats: bool = False
+    drop: Sequence[Dropped] = ()
     device: str = "auto"
-    device_map: str | Mapping[str, str | int] | None = None
-    backend: Backend = "torch"
-    batch_tokens: int | None = None
     offline: bool = False
-    cache: bool = True
-    cache_dir: Path | str | None = None
+    cache: Path | str | Literal[False] | None = None
 
     def __post_init__(self) -> None:
         """Refuse values that do not exist, and an address that may hold a secret."""
-        ModelSettings.__post_init__(self)
-        if is_endpoint(self.encoder):
-            parse_address(str(self.encoder))
+        parse_encoder(self.encoder)
+        check_device(self.device)
+        check_cache(self.cache)
+        drop = (self.drop,) if isinstance(self.drop, str) else tuple(dict.fromkeys(self.drop))
+        if wrong := [kind for kind in drop if kind not in get_args(Dropped)]:
+            raise OptionError(
+                f"drop = {shorten(wrong[0])!r}",
+                expected=" or ".join(get_args(Dropped)),
+                remedy="leave it out to keep all units",
+            )
+        object.__setattr__(self, "drop", tuple(k for k in get_args(Dropped) if k in drop))
+
+    @property
+    def model(self) -> str:
+        """The encoder's name, without its settings."""
+        return parse_encoder(self.encoder)[0]
+
+    @property
+    def model_settings(self) -> ModelSettings:
+        """The settings behind the encoder's name."""
+        return parse_encoder(self.encoder)[1]
+
+    @property
+    def context(self) -> int:
+        """Units before and after each that it is encoded with."""
+        return self.model_settings.context
 
     @property
     def dropped(self) -> str:
         """Kinds of units that are left out, as spec and signature have them."""
-        kinds = {"backchannels": self.drop_backchannels, "repeats": self.drop_repeats}
-        return "+".join(kind for kind, is_dropped in kinds.items() if is_dropped) or "none"
+        return "+".join(self.drop) or "none"
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether vectors are kept on disk."""
+        return self.cache is not False and self.cache != "off"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,53 +15,38 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from reffree.encoders.accelerators import Accelerator, accelerator_of
-from reffree.encoders.address import is_endpoint
-from reffree.encoders.backends.backend import ModelBackend, check_backend, chosen_backend
-from reffree.encoders.base import EncodedTexts, Encoder, EncoderSpec
+from reffree.encoders.backends import ModelBackend
+from reffree.encoders.base import EncodedTexts, EncoderSpec
 from reffree.encoders.batching import (
     Batch,
     ThreadShare,
     ahead,
     batch_of,
+    in_flight,
     planned,
     share_threads,
     side_by_side,
     split,
 )
-from reffree.encoders.budget import (
-    budget_path,
-    is_out_of_memory,
-    recalled_budget,
-    tried_budget,
-)
-from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path
-from reffree.encoders.cache.encoder import ROWS_PER_COMMIT
-from reffree.encoders.device import choose_devices, remember
-from reffree.encoders.endpoint import open_endpoint
-from reffree.encoders.forward import DeviceForward
-from reffree.encoders.loaders import LOADING_ERRORS, DeviceMap, load
-from reffree.encoders.models import DEFAULT_ENCODER, ModelFolder, find_model
-from reffree.encoders.options import EncoderOptions
-from reffree.encoders.pipeline import Matrix, Pipeline
-from reffree.encoders.precision import (
-    abilities_of,
-    check_type,
-    deviation_from_float32,
-    deviation_path,
-    in_float32,
-    is_reduced,
-    measured_deviation,
-    suited,
-)
-from reffree.encoders.replicas import ReplicatedEncoder, check_replicable
-from reffree.encoders.tokenising import Tokeniser, tokeniser_of
-from reffree.util.atomic import cache_folder
+from reffree.encoders.cache import fact_path, recall, remember
+from reffree.encoders.device import device_slug
+from reffree.encoders.loaders import LOADING_ERRORS, load
+from reffree.encoders.models import ModelFolder
+from reffree.encoders.options import APPROXIMATE, ModelSettings
+from reffree.encoders.precision import check_type, in_float32, is_reduced, tf32
+from reffree.encoders.probe import PROBE, cosine_deviation, one_digit_up
+from reffree.encoders.tokenising import MASK, Features, Tokeniser, tokeniser_of
 from reffree.util.errors import EncoderError, first_line, shorten
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+Matrix = NDArray[np.float32]
+"""A vector a text."""
+
+LOGGER = logging.getLogger(__name__)
 
 TOKENS_PER_BATCH = {"cpu": 1024, "mps": 8192, "cuda": 32768}
 """Default budget; on a CPU for every thread that works on a batch."""
@@ -71,6 +57,9 @@ ENOUGH_TOKENS = {"cpu": 256}
 STATIC_TOKENS_PER_BATCH = 100_000
 """Of static vectors, which take no more memory than their tokens."""
 
+LARGEST_BUDGET = 2**31
+PLAIN = ModelSettings()
+
 
 class SentenceTransformerEncoder:
     """Loads the model at the first text, so that a fully cached run never does."""
@@ -79,89 +68,102 @@ class SentenceTransformerEncoder:
         self,
         folder: ModelFolder,
         device: torch.device,
-        batch_tokens: int | None = None,
-        device_map: DeviceMap = None,
-        backend: str = "torch",
+        settings: ModelSettings = PLAIN,
         kept: Path | None = None,
-        accelerator: Accelerator | None = None,
+        *,
+        is_replica: bool = False,
     ) -> None:
         """Remember what to load; ``kept`` is where budgets and graphs are kept between runs.
 
-        Batches go through a pipeline on devices other than the CPU, and on ``accelerator``.
+        On devices other than the CPU, and for a replica beside others, one batch is computed behind
+        the other, a few of them queued; on a CPU several side by side.
         """
         self.folder = folder
         self.device = device
-        self.device_map = device_map
-        self.backend = backend
+        self.settings = settings
         self.kept = kept
-        check_backend(backend, folder.spec, device, is_spread=device_map is not None)
-        if accelerator is None and device.type != "cpu" and device_map is None:
-            accelerator = accelerator_of(device) if backend == "torch" else None
-        self.accelerator = accelerator
+        self.backend = settings.backend
+        is_spread = settings.device_map is not None
         is_static = folder.loader == "static"
+        self.is_queued = (device.type != "cpu" or is_replica) and self.backend == "torch"
         # Weights that are moved about, and code that is compiled, serve one batch at a time.
-        is_shared = device.type == "cpu" and device_map is None and backend != "compile"
-        is_shared = is_shared and accelerator is None
-        self.share = share_threads() if is_shared and not is_static else ThreadShare(1, 1)
+        is_shared = device.type == "cpu" and not (is_spread or is_replica or is_static)
+        is_shared = is_shared and self.backend != "compile"
+        self.share = share_threads() if is_shared else ThreadShare(1, 1)
         default = TOKENS_PER_BATCH[device.type] * self.share.threads
-        self._budget_path = kept and budget_path(kept, folder.spec, device)
-        recalled = recalled_budget(self._budget_path) if self._budget_path else None
-        self.batch_tokens = (
-            batch_tokens or recalled or (STATIC_TOKENS_PER_BATCH if is_static else default)
+        self._budget = fact_path(kept, "budget", folder.spec.fingerprint, device_slug(device))
+        self.batch_tokens: int = settings.batch_tokens or (
+            STATIC_TOKENS_PER_BATCH if is_static else default
         )
-        self._is_budget_settled = batch_tokens is not None or is_static or accelerator is None
-        self._free: int | None = None
+        found = recall(self._budget).get("batch_tokens")
+        if settings.batch_tokens is None and type(found) is int and 0 < found <= LARGEST_BUDGET:
+            self.batch_tokens = found  # fitted into memory before
         enough = None if is_static else ENOUGH_TOKENS.get(device.type)
         self.enough = enough and enough * self.share.threads
 
     @cached_property
     def spec(self) -> EncoderSpec:
-        """What fixes the vectors; what is approximate is measured for it at first use."""
-        spec = replace(self.folder.spec, backend=self._computing.label)
-        if self.accelerator is None or not is_reduced(self.folder):
+        """What fixes the vectors; how far off approximate ones are is measured for it."""
+        spec = replace(self.folder.spec, backend=self._backend.label)
+        is_approximate = self.backend in APPROXIMATE
+        if not is_approximate and not (self.is_queued and is_reduced(self.folder)):
             return spec
-        path = self.kept and deviation_path(self.kept, self.folder, self.device)
-        found = deviation_from_float32(spec, path, self._measured_deviation)
+        path = fact_path(self.kept, "deviation", spec.fingerprint)
+        found = recall(path).get("cosine_deviation")
+        if not (isinstance(found, float) and 0 <= found <= 2):
+            found = self._backend.deviation if is_approximate else self._measured_deviation()
+            if found is not None:
+                remember(path, {"cosine_deviation": found})
         return replace(spec, deviation=found)
 
     def _measured_deviation(self) -> float | None:
         """Hold vectors against float32's; None where that does not fit into the device's memory."""
-        assert self.accelerator is not None
-        exact = in_float32(self.folder)
-        computed, tokeniser = self._forward, self._tokeniser
+        plain = SentenceTransformerEncoder(in_float32(self.folder), self.device, self.settings)
         try:
-            model = self._model if self.folder.spec.dtype == "tf32" else self._load(exact)
-            plain = DeviceForward(model, tokeniser, exact.spec)
-            return measured_deviation(computed, plain, tokeniser, self.accelerator)
-        except LOADING_ERRORS as error:
-            if not is_out_of_memory(error):
-                raise self._failure(error) from error
-            return None
+            vectors = []
+            for encoder in (self, plain):
+                reads = encoder._tokeniser.read(range(len(PROBE)), PROBE)
+                parts = [batch_of(reads[i : i + 8], self._tokeniser) for i in range(0, 64, 8)]
+                vectors.append(np.concatenate([encoder._begin(part)() for part in parts]))
+        except (EncoderError, *LOADING_ERRORS) as error:
+            cause = error.__cause__ if isinstance(error, EncoderError) else error
+            if isinstance(cause, Exception) and is_out_of_memory(cause):
+                return None
+            raise error if isinstance(error, EncoderError) else self._failure(error) from cause
+        found = cosine_deviation(*vectors)
+        LOGGER.warning(
+            "reffree: note: encoder %r computes in %s, which moves cosines of %d texts by %s at "
+            "most; dtype=float32 is exact.",
+            *(self.folder.spec.name, self.folder.spec.dtype, len(PROBE), one_digit_up(found)),
+        )
+        return found
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens of texts, special ones and those of the prompt included."""
         return [read.tokens for read in self._tokeniser.read(range(len(texts)), texts)]
 
-    def stream(self, texts: Sequence[str]) -> Iterator[EncodedTexts]:
+    def pieces(self, words: Sequence[str]) -> list[list[int | None]]:
+        """Return the tokens of each word, special ones left out; None is the unknown one."""
+        return self._tokeniser.pieces(words)
+
+    def stream(self, texts: Sequence[str]) -> Generator[EncodedTexts, None, None]:
         """Encode longest first; when memory runs out, go on with half the tokens per batch."""
-        if texts and not self._is_budget_settled:
-            self._settle_budget()
-        pin = None if self.accelerator is None else self.accelerator.pinned
-        batches = planned(texts, self._tokeniser, lambda: (self.batch_tokens, self.enough), pin)
-        with (
-            closing(ahead(batches)) as prepared,
-            closing(self._computed(prepared)) as computed,
-        ):
+        batches = planned(
+            texts,
+            self._tokeniser,
+            lambda: (self.batch_tokens, self.enough),
+            pinned=self.device.type == "cuda",
+        )
+        with closing(ahead(batches)) as prepared, closing(self._computed(prepared)) as computed:
             for batch, result in computed:
                 yield from self._within_memory(batch, result, texts)
 
     def _computed(
         self, prepared: Iterator[Batch]
     ) -> Generator[tuple[Batch, Callable[[], Matrix]], None, None]:
-        """Compute batches side by side on a CPU, one behind the other on other devices."""
-        if self.accelerator is None:
-            return side_by_side(prepared, self._compute, self.share)
-        return self._pipeline.stream(self._fitting(prepared), self._forward.features_of)
+        if self.is_queued:
+            return in_flight(self._fitting(prepared), self._begin)
+        return side_by_side(prepared, self._compute, self.share)
 
     def _fitting(self, prepared: Iterator[Batch]) -> Iterator[Batch]:
         """Split batches that were planned before memory ran out."""
@@ -171,41 +173,12 @@ class SentenceTransformerEncoder:
             else:
                 yield from self._parts(batch)
 
-    def _settle_budget(self) -> None:
-        """Take as many tokens per batch as fit into the device's memory: remembered, or tried."""
-        assert self.accelerator is not None
-        forward, accelerator = self._forward, self.accelerator  # the weights are there
-        self._is_budget_settled = True
-        self._free = accelerator.free_bytes()
-        if self._free is None:
-            return
-        recalled = recalled_budget(self._budget_path, self._free) if self._budget_path else None
-        if recalled is not None:
-            self.batch_tokens = recalled
-            return
-        try:
-            self.batch_tokens = tried_budget(self._free, accelerator, forward, self._tokeniser)
-        except RuntimeError as error:
-            raise self._failure(error) from error
-        self._remember_budget()
-
-    def _remember_budget(self) -> None:
-        if self._budget_path:
-            free = {} if self._free is None else {"free_bytes": self._free}
-            remember(self._budget_path, {"batch_tokens": self.batch_tokens, **free})
-
-    def pieces(self, words: Sequence[str]) -> list[list[int | None]]:
-        """Return the tokens of each word, special ones left out; None is the unknown one."""
-        return self._tokeniser.pieces(words)
-
     def _within_memory(
         self, batch: Batch, result: Callable[[], Matrix], texts: Sequence[str]
     ) -> Iterator[EncodedTexts]:
         """Take what was computed of a batch; in parts where it is too large for the memory."""
-        from accelerate.utils.memory import clear_device_cache
-
         todo, has_halved = [(batch, result)], False
-        is_begun = self.accelerator is not None  # what is in flight is not computed again
+        is_begun = self.is_queued  # what is queued is not computed again
         while todo:
             batch, result = todo.pop()
             if is_begun or len(batch.reads) == 1 or batch.size <= self.batch_tokens:
@@ -217,25 +190,71 @@ class SentenceTransformerEncoder:
                         raise self._failure(error) from error
                 else:
                     if has_halved:
-                        self._remember_budget()
+                        remember(self._budget, {"batch_tokens": self.batch_tokens})
                     has_halved = False
                     yield self._encoded(batch, vectors, texts)
                     continue
                 self.batch_tokens = max(1, min(self.batch_tokens, batch.size // 2))
                 has_halved = True
-                clear_device_cache(garbage_collection=self.device.type != "cpu")
+                free_memory(self.device)
             # Also batches that were planned before memory ran out.
-            todo += [(one, partial(self._compute, one)) for one in reversed(self._parts(batch))]
+            parts = self._parts(batch)
+            todo += [(part, partial(self._compute, part)) for part in reversed(parts)]
 
     def _parts(self, batch: Batch) -> list[Batch]:
         """Split a batch into such as fit into memory now."""
-        parts = split(batch.reads, self.batch_tokens, is_packed=batch.is_packed)
+        parts = split(batch.reads, self.batch_tokens)
         return [batch_of(reads, self._tokeniser) for reads in parts]
 
     def _compute(self, batch: Batch) -> Matrix:
-        if self.accelerator is None:
-            return self._computing.compute(batch.features)
-        return self._pipeline.compute(self._forward.features_of(batch))
+        if self.is_queued:
+            return self._begin(batch)()
+        return self._backend.compute(batch.features)
+
+    def _begin(self, batch: Batch) -> Callable[[], Matrix]:
+        """Queue a batch on the device; returns what waits for its vectors.
+
+        All is in the device's one queue, so memory is given to the next batch only in its turn.
+        """
+        vectors = self._vectors(batch.features)
+        if vectors.device.type != "cuda":
+            return lambda: vectors.cpu().numpy()
+        with torch.cuda.device(vectors.device):
+            rows = torch.empty(vectors.shape, dtype=torch.float32, pin_memory=True)
+            rows.copy_(vectors, non_blocking=True)
+            arrived = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
+            arrived.record()
+
+        def wait() -> Matrix:
+            arrived.synchronize()
+            return rows.numpy()
+
+        return wait
+
+    def _vectors(self, features: Features) -> torch.Tensor:
+        """Return float32 vectors on the model's device; torch may still be computing them there.
+
+        transformers reads a mask to see if it has padding, and for that the host waits for the
+        device; so a queued batch without padding is shown none.
+        """
+        model = self._model
+        is_padded = MASK in features and not bool(features[MASK].all())
+        there = {
+            name: value.to(model.device, non_blocking=True)
+            if isinstance(value, torch.Tensor)
+            else value
+            for name, value in features.items()
+        }
+        with torch.inference_mode(), tf32() if self.folder.spec.dtype == "tf32" else nullcontext():
+            if self.is_queued and MASK in there and not is_padded:
+                mask, (first, *others) = there.pop(MASK), model
+                there = {**first(there), MASK: mask}
+                for module in others:
+                    there = module(there)
+            else:
+                there = model(there)
+            vectors: torch.Tensor = there["sentence_embedding"].float()
+        return vectors
 
     def _encoded(self, batch: Batch, vectors: Matrix, texts: Sequence[str]) -> EncodedTexts:
         positions = [read.position for read in batch.reads]
@@ -243,30 +262,23 @@ class SentenceTransformerEncoder:
         if not finite.all():
             text = texts[positions[int(np.argmin(finite))]]
             raise EncoderError(
-                f"encoder {self.spec.name!r}: found NaN or infinity in the vector of "
-                f"{shorten(text)!r}; expected finite numbers; use another encoder, --dtype or "
-                "device"
+                f"encoder {self.folder.spec.name!r}: found NaN or infinity in the vector of "
+                f"{shorten(text)!r}; expected finite numbers; use another encoder, dtype or device"
             )
         return EncodedTexts(positions, vectors, [read.tokens for read in batch.reads])
 
     @cached_property
-    def _computing(self) -> ModelBackend:
-        def loaded() -> tuple[SentenceTransformer, Tokeniser]:
-            return self._model, self._tokeniser
+    def _backend(self) -> ModelBackend:
+        return ModelBackend(self.backend, self.folder.spec, self.kept, self.load, self.run_torch)
 
-        plain, name = self.folder.spec, self.backend
-        if name == "auto":
-            name = chosen_backend(plain, self.kept, loaded)
-        return ModelBackend(name, plain, self.kept, loaded)
+    def load(self) -> tuple[SentenceTransformer, Tokeniser]:
+        """Return the model and what tokenises for it."""
+        return self._model, self._tokeniser
 
-    @cached_property
-    def _forward(self) -> DeviceForward:
-        return DeviceForward(self._model, self._tokeniser, self.folder.spec)
-
-    @cached_property
-    def _pipeline(self) -> Pipeline:
-        assert self.accelerator is not None
-        return Pipeline(self.accelerator, self._forward)
+    def run_torch(self, features: Features) -> Matrix:
+        """Return the vectors of a batch as torch computes them."""
+        vectors: Matrix = self._vectors(features).cpu().numpy()
+        return vectors
 
     @cached_property
     def _tokeniser(self) -> Tokeniser:
@@ -274,75 +286,33 @@ class SentenceTransformerEncoder:
 
     @cached_property
     def _model(self) -> SentenceTransformer:
-        try:
-            return self._load(self.folder)
-        except LOADING_ERRORS as error:
-            raise self._failure(error) from error
-
-    def _load(self, folder: ModelFolder) -> SentenceTransformer:
-        check_type(folder.spec.dtype, self.device)
+        check_type(self.folder.spec.dtype, self.device)
         offload = Path(tempfile.mkdtemp(prefix="reffree-offload-"))
         weakref.finalize(self, shutil.rmtree, offload, ignore_errors=True)
-        return load(folder, self.device, self.device_map, offload).eval()
+        try:
+            return load(self.folder, self.device, self.settings.device_map, offload).eval()
+        except LOADING_ERRORS as error:
+            raise self._failure(error) from error
 
     def _failure(self, error: Exception) -> EncoderError:
         spec = self.folder.spec
         has_attention = spec.attention != "auto"
-        remedy = "leave out --attention" if has_attention else "try another --encoder, --device"
+        remedy = "leave out attention" if has_attention else "try another encoder, device"
         return EncoderError(
             f"encoder {spec.name!r} on {self.device}: {first_line(error)}; expected a model that "
-            f"sentence-transformers loads and runs here; {remedy} or a smaller --batch-tokens"
+            f"sentence-transformers loads and runs here; {remedy} or a smaller batch_tokens"
         )
 
 
-def open_encoder(options: EncoderOptions, *, is_elsewhere: bool = False) -> Encoder:
-    """Find the model (alias, folder, hub id or endpoint) and put the cache around it.
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether smaller batches may help."""
+    from accelerate.utils.memory import should_reduce_batch_size
 
-    With ``is_elsewhere`` others encode, on devices of their own, such as Ray's actors: nothing is
-    chosen that suits the devices here.
-    """
-    where = cache_folder() if options.cache_dir is None else Path(options.cache_dir)
-    kept = where if options.cache else None
-    rows_per_commit, is_queued = ROWS_PER_COMMIT, False
-    encoder: Encoder
-    if is_endpoint(options.encoder):
-        encoder, rows_per_commit = open_endpoint(options, kept), 1
-    else:
-        devices = choose_devices(options.device)
-        is_queued = len(devices) > 1 or devices[0].type != "cpu"
-        encoder = _on_devices(devices, options, kept, is_elsewhere=is_elsewhere)
-    if not options.cache:
-        return encoder
-    cache = EmbeddingCache(cache_path(where, encoder.spec), encoder.spec)
-    return CachedEncoder(
-        encoder, cache, rows_per_commit=rows_per_commit, saves_in_background=is_queued
-    )
+    return bool(should_reduce_batch_size(error))
 
 
-def _on_devices(
-    devices: Sequence[torch.device],
-    options: EncoderOptions,
-    kept: Path | None,
-    *,
-    is_elsewhere: bool,
-) -> SentenceTransformerEncoder | ReplicatedEncoder:
-    """Open a model on one device, or copies of it on several."""
-    name = DEFAULT_ENCODER if options.encoder is None else options.encoder
-    folder = find_model(name, offline=options.offline, settings=options)
-    if not is_elsewhere:
-        folder = suited(folder, options, abilities_of(devices, options.backend))
-    if len(devices) > 1:
-        check_replicable(is_spread=options.device_map is not None, backend=options.backend)
-    replicas = [
-        SentenceTransformerEncoder(
-            folder,
-            device,
-            options.batch_tokens,
-            options.device_map,
-            options.backend,
-            kept,
-            accelerator_of(device) if len(devices) > 1 else None,
-        )
-        for device in devices
-    ]
-    return replicas[0] if len(replicas) == 1 else ReplicatedEncoder(replicas)
+def free_memory(device: torch.device) -> None:
+    """Give back what a batch that failed has left."""
+    from accelerate.utils.memory import clear_device_cache
+
+    clear_device_cache(garbage_collection=device.type != "cpu")

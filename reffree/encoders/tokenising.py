@@ -19,9 +19,6 @@ IDS = "input_ids"
 MASK = "attention_mask"
 TYPES = "token_type_ids"
 
-ENDS = ("cu_seq_lens_q", "cu_seq_lens_k")
-LONGEST = ("max_length_q", "max_length_k")
-
 Features = dict[str, Any]
 
 
@@ -41,9 +38,6 @@ class Tokeniser:
     This one lets the model make its features: for models where they are more than ids, such as
     those with chat templates.
     """
-
-    is_packed = False
-    """Whether a batch is one row of all texts' tokens, without padding."""
 
     def __init__(self, model: SentenceTransformer, spec: EncoderSpec) -> None:
         """Take over the model's tokenizer."""
@@ -133,38 +127,6 @@ class TokenisedOnce(Tokeniser):
         return {**tensors, **self.others}
 
 
-class PackedOnce(TokenisedOnce):
-    """Puts all texts into one row, for flash attention, which is told where each begins and ends.
-
-    Other columns than the ids are left to the model: in a row of single texts they are constant.
-    """
-
-    is_packed = True
-
-    def __init__(
-        self, model: SentenceTransformer, spec: EncoderSpec, others: Features, first: int
-    ) -> None:
-        """Take over the model's tokenizer; ``first`` is the position of a text's first token."""
-        super().__init__(model, spec, others)
-        self.first = first
-
-    def collate(self, reads: Sequence[Read]) -> Features:
-        """Join the texts; ends, texts and positions are what transformers calls them."""
-        lengths = [read.length for read in reads]
-        ends = torch.from_numpy(np.cumsum([0, *lengths], dtype=np.int32))
-        ids = np.concatenate([read.content[IDS] for read in reads]).astype(np.int64)
-        positions = np.concatenate([np.arange(self.first, self.first + n) for n in lengths])
-        texts = np.repeat(np.arange(len(reads), dtype=np.int32), lengths)
-        return {
-            IDS: torch.from_numpy(ids)[None],
-            "position_ids": torch.from_numpy(positions)[None],
-            "seq_idx": torch.from_numpy(texts)[None],
-            **dict.fromkeys(ENDS, ends),
-            **dict.fromkeys(LONGEST, max(lengths)),
-            **self.others,
-        }
-
-
 class BagsOfTokens(Tokeniser):
     """Keeps every text's ids from counting to collation, for static vectors: no padding, no end."""
 
@@ -200,15 +162,13 @@ def tokeniser_of(model: SentenceTransformer, spec: EncoderSpec) -> Tokeniser:
     if callable(tokenizer):
         if tokenizer.pad_token_id is None or others.get("modality") != "text":
             return own
-        if ENDS[0] in expected:
-            others = {name: value for name, value in others.items() if name not in LONGEST}
-            once = PackedOnce(model, spec, others, int(expected["position_ids"][0, 0]))
-        else:
-            once = TokenisedOnce(model, spec, others)
+        once = TokenisedOnce(model, spec, others)
     elif hasattr(tokenizer, "encode_batch_fast") and not others:
         once = BagsOfTokens(model, spec)
     else:
         return own
+    if MASK not in expected and "offsets" not in expected:
+        return own  # such as texts packed into one row for flash attention
     found = once.collate(once.read([0, 1], [short, long]))
     is_equal = found.keys() == expected.keys() and all(
         found[name].dtype == value.dtype and torch.equal(found[name], value)

@@ -1,6 +1,7 @@
-"""Static word vectors: words through an encoder, its input embeddings, or a text file of vectors.
+"""Static word vectors for `sed`: words through an encoder, its input embeddings, or a text file.
 
-All look words up as they are given; callers give words in lower case.
+All look words up as they are given, in lower case: `look_up` returns vectors (words, d) in float64,
+and which words are known; unknown ones get zeros.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -26,10 +27,6 @@ from reffree.util.arrays import Floats
 from reffree.util.atomic import user_path
 from reffree.util.errors import EncoderError, InputError, Place, counted, first_line, shorten
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
-
-
 INPUT_EMBEDDINGS = (
     *("word_embeddings.weight", "embed_tokens.weight", "tok_embeddings.weight", "wte.weight"),
     *("shared.weight", "embed_in.weight", "word_embedding.weight"),
@@ -38,8 +35,6 @@ INPUT_EMBEDDINGS = (
 
 CARRIER = "a "
 """Stands before each word, so that tokenizers that mark word starts see one inside a text."""
-
-VECTOR_FILES = (".txt", ".vec")
 
 THRESHOLD = 0.7
 """Least cosine of words that are related, with the vectors of Ocampo Diaz & Ouyang 2024, §3.3."""
@@ -52,6 +47,8 @@ those of the paper's en_core_web_lg; among 20,000 frequent English words these t
 .513 and .322.
 """
 
+Found = tuple[Floats, NDArray[np.bool_]]
+
 
 class EncodedWordVectors:
     """Words through an encoder, each as a text of its own, so that a word always has one vector.
@@ -61,26 +58,16 @@ class EncodedWordVectors:
 
     def __init__(self, folder: ModelFolder) -> None:
         """Remember what to load; nothing is read before the first word."""
-        self.folder = folder
+        self.name = f"{folder.spec.name}@{folder.spec.revision}"
+        self.threshold = THRESHOLDS.get(folder.spec.name, THRESHOLD)
         self._encoder = SentenceTransformerEncoder(folder, torch.device("cpu"))
         self._read: dict[str, tuple[NDArray[np.float32], bool]] = {}  # by word
 
-    @property
-    def name(self) -> str:
-        """Model and revision."""
-        return f"{self.folder.spec.name}@{self.folder.spec.revision}"
-
-    @property
-    def threshold(self) -> float:
-        """Least cosine of related words: as measured, or the paper's."""
-        return THRESHOLDS.get(self.folder.spec.name, THRESHOLD)
-
-    def look_up(self, words: Sequence[str]) -> tuple[Floats, NDArray[np.bool_]]:
-        """Vectors (words, d) in float64, and which words are known; each is encoded once."""
+    def look_up(self, words: Sequence[str]) -> Found:
+        """Return vectors and which words are known; each is encoded once."""
         if not words:
             return np.zeros((0, 1)), np.zeros(0, dtype=bool)
-        new = [word for word in dict.fromkeys(words) if word not in self._read]
-        if new:
+        if new := [word for word in dict.fromkeys(words) if word not in self._read]:
             is_known = [bool(found) and None not in found for found in self._encoder.pieces(new)]
             encoded, _ = encode_texts(self._encoder, new)
             self._read |= zip(new, zip(encoded, is_known, strict=True), strict=True)
@@ -98,53 +85,32 @@ class ModelWordVectors:
 
     def __init__(self, folder: ModelFolder) -> None:
         """Remember what to load; nothing is read before the first word."""
+        self.name = f"{folder.spec.name}@{folder.spec.revision}:pieces"
         self.folder = folder
 
-    @property
-    def name(self) -> str:
-        """Model and revision."""
-        return f"{self.folder.spec.name}@{self.folder.spec.revision}:pieces"
-
-    def look_up(self, words: Sequence[str]) -> tuple[Floats, NDArray[np.bool_]]:
-        """Vectors (words, d) in float64, and which words are known; unknown ones get zeros."""
-        pieces = self._pieces(words)
-        known = np.array([len(found) > 0 for found in pieces], dtype=bool)
-        vectors = np.zeros((len(words), self._embeddings.shape[1]))
-        flat = torch.tensor([piece for found in pieces for piece in found], dtype=torch.int64)
-        if len(flat):
-            if int(flat.max()) >= len(self._embeddings):
-                raise self._refusal(
-                    f"token {int(flat.max())} and {counted(len(self._embeddings), 'embedding')}",
-                    "a tokenizer and weights of one model",
-                )
-            rows = self._embeddings[flat].to(torch.float64).numpy()
-            counts = np.array([len(found) for found in pieces if found])
-            starts = np.cumsum(counts) - counts
-            vectors[known] = np.add.reduceat(rows, starts, axis=0) / counts[:, None]
+    def look_up(self, words: Sequence[str]) -> Found:
+        """Return vectors and which words are known."""
+        embeddings, tokenizer = self._read
+        vectors, known = np.zeros((len(words), embeddings.shape[1])), np.zeros(len(words), bool)
+        texts = [CARRIER + word for word in words]
+        how = {"add_special_tokens": False, "return_offsets_mapping": True, "verbose": False}
+        encoded = tokenizer(texts, **how) if texts else {"input_ids": [], "offset_mapping": []}
+        for i, (ids, spans) in enumerate(
+            zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
+        ):
+            pieces = [t for t, (_, end) in zip(ids, spans, strict=True) if end > len(CARRIER)]
+            if not pieces or tokenizer.unk_token_id in pieces:
+                continue
+            if max(pieces) >= len(embeddings):
+                found = f"token {max(pieces)} and {counted(len(embeddings), 'embedding')}"
+                raise self._refusal(found, "a tokenizer and weights of one model")
+            vectors[i] = embeddings[pieces].to(torch.float64).numpy().mean(axis=0)
+            known[i] = True
         return vectors, known
 
-    def _pieces(self, words: Sequence[str]) -> list[list[int]]:
-        """Token ids of each word; none where one of them is the unknown token."""
-        if not words:
-            return []
-        encoded = self._tokenizer(
-            [CARRIER + word for word in words],
-            add_special_tokens=False,
-            return_offsets_mapping=True,
-            verbose=False,
-        )
-        unknown = self._tokenizer.unk_token_id
-        pieces = []
-        for ids, spans in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True):
-            found = [
-                token for token, (_, end) in zip(ids, spans, strict=True) if end > len(CARRIER)
-            ]
-            pieces.append([] if unknown in found else found)
-        return pieces
-
     @cached_property
-    def _weights(self) -> tuple[Path, str]:
-        """File and name of the input embeddings."""
+    def _read(self) -> tuple[torch.Tensor, Any]:
+        """Input embeddings, and the tokenizer beside them."""
         found: list[tuple[int, str, Path]] = []
         for path in sorted(self.folder.path.rglob("*.safetensors")):
             try:
@@ -153,25 +119,14 @@ class ModelWordVectors:
             except (SafetensorError, OSError) as error:
                 raise self._refusal(f"{path.name} unreadable ({error})", "weights") from error
             for name in names:
-                rank = next((r for r, e in enumerate(INPUT_EMBEDDINGS) if name.endswith(e)), None)
-                if rank is not None:
-                    found.append((rank, name, path))
+                ranks = [i for i, end in enumerate(INPUT_EMBEDDINGS) if name.endswith(end)]
+                found += [(ranks[0], name, path)] if ranks else []
         if not found:
-            raise self._refusal(
-                "no input embeddings", f"a tensor named like …{INPUT_EMBEDDINGS[0]}"
-            )
+            expected = f"a tensor named like …{INPUT_EMBEDDINGS[0]}"
+            raise self._refusal("no input embeddings", expected)
         _, name, path = min(found)
-        return path, name
-
-    @cached_property
-    def _embeddings(self) -> torch.Tensor:
-        path, name = self._weights
         with safe_open(path, framework="pt") as file:
-            tensor: torch.Tensor = file.get_tensor(name)
-        return tensor
-
-    @cached_property
-    def _tokenizer(self) -> PreTrainedTokenizerBase:
+            embeddings: torch.Tensor = file.get_tensor(name)
         from transformers import AutoTokenizer
 
         try:
@@ -179,17 +134,15 @@ class ModelWordVectors:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 tokenizer = AutoTokenizer.from_pretrained(
-                    str(self._weights[0].parent), local_files_only=True, trust_remote_code=False
+                    str(path.parent), local_files_only=True, trust_remote_code=False
                 )
         except LOADING_ERRORS as error:
-            raise self._refusal(
-                f"no working tokenizer ({first_line(error)})", "one beside the weights"
-            ) from error
+            what = f"no working tokenizer ({first_line(error)})"
+            raise self._refusal(what, "one beside the weights") from error
         if not tokenizer.is_fast:
-            raise self._refusal(
-                "a tokenizer that does not say where its tokens stand", "a tokenizer.json"
-            )
-        return tokenizer
+            what = "a tokenizer that does not say where its tokens stand"
+            raise self._refusal(what, "a tokenizer.json")
+        return embeddings, tokenizer
 
     def _refusal(self, found: str, expected: str) -> EncoderError:
         return EncoderError(
@@ -211,23 +164,35 @@ class FileWordVectors:
     def __init__(self, path: Path) -> None:
         """Find the words; every line is checked for its number of fields."""
         self.path = path
+        self.dimension = 0
         self._offsets: dict[bytes, tuple[int, int]] = {}  # byte and line
-        digest = hashlib.sha256()
+        digest, offset, entries, promised = hashlib.sha256(), 0, 0, -1
         with self._open() as file:
-            self.dimension = self._index(file, digest)
-        self._revision = f"sha256:{digest.hexdigest()[:16]}"
-
-    @property
-    def name(self) -> str:
-        """File and hash."""
-        return f"{self.path.name}@{self._revision}"
+            for number, line in enumerate(file, start=1):
+                digest.update(line)
+                fields = line.split() if number == 1 else []
+                if len(fields) == 2 and all(field.isdigit() for field in fields):
+                    promised, self.dimension = int(fields[0]), int(fields[1])
+                elif not line.isspace():
+                    self.dimension = self.dimension or len(fields) - 1
+                    if self.dimension < 1:
+                        raise self._refusal(number, "no vector", "a word and its numbers")
+                    entries += 1
+                    self._note_word(line, number, offset)
+                offset += len(line)
+        if promised not in (-1, entries):
+            found = f"a header of {counted(promised, 'word')} and {counted(entries, 'line')}"
+            raise self._refusal(1, found, "as many lines as the header says")
+        if not self._offsets:
+            raise self._refusal(None, "no words", "lines of a word and its numbers")
+        self.name = f"{path.name}@sha256:{digest.hexdigest()[:16]}"
 
     def __len__(self) -> int:
         """Return the number of words."""
         return len(self._offsets)
 
-    def look_up(self, words: Sequence[str]) -> tuple[Floats, NDArray[np.bool_]]:
-        """Vectors (words, d) in float64, and which words are known; unknown ones get zeros."""
+    def look_up(self, words: Sequence[str]) -> Found:
+        """Return vectors and which words are known."""
         vectors = np.zeros((len(words), self.dimension))
         places = [self._offsets.get(word.encode(errors="replace")) for word in words]
         with self._open() as file:
@@ -248,39 +213,15 @@ class FileWordVectors:
                 place=Place(str(self.path)),
             ) from error
 
-    def _index(self, lines: BinaryIO, digest: hashlib._Hash) -> int:
-        """Note where each word's line starts; returns the number of dimensions."""
-        promised: tuple[int, int] | None = None  # words and dimensions that a header states
-        dimension, entries, offset = 0, 0, 0
-        for number, line in enumerate(lines, start=1):
-            digest.update(line)
-            if number == 1:
-                fields = line.split()
-                if len(fields) == 2 and all(field.isdigit() for field in fields):
-                    promised = int(fields[0]), int(fields[1])
-                dimension = promised[1] if promised else len(fields) - 1
-                if dimension < 1:
-                    raise self._refusal(number, "no vector", "a word and its numbers")
-            if not (number == 1 and promised) and not line.isspace():
-                entries += 1
-                self._note(line, number, offset, dimension)
-            offset += len(line)
-        if promised and promised[0] != entries:
-            stated = f"a header of {counted(promised[0], 'word')} and {counted(entries, 'line')}"
-            raise self._refusal(1, stated, "as many lines as the header says")
-        if not self._offsets:
-            raise self._refusal(None, "no words", "lines of a word and its numbers")
-        return dimension
-
-    def _note(self, line: bytes, number: int, offset: int, dimension: int) -> None:
+    def _note_word(self, line: bytes, number: int, offset: int) -> None:
         """Note where a word stands, unless its line starts with a space: that is no word."""
         spaces = line.rstrip().count(b" ")  # right for nearly all lines, and fast
-        fields = spaces + 1 if spaces == dimension > 0 else len(line.split())
-        if line[:1].isspace() or fields > dimension + 1:
+        fields = spaces + 1 if spaces == self.dimension else len(line.split())
+        if line[:1].isspace() or fields > self.dimension + 1:
             return
-        if fields <= dimension:
+        if fields <= self.dimension:
             found = counted(max(0, fields - 1), "number")
-            raise self._refusal(number, found, f"{dimension} after the word")
+            raise self._refusal(number, found, f"{self.dimension} after the word")
         self._offsets.setdefault(line.split(maxsplit=1)[0], (offset, number))
 
     def _numbers(self, line: bytes, number: int) -> Floats:
@@ -289,8 +230,8 @@ class FileWordVectors:
         except ValueError:
             vector = np.zeros(0)
         if len(vector) != self.dimension or not np.isfinite(vector).all():
-            shown = shorten(line.decode(errors="replace").strip())
-            raise self._refusal(number, repr(shown), f"a word and {self.dimension} finite numbers")
+            found = repr(shorten(line.decode(errors="replace").strip()))
+            raise self._refusal(number, found, f"a word and {self.dimension} finite numbers")
         return vector
 
     def _refusal(self, line: int | None, found: str, expected: str) -> InputError:
@@ -312,7 +253,7 @@ def open_word_vectors(
     """
     if source is not None:
         path = user_path(source)
-        if os.path.isfile(path) or path.suffix.lower() in VECTOR_FILES:  # noqa: PTH113  (also for names too long)
+        if os.path.isfile(path) or path.suffix.lower() in (".txt", ".vec"):  # noqa: PTH113  (also for names too long)
             return FileWordVectors(path)
     folder = find_model(DEFAULT_ENCODER if source is None else source, offline=offline)
     has_pieces = pieces and folder.loader != "static"

@@ -1,8 +1,36 @@
-"""What an encoder streams, taken together."""
+"""Encoders opened in one line, and what they stream, taken together."""
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
+import torch
+
+from reffree.encoders.models import find_model
+from reffree.encoders.options import ModelSettings
+from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
+
+CPU = torch.device("cpu")
+
+
+def opened(folder, kept=None, device=CPU, *, is_replica=False, **settings):
+    """Open a model without a cache around it; a replica computes as a card does."""
+    if isinstance(settings.get("device_map"), dict):
+        settings["device_map"] = json.dumps(settings["device_map"])
+    chosen = ModelSettings(**settings)
+    model = find_model(str(folder), settings=chosen)
+    return SentenceTransformerEncoder(model, device, chosen, kept, is_replica=is_replica)
+
+
+def spelt(folder, **settings):
+    """Write an encoder as a user does."""
+
+    def written(value):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    given = ",".join(f"{key}={written(value)}" for key, value in settings.items())
+    return f"{folder}:{given}" if given else str(folder)
 
 
 def encode(encoder, texts):

@@ -21,10 +21,11 @@ from reffree.encoders.batching import plan_batches
 from reffree.encoders.device import choose_device, scoring_device
 from reffree.encoders.embed import encode_corpus, from_arrays, from_file
 from reffree.encoders.models import find_model
-from reffree.encoders.options import EncoderOptions
+from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
 from reffree.util.errors import EncoderError, InputError, UnknownNameError
 from tests.checkpoints import WORDS, save_checkpoint
+from tests.encoders.streams import opened
 
 CPU = torch.device("cpu")
 ON_CPU = EncoderOptions(device="cpu")
@@ -48,7 +49,7 @@ def encode(encoder, texts):
 
 @pytest.fixture(scope="module")
 def minilm():
-    return SentenceTransformerEncoder(find_model("minilm"), CPU)
+    return opened("minilm")
 
 
 def test_default_encoder_is_the_official_minilm(minilm):
@@ -76,7 +77,7 @@ def test_vectors_equal_sentence_transformers_own(minilm):
 def test_batch_plan_changes_nothing(minilm, batch_tokens):
     texts = [*SENTENCES, "word " * 400]
     alone = np.concatenate([encode(minilm, [text])[0] for text in texts])
-    encoder = SentenceTransformerEncoder(find_model("minilm"), CPU, batch_tokens)
+    encoder = opened("minilm", batch_tokens=batch_tokens)
     together, tokens = encode(encoder, texts)
     assert_allclose(together, alone, atol=1e-5)
     assert tokens[-1] == 402
@@ -125,7 +126,9 @@ def test_plain_transformers_are_mean_pooled(tmp_path, architecture):
     model = find_model(str(folder))
     assert (model.spec.pooling, model.spec.normalisation) == ("mean", "none")
     assert model.spec.max_length == 32
-    vectors, tokens = encode(SentenceTransformerEncoder(model, CPU, batch_tokens=64), TEXTS)
+    vectors, tokens = encode(
+        SentenceTransformerEncoder(model, CPU, ModelSettings(batch_tokens=64)), TEXTS
+    )
     tokenizer = AutoTokenizer.from_pretrained(folder)
     plain = AutoModel.from_pretrained(folder).eval()
     for text, vector in zip(TEXTS, vectors, strict=True):
@@ -164,7 +167,7 @@ def test_broken_models_get_a_sentence(tmp_path):
         find_model(str(folder))
     (folder / "config.json").write_text('{"model_type": "no-such"}')
     encoder = SentenceTransformerEncoder(find_model(str(folder)), CPU)
-    with pytest.raises(EncoderError, match=r"try another --encoder"):
+    with pytest.raises(EncoderError, match=r"try another encoder"):
         list(encoder.stream(["text"]))
 
 
@@ -183,7 +186,7 @@ def test_a_model_that_brings_code_is_refused(tmp_path):
     (folder / "evil.py").write_text(code)
     modules = [{"idx": 0, "name": "0", "path": "", "type": "evil.Evil"}]
     (folder / "modules.json").write_text(json.dumps(modules))
-    with pytest.raises(EncoderError, match="try another --encoder"):
+    with pytest.raises(EncoderError, match="try another encoder"):
         list(SentenceTransformerEncoder(find_model(str(folder)), CPU).stream(["text"]))
     assert not marker.exists()
 
@@ -302,7 +305,7 @@ def test_out_of_memory_halves_the_batches(tmp_path):
     model = find_model(str(save_checkpoint("roberta", tmp_path / "m")))
     texts = TEXTS * 3
     expected, _ = encode(SentenceTransformerEncoder(model, CPU), texts)
-    scarce = ScarceMemory(model, CPU, batch_tokens=4096)
+    scarce = ScarceMemory(model, CPU, ModelSettings(batch_tokens=4096))
     assert_allclose(encode(scarce, texts)[0], expected, atol=1e-5)
     assert scarce.batch_tokens < 4096
 

@@ -9,32 +9,29 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from reffree.encoders.accelerators import CudaAccelerator
-from reffree.encoders.backends.probe import PROBE, cosine_deviation
 from reffree.encoders.batching import batch_of, planned
-from reffree.encoders.models import find_model
-from reffree.encoders.options import EncoderOptions, ModelSettings
+from reffree.encoders.opening import open_encoder
+from reffree.encoders.options import EncoderOptions
 from reffree.encoders.precision import abilities_of
-from reffree.encoders.sentence_transformer import SentenceTransformerEncoder, open_encoder
+from reffree.encoders.probe import PROBE, cosine_deviation
 from tests.checkpoints import CONFIGS, WORDS, save_checkpoint
-from tests.encoders.streams import encode
+from tests.encoders.streams import CPU, encode, opened
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
 ]
-CPU, CARD = torch.device("cpu"), torch.device("cuda:0")
+CARD = torch.device("cuda:0")
 TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
 MANY = [f"{a} {b} {c}" for a in WORDS for b in WORDS for c in WORDS]
 
 
-def on(device, folder, batch_tokens=None, kept=None, device_map=None, **settings):
-    model = find_model(str(folder), settings=ModelSettings(**settings))
-    return SentenceTransformerEncoder(model, device, batch_tokens, device_map, kept=kept)
+def on(device, folder, batch_tokens=None, kept=None, **settings):
+    return opened(folder, kept, device, batch_tokens=batch_tokens, **settings)
 
 
 def has_tf32():
-    return abilities_of([CARD]).tf32
+    return abilities_of([CARD]).is_new
 
 
 @pytest.mark.parametrize("architecture", CONFIGS)
@@ -50,33 +47,24 @@ def test_many_batches_in_flight_equal_one_at_a_time():
     encoder = on(CARD, "minilm", 64)
     flying = encode(encoder, MANY)
     one_by_one = np.empty_like(flying)
-    pin = encoder.accelerator.pinned
-    for batch in planned(MANY, encoder._tokeniser, lambda: (64, None), pin):
+    for batch in planned(MANY, encoder._tokeniser, lambda: (64, None), pinned=True):
         one_by_one[[read.position for read in batch.reads]] = encoder._compute(batch)
     assert_allclose(flying, one_by_one, atol=1e-6)
 
 
-@pytest.mark.parametrize("architecture", [x for x in CONFIGS if x not in ("llama", "gpt2")])
-def test_a_batch_is_queued_without_waiting(tmp_path, architecture):
-    encoder = on(CARD, save_checkpoint(architecture, tmp_path / "m"))
-    forward, card = encoder._forward, encoder.accelerator
-    assert isinstance(card, CudaAccelerator)
+def test_a_batch_is_sent_from_pinned_memory_and_fetched_when_it_is_asked_for():
+    encoder = on(CARD, "minilm")
     reads = encoder._tokeniser.read(range(len(TEXTS)), TEXTS)
-    batch = batch_of(reads, encoder._tokeniser, card.pinned)
+    batch = batch_of(reads, encoder._tokeniser, pinned=True)
     assert all(v.is_pinned() for v in batch.features.values() if isinstance(v, torch.Tensor))
-    features = forward.features_of(batch)
-    forward(card.send(features))
-    torch.cuda.synchronize()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        vectors = forward(card.send(features))
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    assert vectors.device == CARD
+    assert encoder._vectors(batch.features).device == CARD
+    waits = [encoder._begin(batch) for _ in range(3)]
+    for wait in waits:
+        assert_allclose(wait(), encode(on(CPU, "minilm"), TEXTS), atol=1e-4)
 
 
 def test_the_type_suits_the_card_and_is_held_against_float32(tmp_path):
-    options = EncoderOptions(encoder="minilm", device="cuda:0", cache_dir=tmp_path)
+    options = EncoderOptions(encoder="minilm", device="cuda:0", cache=tmp_path)
     encoder = open_encoder(options)
     exact = encode(on(CARD, "minilm"), list(PROBE))
     moved = cosine_deviation(encode(encoder, list(PROBE)), exact)
@@ -88,22 +76,14 @@ def test_the_type_suits_the_card_and_is_held_against_float32(tmp_path):
     else:
         assert encoder.spec.deviation is None
         assert moved < 1e-4
-    asked = open_encoder(EncoderOptions(encoder="minilm", device="cuda:0", dtype="float32"))
+    asked = open_encoder(EncoderOptions(encoder="minilm:dtype=float32", device="cuda:0"))
     assert asked.spec.dtype == "float32"
     assert asked.spec.deviation is None
 
 
-def test_the_budget_comes_from_free_memory_and_is_remembered(tmp_path):
-    encoder = on(CARD, "minilm", kept=tmp_path)
-    encode(encoder, TEXTS)
-    assert 256 <= encoder.batch_tokens <= 2**16
-    again = on(CARD, "minilm", kept=tmp_path)
-    assert again.batch_tokens == encoder.batch_tokens
-
-
 def test_two_copies_give_the_vectors_of_one(tmp_path):
     devices = ",".join(f"cuda:{i % torch.cuda.device_count()}" for i in range(2))
-    given = {"encoder": "minilm", "cache": False, "dtype": "float32"}
+    given = {"encoder": "minilm:dtype=float32", "cache": False}
     one = encode(open_encoder(EncoderOptions(device="cuda:0", **given)), MANY)
     two = encode(open_encoder(EncoderOptions(device=devices, **given)), MANY)
     assert_allclose(two, one, atol=1e-5)
@@ -112,7 +92,7 @@ def test_two_copies_give_the_vectors_of_one(tmp_path):
 def test_memory_that_runs_out_halves_the_batches(tmp_path):
     encoder = on(CARD, "minilm", 4096)
     expected = encode(encoder, MANY)
-    plain = encoder._pipeline._forward
+    plain = encoder._vectors
 
     def scarce(features):
         made = plain(features)
@@ -120,7 +100,7 @@ def test_memory_that_runs_out_halves_the_batches(tmp_path):
             torch.empty(2**50, dtype=torch.uint8, device=CARD)  # a thousand terabytes
         return made
 
-    encoder._pipeline._forward = scarce
+    encoder._vectors = scarce
     assert_allclose(encode(encoder, MANY), expected, atol=1e-5)
     assert encoder.batch_tokens <= 500
 
@@ -143,10 +123,10 @@ def test_quantised_weights_move_cosines_little(quantisation, most):
 
 
 @pytest.mark.skipif(find_spec("flash_attn") is None, reason="flash-attn is not installed")
-def test_flash_attention_packs_texts():
-    options = {"encoder": "minilm", "device": "cuda:0", "dtype": "bfloat16", "cache": False}
-    encoder = open_encoder(EncoderOptions(**options))
+def test_flash_attention_moves_cosines_little():
+    options = {"device": "cuda:0", "cache": False}
+    encoder = open_encoder(EncoderOptions(encoder="minilm:dtype=bfloat16", **options))
     assert encoder.spec.attention == "flash_attention_2"
-    assert encoder._tokeniser.is_packed
-    plain = encode(open_encoder(EncoderOptions(**options, attention="sdpa")), list(PROBE))
+    named = "minilm:dtype=bfloat16,attention=sdpa"
+    plain = encode(open_encoder(EncoderOptions(encoder=named, **options)), list(PROBE))
     assert cosine_deviation(encode(encoder, list(PROBE)), plain) < 0.02

@@ -13,23 +13,13 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoModelForCausalLM, DynamicCache
 
-from reffree.encoders.accelerators import PlainAccelerator
 from reffree.encoders.batching import batch_of
-from reffree.encoders.models import find_model
-from reffree.encoders.options import ModelSettings
-from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
 from reffree.util.errors import EncoderError
 from tests.checkpoints import SPECIAL, WORDS
-from tests.encoders.streams import encode
+from tests.encoders.streams import encode, opened
 
-CPU = torch.device("cpu")
 TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
 DECODERS = ("falcon", "llama", "gpt2")
-
-
-def opened(folder, device_map=None, accelerator=None, batch_tokens=None, **settings):
-    model = find_model(str(folder), settings=ModelSettings(**settings))
-    return SentenceTransformerEncoder(model, CPU, batch_tokens, device_map, accelerator=accelerator)
 
 
 # Spread.
@@ -50,7 +40,7 @@ def test_falcon_over_memory_and_disk_gives_the_same(checkpoint, places, dtype):
     folder = checkpoint("falcon", head=True)
     expected = encode(opened(folder, dtype=dtype), TEXTS)
     place = dict(zip(BLOCKS, places, strict=True))
-    spread = opened(folder, place, dtype=dtype)
+    spread = opened(folder, device_map=place, dtype=dtype)
     assert_allclose(encode(spread, TEXTS), expected, atol=1e-6)
     found = spread._model[0].model.hf_device_map
     assert {str(value) for value in found.values()} == set(places)
@@ -73,12 +63,12 @@ class Widths(TorchDispatchMode):
         return result
 
 
-@pytest.mark.parametrize("accelerator", [None, PlainAccelerator(CPU)])
+@pytest.mark.parametrize("is_replica", [False, True])
 @pytest.mark.parametrize("architecture", DECODERS)
 def test_no_token_is_predicted_and_no_key_is_kept(
-    checkpoint, architecture, accelerator, monkeypatch
+    checkpoint, architecture, is_replica, monkeypatch
 ):
-    encoder = opened(checkpoint(architecture, head=True), accelerator=accelerator)
+    encoder = opened(checkpoint(architecture, head=True), is_replica=is_replica)
     vocabulary = len(WORDS) + len(SPECIAL)
     model = encoder._model[0].model
     assert model.config.vocab_size == vocabulary
@@ -118,8 +108,8 @@ def test_a_saved_decoder_gives_the_same_with_padding_on_either_side(
     head = Pooling(transformer.get_embedding_dimension(), pooling_mode=pooling)
     SentenceTransformer(modules=[transformer, head], device="cpu").save(str(tmp_path / "saved"))
     expected = encode(opened(checkpoint(architecture), pooling=pooling), TEXTS)
-    for accelerator in (None, PlainAccelerator(CPU)):
-        encoder = opened(tmp_path / "saved", accelerator=accelerator, max_length=32)
+    for is_replica in (False, True):
+        encoder = opened(tmp_path / "saved", is_replica=is_replica, max_length=32)
         assert encoder.spec.backend == "sentence-transformers"
         assert encoder._model.tokenizer.padding_side == padding_side
         alone = np.concatenate([encode(encoder, [text]) for text in TEXTS])
@@ -127,9 +117,6 @@ def test_a_saved_decoder_gives_the_same_with_padding_on_either_side(
         for batch_tokens in (40, 4096):
             encoder.batch_tokens = batch_tokens
             assert_allclose(encode(encoder, TEXTS), expected, atol=1e-5, rtol=1e-5)
-        if accelerator is not None:
-            hidden = encoder._forward._padded
-            assert (hidden == "nothing") == (padding_side == "right")
 
 
 # Quantised.

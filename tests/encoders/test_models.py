@@ -7,6 +7,8 @@ import logging
 import pickle
 import shutil
 import socket
+import subprocess
+import sys
 from dataclasses import fields, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,20 +21,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reffree.encoders.aliases import ALIASES, PACKAGED, is_installed, packaged_folder
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.cache import cache_path
-from reffree.encoders.models import find_model
-from reffree.encoders.options import CHOICES, EncoderOptions, ModelSettings
-from reffree.encoders.sentence_transformer import SentenceTransformerEncoder, open_encoder
+from reffree.encoders.device import may_have_card
+from reffree.encoders.models import DECODERS, find_model, is_decoder
+from reffree.encoders.models import ENCODERS as ENCODER_TYPES
+from reffree.encoders.opening import open_encoder
+from reffree.encoders.options import SETTINGS, EncoderOptions, ModelSettings, parse_encoder
 from reffree.util.errors import EncoderError, OptionError
 from tests.checkpoints import CONFIGS, ENCODERS, WORDS
-from tests.encoders.streams import encode
+from tests.encoders.streams import encode, opened, spelt
 
-CPU = torch.device("cpu")
 TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
-
-
-def opened(folder, device_map=None, **settings):
-    model = find_model(str(folder), settings=ModelSettings(**settings))
-    return SentenceTransformerEncoder(model, CPU, device_map=device_map)
 
 
 @pytest.fixture(scope="session")
@@ -271,9 +269,10 @@ def test_each_ingredient_has_a_file_of_its_own(checkpoint, tmp_path):
     specs.append(find_model(str(changed)).spec)
     paths = {cache_path(tmp_path, spec) for spec in specs}
     assert len(paths) == len(INGREDIENTS) + 3
-    assert {f.name for f in fields(ModelSettings)} - {k for i in INGREDIENTS for k in i} == {
-        "allow_pickle"  # which changes what may be read, and so only the folder's weights
-    }
+    elsewhere = {"allow_pickle", "device_map", "batch_tokens", "backend", "context"}
+    assert {f.name for f in fields(ModelSettings)} - {
+        k for i in INGREDIENTS for k in i
+    } == elsewhere
 
 
 def test_each_field_of_the_spec_is_in_the_fingerprint(tmp_path):
@@ -293,7 +292,7 @@ def test_settings_do_not_mix_in_the_cache(checkpoint, tmp_path):
     folder = str(checkpoint("roberta"))
     chosen = [{}, {"pooling": "cls"}, {"prompt": "winter "}, {"layer": 1}, {"max_length": 5}]
     alone = [
-        encode(open_encoder(EncoderOptions(encoder=folder, cache=False, **how)), TEXTS)
+        encode(open_encoder(EncoderOptions(encoder=spelt(folder, **how), cache="off")), TEXTS)
         for how in chosen
     ]
     for i, a in enumerate(alone):
@@ -301,7 +300,7 @@ def test_settings_do_not_mix_in_the_cache(checkpoint, tmp_path):
             assert np.abs(a - b).max() > 1e-3
     for _ in range(2):  # filled, then read
         for how, expected in zip(chosen, alone, strict=True):
-            options = EncoderOptions(encoder=folder, cache_dir=tmp_path, device="cpu", **how)
+            options = EncoderOptions(encoder=spelt(folder, **how), cache=tmp_path)
             assert_array_equal(encode(open_encoder(options), TEXTS), expected)
 
 
@@ -319,7 +318,7 @@ def test_one_layer_has_one_name(checkpoint):
 
 
 def test_settings_that_do_not_exist_or_fit():
-    for name in CHOICES:
+    for name in (name for name, (kind, _) in SETTINGS.items() if isinstance(kind, tuple)):
         with pytest.raises(OptionError, match=f"{name} = 'x'; expected"):
             ModelSettings(**{name: "x"})
     for length in (3, 513):
@@ -378,9 +377,7 @@ def test_attention_is_the_architectures_best_unless_it_is_asked_for(checkpoint):
         assert encoder._model[0].model.config._attn_implementation == best
         eager = opened(checkpoint(architecture), attention="eager")
         assert_allclose(encode(eager, TEXTS), encode(encoder, TEXTS), atol=1e-5)
-    with pytest.raises(
-        EncoderError, match=r"MPNetModel does not support .*; leave out --attention"
-    ):
+    with pytest.raises(EncoderError, match=r"MPNetModel does not support .*; leave out attention"):
         encode(opened(checkpoint("mpnet"), attention="sdpa"), TEXTS)
 
 
@@ -427,7 +424,7 @@ def test_code_runs_only_when_asked_and_is_said(checkpoint, tmp_path, monkeypatch
     monkeypatch.syspath_prepend(str(tmp_path / "hf"))
     marker = tmp_path / "ran"
     folder = with_code(checkpoint("roberta"), tmp_path / "m", marker, "own")
-    with pytest.raises(EncoderError, match=r"architecture 'own'.*or pass --trust-remote-code"):
+    with pytest.raises(EncoderError, match=r"architecture 'own'.*or set trust_remote_code=true"):
         opened(folder)
     assert not marker.exists()
     encoder = opened(folder, trust_remote_code=True)
@@ -464,7 +461,7 @@ def test_pickled_weights_are_read_only_when_asked(checkpoint, tmp_path, caplog):
     weights = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
     torch.save(weights, folder / "pytorch_model.bin")
-    with pytest.raises(EncoderError, match=r"found no .safetensors weights.*--allow-pickle"):
+    with pytest.raises(EncoderError, match=r"found no .safetensors weights.*allow_pickle=true"):
         opened(folder)
     encoder = opened(folder, allow_pickle=True)
     with caplog.at_level(logging.WARNING, "reffree"):
@@ -504,7 +501,7 @@ def no_connections(monkeypatch):
 
 
 def test_offline_from_the_name_to_the_vectors(no_connections, tmp_path):
-    options = EncoderOptions(encoder="minilm", offline=True, cache_dir=tmp_path, device="cpu")
+    options = EncoderOptions(encoder="minilm", offline=True, cache=tmp_path, device="cpu")
     assert encode(open_encoder(options), ["Bees dance."]).shape == (1, 384)
 
 
@@ -543,13 +540,102 @@ def test_models_are_listed(run, no_connections):
 
 def test_settings_are_shown_once_and_taken_everywhere(run):
     shown = run("models", "--help").stdout
-    hidden = run("score", "--help").stdout
-    for field in fields(ModelSettings):
-        flag = f"--{field.name.replace('_', '-')}"
-        assert flag in shown
-        assert flag not in hidden
-    assert shown.index("--pooling") < shown.index("--layer")
-    assert "--context" in hidden
+    assert all(f"  {field.name}=" in shown for field in fields(ModelSettings))
+    assert "--encoder" in run("score", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "settings"),
+    [
+        ("mpnet", "mpnet", {}),
+        ("e5:prompt=query: ", "e5", {"prompt": "query: "}),
+        ("e5:prompt=", "e5", {"prompt": ""}),
+        ("m:prompt=a, b: c=d,layer=-2", "m", {"prompt": "a, b: c=d", "layer": -2}),
+        ("org/model:pooling=cls,max_length=16", "org/model", {"pooling": "cls", "max_length": 16}),
+        (r"C:\models\m:dtype=auto", r"C:\models\m", {"dtype": "auto"}),
+        ("http://h:80/v1#a/b:v1:context=1", "http://h:80/v1#a/b:v1", {"context": 1}),
+        ("m:allow_pickle=true,device_map=auto", "m", {"allow_pickle": True, "device_map": "auto"}),
+        ('m:device_map={"a": 0, "b": "cpu"}', "m", {"device_map": '{"a": 0, "b": "cpu"}'}),
+    ],
+)
+def test_names_and_settings_are_told_apart(text, name, settings):
+    assert parse_encoder(text) == (name, ModelSettings(**settings))
+    options = EncoderOptions(encoder=text)
+    assert (options.model, options.model_settings) == (name, ModelSettings(**settings))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("m:poolin=cls", "the encoder setting 'poolin'; expected pooling, layer, "),
+        ("m:pooling=max", "pooling = 'max'; expected mean or cls or lasttoken; leave it out"),
+        ("m:pooling=", "pooling = ''; expected mean or"),
+        ("m:layer=two", "layer = 'two'; expected a whole number; leave it out"),
+        ("m:max_length=0", "max_length = '0'; expected a whole number, 1 or more"),
+        ("m:context=-1", "context = '-1'; expected a whole number, 0 or more"),
+        ("m:batch_tokens=" + "9" * 5000, "batch_tokens = '9999"),
+        ("m:allow_pickle=yes", "allow_pickle = 'yes'; expected true or false"),
+        ("m:layer=1,layer=2", "the encoder setting layer twice; expected it once"),
+        ("m:layer=1,poolin=cls", "layer = '1,poolin=cls'; expected a whole number"),
+        ("m:device_map=both", "device_map = 'both'; expected auto or balanced or"),
+        ("m:device_map={", "device_map = '{'; expected auto or balanced or"),
+    ],
+)
+def test_settings_that_are_none_are_refused_before_anything_is_looked_for(text, found):
+    with pytest.raises(OptionError) as error:
+        EncoderOptions(encoder=text)
+    assert f"found {found}" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"drop": ["repeat"]}, "drop = 'repeat'; expected backchannels or repeats"),
+        ({"device": "gpu"}, "the device 'gpu'; expected auto, cpu, cuda"),
+        ({"device": "ray:actors=0"}, "the device 'ray:actors=0'"),
+        ({"cache": True}, "cache = 'True'; expected a folder or off"),
+    ],
+)
+def test_options_that_are_none_are_refused(options, found):
+    with pytest.raises(OptionError) as error:
+        EncoderOptions(**options)
+    assert f"found {found}" in str(error.value)
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_what_reads_to_the_left_only_is_known_without_transformers(checkpoint, architecture):
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED
+
+    config = json.loads((checkpoint(architecture) / "config.json").read_text())
+    kinds = {config["model_type"], *DECODERS, *ENCODER_TYPES, "bart"}
+    for kind in kinds:
+        assert is_decoder({"model_type": kind}) == (kind in CAUSAL and kind not in MASKED), kind
+
+
+def test_nothing_heavy_is_imported_where_all_is_cached(tmp_path, pytestconfig):
+    code = (
+        "import sys, reffree\n"
+        "corpus = reffree.load(sys.argv[1])\n"
+        "for _ in range(2):\n"
+        "    found = reffree.embed(corpus, cache=sys.argv[2])\n"
+        "    print(found.device, *sorted({'torch', 'transformers', 'sentence_transformers'} & "
+        "sys.modules.keys()), file=sys.stderr)\n"
+    )
+    (tmp_path / "c.jsonl").write_text('{"id": "a", "units": ["Bees dance.", "Why?"]}\n')
+    told = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", code, tmp_path / "c.jsonl", tmp_path / "cache"],
+            cwd=pytestconfig.rootpath,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        told += done.stderr.splitlines()
+    assert told[0] == "cpu sentence_transformers torch transformers"
+    if not may_have_card():
+        assert told[2:] == ["cpu", "cpu"]
 
 
 def test_what_is_listed_of_the_packaged_models_is_so(minilm):

@@ -12,25 +12,22 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import reffree
-from reffree.encoders import replicas, sentence_transformer
-from reffree.encoders.accelerators import PlainAccelerator
-from reffree.encoders.backends.probe import PROBE, cosine_deviation, one_digit_up
+from reffree.encoders import device, replicas, sentence_transformer
 from reffree.encoders.base import EncodedTexts, EncoderSpec
-from reffree.encoders.device import DEVIATIONS, choose_device, choose_devices
+from reffree.encoders.device import RayCluster, choose_device, choose_devices, parse_ray
 from reffree.encoders.models import find_model
+from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.encoders.precision import Abilities, abilities_of, suited
+from reffree.encoders.probe import PROBE, cosine_deviation, one_digit_up
 from reffree.encoders.replicas import ReplicatedEncoder, shares
-from reffree.encoders.sentence_transformer import SentenceTransformerEncoder, open_encoder
-from reffree.segmenters.network_folder import check_encoder
 from reffree.util.errors import EncoderError, OptionError
 from tests.checkpoints import WORDS
-from tests.encoders.streams import encode
+from tests.encoders.streams import CPU, encode, opened, spelt
 
-CPU = torch.device("cpu")
 TEXTS = [f"{a} {b} bees" for a in WORDS for b in WORDS]
-AMPERE = Abilities(tf32=True, bfloat16=True)
-WITH_FLASH = Abilities(tf32=True, bfloat16=True, flash=True)
+AMPERE = Abilities(is_new=True)
+WITH_FLASH = Abilities(is_new=True, flash=True)
 
 
 def chosen(folder, can, **settings):
@@ -92,41 +89,23 @@ def test_nothing_is_chosen_on_a_cpu(checkpoint):
     folder = str(checkpoint("roberta"))
     assert abilities_of([CPU]) == abilities_of([CPU, torch.device("cuda")]) == Abilities()
     encoder = open_encoder(EncoderOptions(encoder=folder, device="cpu", cache=False))
+    assert not encoder.is_queued
     assert encoder.spec == find_model(folder).spec
     assert encoder.spec.deviation is None
-    assert encoder.accelerator is None
     assert chosen("wordllama", WITH_FLASH).dtype == "float32"
 
 
 def test_tf32_is_refused_where_it_would_be_float32(checkpoint):
-    options = EncoderOptions(
-        encoder=str(checkpoint("roberta")), device="cpu", dtype="tf32", cache=False
-    )
+    options = EncoderOptions(encoder=spelt(checkpoint("roberta"), dtype="tf32"), cache=False)
     with pytest.raises(EncoderError, match="dtype tf32 on cpu: found a device without it"):
         encode(open_encoder(options), TEXTS[:3])
-
-
-def test_what_a_network_was_trained_on_may_come_from_a_card():
-    spec = EncoderSpec("a/b", "1", "mean", "none", "float32", 128, "test")
-    check_encoder("scorer", replace(spec, dtype="tf32", deviation=1e-3), spec)
-    with pytest.raises(
-        EncoderError,
-        match=r"\(dtype bfloat16 instead of tf32\).* use --encoder a/b with dtype float32, or",
-    ):
-        check_encoder(
-            "scorer", replace(spec, dtype="bfloat16", deviation=0.1), replace(spec, dtype="tf32")
-        )
-    other = replace(spec, name="c/d", dtype="tf32")  # the name is what differs
-    with pytest.raises(EncoderError, match=r"\(name c/d instead of a/b\).* use --encoder a/b, or"):
-        check_encoder("scorer", other, spec)
 
 
 # Held against float32.
 
 
 def on_accelerator(folder, kept, **settings):
-    model = find_model(str(folder), settings=ModelSettings(**settings))
-    return SentenceTransformerEncoder(model, CPU, kept=kept, accelerator=PlainAccelerator(CPU))
+    return opened(folder, kept, is_replica=True, **settings)
 
 
 def test_the_deviation_is_measured_once_said_and_kept(checkpoint, tmp_path, caplog):
@@ -144,7 +123,7 @@ def test_the_deviation_is_measured_once_said_and_kept(checkpoint, tmp_path, capl
     assert "_model" not in vars(again)  # nothing was loaded
     assert len(caplog.records) == 1
     assert again.spec.fingerprint == encoder.folder.spec.fingerprint
-    (path,) = (tmp_path / DEVIATIONS).iterdir()
+    (path,) = (tmp_path / "facts").iterdir()
     path.write_text(json.dumps({"cosine_deviation": "much"}))
     assert on_accelerator(folder, tmp_path, dtype="bfloat16").spec.deviation is not None
     assert len(caplog.records) == 2
@@ -163,7 +142,7 @@ def test_no_room_for_float32_leaves_the_deviation_unknown(checkpoint, monkeypatc
     def load(*given):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 28.00 GiB.")
 
-    assert encoder._forward
+    assert encoder._model
     monkeypatch.setattr(sentence_transformer, "load", load)
     assert encoder.spec.deviation is None
     assert not caplog.records
@@ -177,7 +156,6 @@ def test_the_signature_has_the_deviation(write_corpus):
     given = {"metrics": ["arp_cos"], "embeddings": replace(embedded, spec=spec)}
     scored = reffree.score(corpus, **given)
     assert "|dtype:tf32(cosine deviation<=4e-04 on 64 texts)|" in scored.signature
-    assert "|d:tf32|" in reffree.score(corpus, **given, short_signature=True).signature
 
 
 # Several devices.
@@ -203,6 +181,7 @@ def test_devices_with_commas():
     ],
 )
 def test_processes_of_a_launcher_have_a_card_each(monkeypatch, environment, expected):
+    monkeypatch.setattr(device, "may_have_card", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     for name, value in environment.items():
@@ -210,6 +189,20 @@ def test_processes_of_a_launcher_have_a_card_each(monkeypatch, environment, expe
     assert [str(choose_device(name)) for name in ("auto", "cuda")] == [expected] * 2
     assert str(choose_device("cuda:2")) == "cuda:2"
     assert str(choose_device("cpu")) == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("name", "cluster"),
+    [
+        ("ray", RayCluster(None, None)),
+        ("ray:actors=4", RayCluster(None, 4)),
+        ("ray:address=auto", RayCluster("auto", None)),
+        ("ray:actors=2,address=10.0.0.1:6379", RayCluster("10.0.0.1:6379", 2)),
+        *((name, None) for name in ("cpu", "all", "ray:", "ray:actors=0", "ray:gpus=1", "rays")),
+    ],
+)
+def test_clusters(name, cluster):
+    assert parse_ray(name) == cluster
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 100, 10_000])
@@ -226,9 +219,8 @@ def test_shares_hold_every_text_once_longest_first(n):
 def test_copies_on_several_devices_give_the_vectors_of_one(checkpoint, tmp_path):
     folder = str(checkpoint("roberta"))
     alone = encode(open_encoder(EncoderOptions(encoder=folder, device="cpu", cache=False)), TEXTS)
-    options = EncoderOptions(
-        encoder=folder, device="cpu,cpu,cpu", cache_dir=tmp_path, batch_tokens=64
-    )
+    named = spelt(folder, batch_tokens=64)
+    options = EncoderOptions(encoder=named, device="cpu,cpu,cpu", cache=tmp_path)
     encoder = open_encoder(options)
     n_threads = threading.active_count()
     found = encode(encoder, TEXTS)
@@ -320,16 +312,6 @@ def test_a_slow_device_leaves_the_rest_to_the_others():
     assert (slow.n, fast.n) == (100, 700)
 
 
-def test_what_is_not_copied_to_several_devices(checkpoint):
-    folder = str(checkpoint("roberta"))
-    for options, message in (
-        ({"device_map": "auto"}, "several devices with --device-map"),
-        ({"backend": "onnx"}, "several devices with --backend onnx"),
-    ):
-        with pytest.raises(OptionError, match=message):
-            open_encoder(EncoderOptions(encoder=folder, device="cpu,cpu", cache=False, **options))
-
-
 def numbers(value):
     if isinstance(value, (dict, list)):
         inner = value.values() if isinstance(value, dict) else value
@@ -344,8 +326,8 @@ def test_commands_score_on_several_devices(run, tmp_path, checkpoint):
     corpus.write_text(json.dumps(document) + "\n")
     encoder = ["--encoder", str(checkpoint("roberta")), "-m", "arp_cos", "-f", "json"]
     for command in ("score", "compare"):
-        one = run(command, corpus, *encoder, "--device", "cpu", "--no-cache")
-        two = run(command, corpus, *encoder, "--device", "cpu,cpu", "--no-cache")
+        one = run(command, corpus, *encoder, "--device", "cpu", "--cache", "off")
+        two = run(command, corpus, *encoder, "--device", "cpu,cpu", "--cache", "off")
         assert one.returncode == two.returncode == 0, two.stderr
         found, expected = (json.loads(done.stdout) for done in (two, one))
         assert numbers(found) == pytest.approx(numbers(expected), abs=1e-5)

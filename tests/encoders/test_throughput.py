@@ -15,20 +15,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from torch._dynamo.exc import TorchDynamoException
 from torch._dynamo.utils import counters
 
 import reffree
+from reffree.encoders import backends
 from reffree.encoders.aliases import is_installed
-from reffree.encoders.backends import backend
-from reffree.encoders.backends.backend import chosen_backend
-from reffree.encoders.backends.probe import (
-    PROBE,
-    cosine_deviation,
-    rounded_up,
-    vector_deviation,
-)
+from reffree.encoders.backends import ModelBackend, fastest_backend
 from reffree.encoders.base import EncodedTexts
 from reffree.encoders.batching import (
     ThreadShare,
@@ -38,21 +32,25 @@ from reffree.encoders.batching import (
     share_threads,
     side_by_side,
 )
-from reffree.encoders.budget import budget_path, recalled_budget
-from reffree.encoders.cache import EmbeddingCache, cache_files
-from reffree.encoders.cache.files import graphs, remove_graphs
-from reffree.encoders.device import recall, remember
-from reffree.encoders.models import find_model
+from reffree.encoders.cache import (
+    FACTS,
+    GRAPHS,
+    EmbeddingCache,
+    cache_files,
+    other_files,
+    recall,
+    remember,
+    remove,
+)
+from reffree.encoders.opening import check_backend, open_encoder
 from reffree.encoders.options import EncoderOptions, ModelSettings
-from reffree.encoders.sentence_transformer import SentenceTransformerEncoder, open_encoder
+from reffree.encoders.probe import PROBE, cosine_deviation, vector_deviation
 from reffree.encoders.tokenising import BagsOfTokens, TokenisedOnce, Tokeniser, tokeniser_of
-from reffree.evaluate.signature import Signature
 from reffree.util.errors import CacheError, EncoderError, OptionError
 from tests import checkpoints
 from tests.checkpoints import CONFIGS, WORDS, save_checkpoint
-from tests.encoders.streams import encode
+from tests.encoders.streams import encode, opened, spelt
 
-CPU = torch.device("cpu")
 TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4), "bees bees"]
 HAS_ONNX = all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime")))
 HAS_OPENVINO = all(map(importlib.util.find_spec, ("onnx", "onnxscript", "openvino")))
@@ -63,11 +61,6 @@ needs_compiler = pytest.mark.skipif(
 needs_openvino = pytest.mark.skipif(
     not HAS_OPENVINO, reason="the extra reffree[openvino] is not installed"
 )
-
-
-def opened(folder, *, kept=None, backend="torch", batch_tokens=None, **settings):
-    model = find_model(str(folder), settings=ModelSettings(**settings))
-    return SentenceTransformerEncoder(model, CPU, batch_tokens, backend=backend, kept=kept)
 
 
 # Tokenised once.
@@ -146,8 +139,6 @@ def test_models_that_ask_more_of_their_tokenizer_make_their_own_features(checkpo
 
 class Lengths:
     """Stands for a tokenizer: a text is as long as its number says."""
-
-    is_packed = False
 
     def read(self, positions, texts):
         from reffree.encoders.tokenising import Read
@@ -264,9 +255,8 @@ def test_threads_are_shared_out(total, share, monkeypatch):
 
 
 def test_an_interrupt_leaves_what_was_encoded(checkpoint, tmp_path):
-    options = EncoderOptions(
-        encoder=str(checkpoint("roberta")), batch_tokens=17, cache_dir=tmp_path, device="cpu"
-    )
+    folder = checkpoint("roberta")
+    options = EncoderOptions(encoder=spelt(folder, batch_tokens=17), cache=tmp_path)
     encoder = open_encoder(options)
     computed = encoder.inner._compute
     done = []
@@ -285,7 +275,7 @@ def test_an_interrupt_leaves_what_was_encoded(checkpoint, tmp_path):
     kept = [i for encoded in encoder.cache.get(TEXTS) for i in encoded.positions]
     assert sorted(kept) == sorted(i for batch in done for i in batch)
     assert 0 < len(kept) < len(TEXTS)
-    expected = encode(opened(options.encoder), TEXTS)
+    expected = encode(opened(folder), TEXTS)
     assert_allclose(encode(open_encoder(options), TEXTS), expected, atol=1e-5)
 
 
@@ -357,20 +347,18 @@ def test_a_text_that_does_not_fit_alone_gets_a_sentence(checkpoint, tmp_path):
     "content", ["", "{", "[]", '{"batch_tokens": "9"}', '{"batch_tokens": -1}', "[" * 10**5]
 )
 def test_unreadable_budgets_are_ignored(checkpoint, tmp_path, content):
-    spec = opened(checkpoint("roberta")).spec
-    path = budget_path(tmp_path, spec, CPU)
+    path = opened(checkpoint("roberta"), kept=tmp_path)._budget
     remember(path, {"batch_tokens": 64})
-    assert recalled_budget(path) == 64
-    assert [p.name for p in path.parent.iterdir()] == [path.name]
+    assert opened(checkpoint("roberta"), kept=tmp_path).batch_tokens == 64
+    assert other_files(tmp_path, FACTS) == [path] == list(path.parent.iterdir())
     path.write_text(content)
-    assert recalled_budget(path) is None
     assert opened(checkpoint("roberta"), kept=tmp_path).batch_tokens >= 1024
 
 
 def test_a_folder_that_takes_no_files_is_no_obstacle(tmp_path):
     (tmp_path / "file").write_text("")
-    remember(tmp_path / "file" / "budgets" / "x.json", {"batch_tokens": 1})
-    assert recall(tmp_path / "file" / "budgets" / "x.json") == {}
+    remember(tmp_path / "file" / "facts" / "x.json", {"batch_tokens": 1})
+    assert recall(tmp_path / "file" / "facts" / "x.json") == {}
 
 
 # Backends.
@@ -381,24 +369,27 @@ def test_deviations_by_their_definition():
     b = np.array([[3, 3.5], [1, 0], [0, 0]], dtype=np.float32)
     assert vector_deviation(b, a) == pytest.approx(0.1)
     assert cosine_deviation(b, a) == pytest.approx(3 / np.hypot(3, 3.5) - 0.6)
-    assert [rounded_up(x) for x in (0.0, 0.0701, 0.07)] == ["0.00", "0.08", "0.07"]
     assert len(set(PROBE)) == 64
 
 
 def test_backends_say_what_they_cannot_run(checkpoint, monkeypatch):
     folder = checkpoint("roberta")
-    with pytest.raises(OptionError, match="found backend = 'onyx'; expected torch or auto"):
-        opened(folder, backend="onyx")
     with pytest.raises(OptionError, match="backend onnx with dtype bfloat16"):
-        opened(folder, backend="onnx", dtype="bfloat16")
-    model = find_model(str(folder))
-    with pytest.raises(OptionError, match="backend openvino with device meta"):
-        SentenceTransformerEncoder(model, torch.device("meta"), backend="openvino")
+        open_encoder(EncoderOptions(encoder=spelt(folder, backend="onnx", dtype="bfloat16")))
+    with pytest.raises(OptionError, match="backend openvino with device cuda"):
+        check_backend(ModelSettings(backend="openvino"), opened(folder).spec, ["cuda"])
     with pytest.raises(OptionError, match="with weights spread by device_map"):
-        SentenceTransformerEncoder(model, CPU, device_map="auto", backend="onnx")
+        open_encoder(EncoderOptions(encoder=spelt(folder, backend="onnx", device_map="auto")))
+    for settings, what in (
+        ({"device_map": "auto"}, "device_map"),
+        ({"backend": "onnx"}, "backend"),
+    ):
+        options = EncoderOptions(encoder=spelt(folder, **settings), device="cpu,cpu")
+        with pytest.raises(OptionError, match=f"several devices with {what}"):
+            open_encoder(options)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(EncoderError, match=r"pip install 'reffree\[openvino\]'"):
-        opened(folder, backend="openvino")
+        open_encoder(EncoderOptions(encoder=spelt(folder, backend="openvino")))
 
 
 CORPUS = {"id": "d", "units": TEXTS[1:5], "systems": {"halves": [2, 2]}}
@@ -408,7 +399,7 @@ def scored(tmp_path, **how):
     """Score a document; return its vectors as they were cached, and the signature."""
     (tmp_path / "c.jsonl").write_text(json.dumps(CORPUS))
     corpus = reffree.load(tmp_path / "c.jsonl")
-    table = reffree.score(corpus, metrics=["arp_pair"], cache_dir=tmp_path / "cache", **how)
+    table = reffree.score(corpus, metrics=["arp_pair"], cache=tmp_path / "cache", **how)
     (file,) = cache_files(tmp_path / "cache")
     with EmbeddingCache(file) as cache:
         (found,) = cache.get(CORPUS["units"])
@@ -423,7 +414,7 @@ def test_compiled_code_gives_the_same_vectors(tmp_path, monkeypatch):
     counters.clear()
     # No processes of its own, and no trial compilations.
     with torch._inductor.config.patch({"compile_threads": 1, "cpp.vec_isa_ok": True}):
-        found, signature = scored(tmp_path, encoder=str(folder), backend="compile")
+        found, signature = scored(tmp_path, encoder=spelt(folder, backend="compile"))
     torch._dynamo.reset()
     assert counters["stats"]["unique_graphs"] == 1
     assert_allclose(found, encode(opened(folder), CORPUS["units"]), atol=1e-5)
@@ -444,9 +435,8 @@ def test_without_a_compiler_there_is_a_sentence(checkpoint, monkeypatch):
         encode(opened(checkpoint("roberta"), backend="compile"), TEXTS)
 
 
-@pytest.mark.parametrize("name", ["torch", "compile"])
 @pytest.mark.parametrize("dtype", ["float32", "tf32"])
-def test_tf32_is_on_only_where_the_settings_say_so(checkpoint, monkeypatch, name, dtype):
+def test_tf32_is_on_only_where_the_settings_say_so(checkpoint, monkeypatch, dtype):
     encoder = opened(checkpoint("roberta"))
     seen, first = [], encoder._model[0]
     plain = first.forward
@@ -456,11 +446,10 @@ def test_tf32_is_on_only_where_the_settings_say_so(checkpoint, monkeypatch, name
         return plain(features, **more)
 
     monkeypatch.setattr(first, "forward", watched)
-    monkeypatch.setattr(torch, "compile", lambda module, dynamic: module)
-    spec, loaded = replace(encoder.spec, dtype=dtype), (encoder._model, encoder._tokeniser)
-    run = backend.ModelBackend(name, spec, None, lambda: loaded)
-    run.compute(encoder._tokeniser.collate(encoder._tokeniser.read([0], ["bees dance"])))
-    assert seen == [dtype == "tf32"] * len(seen) != []
+    spec = replace(encoder.folder.spec, dtype=dtype)
+    encoder.folder = replace(encoder.folder, spec=spec)
+    encoder.run_torch(encoder._tokeniser.collate(encoder._tokeniser.read([0], ["bees dance"])))
+    assert seen == [dtype == "tf32"]
     assert not torch.backends.cuda.matmul.allow_tf32
 
 
@@ -481,11 +470,13 @@ def ready_export(exported, monkeypatch):
     """Other backends start from the same graph: exporting takes seconds."""
     (graph,) = (exported / "graphs").iterdir()
 
-    def copy(model, example, folder):
+    def copy(model, example, folder, is_small):
         for path in graph.glob("model.onnx*"):
             shutil.copy(path, folder)
+        if is_small:
+            backends.quantise_graph(folder)
 
-    monkeypatch.setattr(backend, "write_graph", copy)
+    monkeypatch.setattr(backends, "write_graph", copy)
 
 
 @needs_onnx
@@ -493,8 +484,8 @@ def test_an_exact_backend_gives_the_same_vectors_from_a_kept_graph(checkpoint, e
     (graph,) = (exported / "graphs").iterdir()
     before = {path.name: path.stat().st_mtime_ns for path in graph.iterdir()}
     assert {"model.onnx", "measured.json"} <= before.keys()
-    (listed,) = graphs(exported)
-    assert (listed.path, listed.encoder) == (graph, opened(checkpoint("mpnet")).spec.name)
+    assert other_files(exported, GRAPHS) == [graph]
+    assert recall(graph / "measured.json")["encoder"] == opened(checkpoint("mpnet")).spec.name
     encoder = opened(checkpoint("mpnet"), kept=exported, backend="onnx")
     assert encoder.spec.backend == "transformers-encoder+onnx"
     expected = encode(opened(checkpoint("mpnet")), TEXTS)
@@ -507,7 +498,7 @@ def test_an_exact_backend_gives_the_same_vectors_from_a_kept_graph(checkpoint, e
 
 def test_the_name_of_an_exact_backend_needs_no_model(checkpoint, tmp_path):
     spec = opened(checkpoint("mpnet")).spec
-    label = backend.ModelBackend("onnx", spec, tmp_path, never_loaded).label
+    label = ModelBackend("onnx", spec, tmp_path, never_loaded, never_loaded).label
     assert label == "transformers-encoder+onnx"
     assert not list(tmp_path.iterdir())
 
@@ -515,19 +506,21 @@ def test_the_name_of_an_exact_backend_needs_no_model(checkpoint, tmp_path):
 @needs_onnx
 def test_a_backend_that_deviates_on_the_corpus_is_refused(checkpoint, exported):
     encoder = opened(checkpoint("mpnet"), kept=exported, backend="onnx")
-    run = encoder._computing._run
-    encoder._computing._run = lambda features: run(features) * np.float32(1 + 1e-3)
+    run = encoder._backend._run
+    encoder._backend._run = lambda features: run(features) * np.float32(1 + 1e-3)
     with pytest.raises(EncoderError, match=r"backend onnx deviates from torch by .*e-04"):
         encode(encoder, TEXTS)
 
 
 @needs_onnx
 def test_a_graph_that_deviates_is_not_kept(checkpoint, ready_export, tmp_path, monkeypatch):
+    plain = backends.load_onnx
+
     def off(folder):
-        run = backend.load_onnx(folder)
+        run = plain(folder)
         return lambda given: run(given) + np.float32(0.01)
 
-    monkeypatch.setitem(backend.LOADERS, "onnx", off)
+    monkeypatch.setattr(backends, "load_onnx", off)
     with pytest.raises(EncoderError, match="on 64 texts; expected at most 1e-05"):
         encode(opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx"), TEXTS)
     assert not list((tmp_path / "graphs").iterdir())
@@ -560,12 +553,12 @@ def test_a_damaged_graph_gets_a_sentence(checkpoint, exported, tmp_path, damage)
     (graph,) = (tmp_path / "graphs").iterdir()
     DAMAGES[damage](graph)
     with pytest.raises(
-        CacheError, match=rf"^{graph}: found .*; remove it with reffree cache rm --g"
+        CacheError, match=rf"^{graph}: found .*; remove it with reffree cache rm {graph.name}"
     ):
         encode(opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx"), TEXTS)
-    assert [one.path for one in graphs(tmp_path)] == [graph]
-    remove_graphs(tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    assert other_files(tmp_path, GRAPHS) == [graph]
+    assert remove([graph]) >= 0
+    assert list(graph.parent.iterdir()) == []
 
 
 @needs_onnx
@@ -575,12 +568,12 @@ def test_a_graph_that_another_process_made_meanwhile_stays(
     (graph,) = (exported / "graphs").iterdir()
     theirs = tmp_path / "graphs" / graph.name
 
-    def copy(model, example, folder):
+    def copy(model, example, folder, is_small):
         shutil.copytree(graph, theirs)
         for path in graph.glob("model.onnx*"):
             shutil.copy(path, folder)
 
-    monkeypatch.setattr(backend, "write_graph", copy)
+    monkeypatch.setattr(backends, "write_graph", copy)
     encoder = opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx")
     assert_allclose(encode(encoder, TEXTS), encode(opened(checkpoint("mpnet")), TEXTS), atol=1e-5)
     assert list((tmp_path / "graphs").iterdir()) == [theirs]
@@ -597,10 +590,10 @@ def test_a_place_where_no_graph_can_be_kept_gets_a_sentence(checkpoint, tmp_path
 
 @needs_onnx
 def test_what_the_runtime_refuses_gets_a_sentence(checkpoint, tmp_path, monkeypatch):
-    def writes_junk(model, example, folder):
+    def writes_junk(model, example, folder, is_small):
         (folder / "model.onnx").write_text("junk")
 
-    monkeypatch.setattr(backend, "write_graph", writes_junk)
+    monkeypatch.setattr(backends, "write_graph", writes_junk)
     with pytest.raises(
         EncoderError, match=r"backend onnx cannot run it \(.*PROTOBUF.*\); expected"
     ):
@@ -609,10 +602,10 @@ def test_what_the_runtime_refuses_gets_a_sentence(checkpoint, tmp_path, monkeypa
 
 @needs_onnx
 def test_what_cannot_be_exported_gets_a_sentence(checkpoint, tmp_path, monkeypatch):
-    def fails(model, example, folder):
+    def fails(model, example, folder, is_small):
         raise torch.onnx.OnnxExporterError("no decomposition\nlong trace")
 
-    monkeypatch.setattr(backend, "write_graph", fails)
+    monkeypatch.setattr(backends, "write_graph", fails)
     with pytest.raises(EncoderError, match=r"cannot run it \(no decomposition\); expected"):
         encode(opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx"), TEXTS)
     assert not list((tmp_path / "graphs").iterdir())
@@ -622,21 +615,16 @@ def test_what_cannot_be_exported_gets_a_sentence(checkpoint, tmp_path, monkeypat
 def test_an_approximate_backend_carries_its_deviation(checkpoint, ready_export, tmp_path):
     folder = checkpoint("mpnet")
     encoder = opened(folder, kept=tmp_path, backend="onnx-int8")
-    named = encoder.spec.backend
-    (graph,) = (tmp_path / "graphs").iterdir()
-    measured = json.loads((graph / "measured.json").read_text())
-    shown = rounded_up(measured["cosine_deviation"])
-    assert named == f"transformers-encoder+onnx-int8(cosine deviation<={shown} on 64 texts)"
+    spec = encoder.spec
+    assert spec.backend == "transformers-encoder+onnx-int8"
     plain = encode(opened(folder), list(PROBE))
     moved = cosine_deviation(encode(encoder, list(PROBE)), plain)
-    assert 0 < moved <= float(shown) + 0.01
+    assert 0 < moved <= spec.deviation + 0.01
     # The next run knows it without the model.
-    again = backend.ModelBackend("onnx-int8", encoder.folder.spec, tmp_path, never_loaded)
-    assert again.label == named
-    for content in ("{}", "{", json.dumps(measured | {"cosine_deviation": float("inf")})):
-        (graph / "measured.json").write_text(content)
-        with pytest.raises(CacheError, match="found no measurement"):
-            _ = backend.ModelBackend("onnx-int8", encoder.folder.spec, tmp_path, never_loaded).label
+    options = EncoderOptions(encoder=spelt(folder, backend="onnx-int8"), cache=tmp_path)
+    again = open_encoder(options)
+    assert (again.spec, again.spec.deviation) == (spec, spec.deviation)
+    assert "inner" not in vars(again)
 
 
 @needs_openvino
@@ -647,44 +635,29 @@ def test_openvino_in_full_precision(checkpoint, ready_export):
     assert_allclose(encode(encoder, TEXTS), encode(opened(folder), TEXTS), atol=1e-5)
 
 
-def test_the_fastest_is_remembered(checkpoint, tmp_path, monkeypatch):
-    monkeypatch.setattr(backend, "missing_packages", list)
-    encoder = opened(checkpoint("roberta"), kept=tmp_path, backend="auto")
-    assert encoder.spec.backend == "transformers-encoder"
-    (path,) = (tmp_path / "graphs").iterdir()
-    assert json.loads(path.read_text())["backend"] == "torch"
-    assert chosen_backend(encoder.folder.spec, tmp_path, never_loaded) == "torch"
-    assert_array_equal(encode(encoder, TEXTS), encode(opened(checkpoint("roberta")), TEXTS))
-
-
 @needs_onnx
 def test_the_fastest_is_an_exact_one_and_in_the_signature(checkpoint, ready_export, tmp_path):
     folder, kept = checkpoint("mpnet"), tmp_path / "cache"
     plain = encode(opened(folder), CORPUS["units"])
     exact = {"torch", "onnx", *(["openvino"] if HAS_OPENVINO else [])}
-    encoder = opened(folder, kept=kept, backend="auto")
-    label = encoder.spec.backend
-    (file,) = (kept / "graphs").glob("fastest-*.json")
-    fastest = json.loads(file.read_text())
+    options = EncoderOptions(encoder=spelt(folder, backend="auto"), cache=kept)
+    label = open_encoder(options).spec.backend
+    (file,) = (kept / "facts").glob("fastest-*.json")
+    fastest = recall(file)
     assert fastest["seconds"].keys() == exact
     assert fastest["backend"] == min(exact, key=lambda name: fastest["seconds"][name])
-    assert label == backend.ModelBackend(fastest["backend"], encoder.folder.spec, None, None).label
+    assert label.partition("+")[2] == fastest["backend"].removeprefix("torch")
     # What is remembered is what is taken, without the model and without trying again.
+    spec = opened(folder).spec
     for name in sorted(exact):
         remember(file, {"backend": name})
-        assert chosen_backend(encoder.folder.spec, kept, never_loaded) == name
+        assert fastest_backend(spec, kept, never_loaded, never_loaded) == name
     remember(file, {"backend": "onnx"})
-    found, signature = scored(tmp_path, encoder=str(folder), backend="auto")
+    remove(cache_files(kept))
+    found, signature = scored(tmp_path, encoder=spelt(folder, backend="auto"))
     assert "backend:transformers-encoder+onnx" in signature
     assert_allclose(found, plain, atol=1e-5)
     # But for what is not exact.
     remember(file, {"backend": "onnx-int8"})
-    assert "int8" not in opened(folder, kept=kept, backend="auto").spec.backend
-    assert json.loads(file.read_text())["backend"] in exact
-
-
-def test_the_short_signature_names_what_is_approximate():
-    fields = {"encoder": "a/b@sha256:12", "backend": "transformers-encoder+onnx", "seed": "0"}
-    assert "b:" not in Signature(fields).short()
-    fields["backend"] += "-int8(cosine deviation<=0.07 on 64 texts)"
-    assert "|b:transformers-encoder+onnx-int8(cosine deviation<=0.07" in Signature(fields).short()
+    assert "int8" not in open_encoder(options).spec.backend
+    assert recall(file)["backend"] in exact

@@ -26,7 +26,7 @@ from reffree.encoders.embed import (
 from reffree.encoders.options import EncoderOptions
 from reffree.util.errors import InputError, OptionError
 
-BOTH = EncoderOptions(drop_backchannels=True, drop_repeats=True)
+BOTH = EncoderOptions(drop=["repeats", "backchannels"])
 UNITS = ["Yeah.", "Bees dance.", "Mm-hmm!", " ", "Bees dance.", "The bill.", "okay", "Thanks."]
 
 
@@ -66,16 +66,16 @@ def without(*gone):
 
 
 @pytest.mark.parametrize(
-    ("options", "gone", "dropped"),
+    ("drop", "gone", "dropped"),
     [
-        ({}, (), "none"),
-        ({"drop_backchannels": True}, (0, 2, 6), "backchannels"),
-        ({"drop_repeats": True}, (4,), "repeats"),
-        ({"drop_backchannels": True, "drop_repeats": True}, (0, 2, 4, 6), "backchannels+repeats"),
+        ([], (), "none"),
+        (["backchannels"], (0, 2, 6), "backchannels"),
+        (["repeats"], (4,), "repeats"),
+        (["repeats", "backchannels"], (0, 2, 4, 6), "backchannels+repeats"),
     ],
 )
-def test_units_are_left_out_as_if_they_had_never_been_there(options, gone, dropped):
-    chosen = filter_units(corpus(), EncoderOptions(**options))
+def test_units_are_left_out_as_if_they_had_never_been_there(drop, gone, dropped):
+    chosen = filter_units(corpus(), EncoderOptions(drop=drop).drop)
     expected = without(*gone)
     for document, other in zip(chosen.corpus, expected, strict=True):
         assert replace(document, kept=(), place=other.place) == replace(other, kept=())
@@ -84,9 +84,9 @@ def test_units_are_left_out_as_if_they_had_never_been_there(options, gone, dropp
     kept = [i for i, keep in enumerate(chosen.corpus.documents[0].kept) if keep]
     assert kept == [i for i in range(8) if i not in (*gone, 3)]
     counted = [note for note in chosen.corpus.notes if "left out as" in note]
-    assert len(counted) == len(options)
+    assert len(counted) == len(drop)
     assert chosen.corpus.notes[0] == "a note"
-    if len(options) == 2:
+    if len(drop) == 2:
         assert counted == [
             "3 units left out as backchannels, the boundaries reindexed.",
             "1 unit left out as repeats, the boundaries reindexed.",
@@ -96,7 +96,7 @@ def test_units_are_left_out_as_if_they_had_never_been_there(options, gone, dropp
 def test_a_document_of_backchannels_is_refused():
     nothing = Corpus((Document.build("a", ["yeah", "mm"], gold=[1, 1]),))
     with pytest.raises(InputError, match=r"document 'a': found nothing but units to leave out"):
-        filter_units(nothing, BOTH)
+        filter_units(nothing, BOTH.drop)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_segmentations_come_back(mask, data):
 
 
 def test_systems_made_for_the_rest_come_back():
-    chosen = filter_units(corpus(), BOTH)
+    chosen = filter_units(corpus(), BOTH.drop)
     made = chosen.corpus.with_system("new", {"a": [2, 1], "b": [1, 1]})
     whole = chosen.restored(made)
     assert [d.units for d in whole] == [d.units for d in corpus()]
@@ -158,7 +158,7 @@ def test_given_vectors_follow_their_units():
 
 
 def test_what_is_left_out_has_no_influence_on_a_score():
-    options = EncoderOptions(drop_backchannels=True)
+    options = EncoderOptions(drop=["backchannels"])
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=(8, 3)), rng.normal(size=(2, 3))]
     other = [arrays[0].copy(), arrays[1]]
@@ -202,7 +202,8 @@ class Lengths:
 
 def test_context_reaches_the_encoder_and_the_fingerprint():
     alone, wide = (
-        encode_corpus(corpus(), Lengths(), EncoderOptions(device="cpu", context=k)) for k in (0, 1)
+        encode_corpus(corpus(), Lengths(), EncoderOptions(encoder=f"minilm:context={k}"))
+        for k in (0, 1)
     )
     units = corpus().documents[0].units
     assert wide.vectors[0][:, 0].tolist() == [len(text) for text in unit_texts(units, 1)]
@@ -215,9 +216,9 @@ def test_context_reaches_the_encoder_and_the_fingerprint():
 def test_context_needs_texts_to_encode():
     arrays = [np.ones((8, 2)), np.ones((2, 2))]
     with pytest.raises(OptionError, match="context = 2 beside vectors that are given"):
-        corpus_vectors(corpus(), arrays, EncoderOptions(context=2), None)
-    made = encode_corpus(corpus(), Lengths(), EncoderOptions(device="cpu", context=2))
-    assert corpus_vectors(corpus(), made, EncoderOptions(context=2), None) is made
+        corpus_vectors(corpus(), arrays, EncoderOptions(encoder="minilm:context=2"), None)
+    made = encode_corpus(corpus(), Lengths(), EncoderOptions(encoder="minilm:context=2"))
+    assert corpus_vectors(corpus(), made, EncoderOptions(encoder="minilm:context=2"), None) is made
     assert corpus_vectors(corpus(), made, EncoderOptions(), None) is made
 
 
@@ -225,7 +226,7 @@ def test_options_reach_the_functions():
     """Scores, counts, notes, signature and systems, of vectors that are given."""
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=(8, 3)), rng.normal(size=(2, 3))]
-    table = reffree.score(corpus(), embeddings=arrays, drop_backchannels=True)
+    table = reffree.score(corpus(), embeddings=arrays, drop=["backchannels"])
     expected = reffree.score(without(0, 2, 6), embeddings=[arrays[0][[1, 4, 5, 7]], arrays[1]])
     assert table.to_dict()["systems"] == expected.to_dict()["systems"]
     assert (table.corpus["units"], table.corpus["dropped_units"]) == (6, 4)
@@ -233,9 +234,9 @@ def test_options_reach_the_functions():
     assert "1 unit without text dropped, the boundaries reindexed." in table.notes
     assert "|dropped:backchannels|" in table.signature
     assert "|context:0|" in table.signature
-    gold = reffree.score(corpus(), metrics=["pk"], drop_repeats=True)
+    gold = reffree.score(corpus(), metrics=["pk"], drop=["repeats"])
     assert "|dropped:repeats|" in gold.signature
-    made = reffree.segment(corpus(), "depth", embeddings=arrays, drop_backchannels=True)
+    made = reffree.segment(corpus(), "depth", embeddings=arrays, drop=["backchannels"])
     assert made.documents[0].units == corpus().documents[0].units
     assert made.documents[0].systems["depth"].n_units == 7
 
@@ -243,13 +244,13 @@ def test_options_reach_the_functions():
 def test_a_unit_that_is_left_out_twice_over_is_counted_once():
     units = ["yeah", "Bees dance.", "yeah", "Bees dance.", " ", "The bill."]
     document = Document.build("a", units, systems={"s": [3, 3]})
-    chosen = filter_units(Corpus((document,), ()), BOTH).corpus
+    chosen = filter_units(Corpus((document,), ()), BOTH.drop).corpus
     assert chosen.documents[0].units == ("Bees dance.", "The bill.")
     assert chosen.documents[0].n_left_out == 3  # the one without text was none of these options'
     assert [note.partition(",")[0] for note in chosen.notes] == [
         "2 units left out as backchannels",
         "1 unit left out as repeats",
     ]
-    before = filter_units(Corpus((document,), ()), EncoderOptions(drop_backchannels=True)).corpus
-    after = filter_units(before, EncoderOptions(drop_repeats=True)).corpus
+    before = filter_units(Corpus((document,), ()), ["backchannels"]).corpus
+    after = filter_units(before, ["repeats"]).corpus
     assert after.documents[0].n_left_out == 3

@@ -209,8 +209,9 @@ def score_hypotheses(
     """Fill a row of ``scores`` in the order of `COMPILED` and a count for every row of masses.
 
     ``parts``, unless it has no columns, gets the segments' scores, (hypotheses, `COMPILED`,
-    segments), which must be NaN before. ``is_paper`` is the rule for one-unit segments, and ``scale`` what
-    variances and standard deviations of the vectors as given are times those of the tables.
+    segments), which must be NaN before. ``is_paper`` is the rule for one-unit segments, and
+    ``scale`` what variances and standard deviations of the vectors as given are times those of the
+    tables.
     """
     edges = np.zeros(masses.shape[1] + 1, dtype=np.int64)
     sets = np.empty((6, 2 * masses.shape[1]))

@@ -1,0 +1,153 @@
+"""From what a user says to an encoder that encodes: found, checked, and opened when it is needed.
+
+What a model is can be read from its files, so torch and the libraries that load models are imported
+only for the first text that is not cached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from reffree.encoders.address import is_endpoint, refuse_endpoint
+from reffree.encoders.base import Encoder, EncoderSpec
+from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path, fact_path, recall
+from reffree.encoders.device import RayCluster, device_names, parse_ray
+from reffree.encoders.models import ModelFolder, find_model
+from reffree.encoders.options import PACKAGES, Backend, EncoderOptions, ModelSettings, backend_label
+from reffree.util.atomic import cache_folder
+from reffree.util.errors import EncoderError, OptionError
+from reffree.util.optional import missing_packages, require
+
+
+def open_encoder(options: EncoderOptions, *, is_remote: bool = False) -> Encoder:
+    """Find the model (alias, folder, hub id or endpoint) and put the cache around it.
+
+    With ``is_remote`` others encode, on devices of their own, such as Ray's actors: nothing is
+    chosen that suits the devices here.
+    """
+    kept = None
+    if options.is_cached:
+        kept = Path(options.cache) if options.cache else cache_folder()
+    if is_endpoint(options.model):
+        if parse_ray(options.device):
+            refuse_endpoint(options.model, "Ray's actors")
+        for package in ("httpx", "tenacity"):
+            require(package, _no_client)
+        from reffree.encoders.endpoint import open_endpoint
+
+        server = open_endpoint(options, kept)
+        if kept is None:
+            return server
+        cache = EmbeddingCache(cache_path(kept, server.spec), server.spec)
+        return CachedEncoder(lambda: server, cache, server.spec, rows_per_commit=1)
+    settings, devices = options.model_settings, device_names(options.device)
+    cluster = parse_ray(options.device)
+    folder = find_model(
+        options.model, offline=options.offline, settings=settings, check_weights=False
+    )
+    if devices != ["cpu"] and not is_remote:
+        import torch
+
+        from reffree.encoders.precision import abilities_of, suited
+
+        can = abilities_of([torch.device(name) for name in devices], settings.backend)
+        folder = suited(folder, settings, can)
+    check_backend(settings, folder.spec, devices)
+    settings = _settle_backend(folder, settings, kept)
+    spec = replace(folder.spec, backend=backend_label(folder.spec, settings.backend))
+    open_model: Callable[[], Encoder] = partial(_open_model, folder, devices, settings, kept)
+    if cluster is not None:
+        open_model = partial(_open_in_actors, options, cluster, spec)
+    if kept is None:
+        return open_model()
+    cache = EmbeddingCache(cache_path(kept, spec), spec)
+    facts = recall(fact_path(kept, "deviation", spec.fingerprint))
+    found = facts.get("cosine_deviation")
+    known = found if isinstance(found, float) else None
+    return CachedEncoder(open_model, cache, replace(spec, deviation=known))
+
+
+def _no_client(package: str) -> EncoderError:
+    return EncoderError(
+        f"an endpoint: found no installed package {package}; expected httpx and tenacity; run "
+        "python -m pip install 'reffree[endpoint]'"
+    )
+
+
+def check_backend(settings: ModelSettings, spec: EncoderSpec, devices: Sequence[str]) -> None:
+    """Refuse what a backend cannot run, or what is not installed."""
+    name, is_spread = settings.backend, settings.device_map is not None
+    if len(devices) > 1 and (is_spread or name != "torch"):
+        raise OptionError(
+            f"several devices with {'device_map' if is_spread else f'backend {name}'}",
+            expected="a copy of the model on each, run by torch",
+            remedy="name one device, or leave the other setting out",
+        )
+    if name == "torch":
+        return
+    obstacles = {
+        "static vectors": spec.backend == "static",
+        "weights spread by device_map": is_spread,
+        f"quantisation {spec.quantisation}": spec.quantisation != "none",
+        f"dtype {spec.dtype}": spec.dtype != "float32",
+        f"device {devices[0]}": devices[0] != "cpu" and name != "compile",
+    }
+    if found := [what for what, is_so in obstacles.items() if is_so]:
+        raise OptionError(
+            f"backend {name} with {found[0]}",
+            expected="a transformer in float32 on the CPU (compile: on any device)",
+            remedy="leave out backend",
+        )
+    packages = PACKAGES.get(name, ())
+    if missing := missing_packages(packages):
+        raise EncoderError(
+            f"backend {name}: found no installed package {' and '.join(missing)}; expected all of "
+            f"{', '.join(packages)}; run python -m pip install "
+            f"'reffree[{name.removesuffix('-int8')}]', or leave out backend"
+        )
+
+
+def _settle_backend(
+    folder: ModelFolder, settings: ModelSettings, kept: Path | None
+) -> ModelSettings:
+    """Choose the fastest backend for ``auto``, which is timed where it is not remembered."""
+    if settings.backend != "auto":
+        return settings
+    import torch
+
+    from reffree.encoders.backends import fastest_backend
+    from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
+
+    plain = replace(settings, backend="torch")
+    encoder = SentenceTransformerEncoder(folder, torch.device("cpu"), plain, kept)
+    fastest = fastest_backend(folder.spec, kept, encoder.load, encoder.run_torch)
+    return replace(settings, backend=cast(Backend, fastest))
+
+
+def _open_model(
+    folder: ModelFolder, devices: Sequence[str], settings: ModelSettings, kept: Path | None
+) -> Encoder:
+    """Open a model on one device, or copies of it on several."""
+    import torch
+
+    from reffree.encoders.replicas import ReplicatedEncoder
+    from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
+
+    is_replica = len(devices) > 1
+    replicas = [
+        SentenceTransformerEncoder(
+            folder, torch.device(name), settings, kept, is_replica=is_replica
+        )
+        for name in devices
+    ]
+    return ReplicatedEncoder(replicas) if is_replica else replicas[0]
+
+
+def _open_in_actors(options: EncoderOptions, cluster: RayCluster, spec: EncoderSpec) -> Encoder:
+    from reffree.encoders.ray_actors import RayEncoder
+
+    return RayEncoder(options, cluster, spec)
