@@ -103,7 +103,12 @@ class CompiledDocument:
             else:
                 found = self._score_groups(distinct, memory(), threads, keep_segments, rule)
             if distinct is not masses:
-                found = CompiledScores(*(each[place] for each in found))
+                found = CompiledScores(
+                    found.raw[place],
+                    found.left_out[place],
+                    found.n_segments[place],
+                    found.segments[place],
+                )
             done.append(found)
             progress(len(masses))
         return joined(done)
