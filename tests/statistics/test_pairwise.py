@@ -91,8 +91,6 @@ def test_tie_calibrated_accuracy_equals_its_definition(pair):
 
 # google-research/mt-metrics-eval, tau_optimization_test.py: rows are items, None left out.
 WMT_METRIC = [[0, 5, 2, 3, 2], [NAN, 2, 1, 5, 3], [9, 1, 5, 3, 8], [9, 3, 4, 4, 1], [NAN] * 5]
-
-
 WMT_HUMAN = [[1, 5, 2, 1, 1], [4, 2, 2, 1, 4], [5, 9, 2, 8, 7], [7, 6, NAN, 3, 2], [NAN] * 5]
 
 
