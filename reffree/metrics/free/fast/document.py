@@ -283,11 +283,15 @@ def _arp(edges, top, sums, length, is_paper, scale, sets, out):
             if count[n + s] == 1.0:
                 squares[n + s] *= scale[0]
                 roots[n + s] *= scale[1]
-    for column, values in enumerate((squares, roots, cosines, angles)):
-        if is_paper and n_multiple < n:
-            out[column] = _mean_as_printed(values, count[n:])
-        else:
-            out[column] = _mean_proximity(values)
+        out[0] = _mean_as_printed(squares, count[n:])
+        out[1] = _mean_as_printed(roots, count[n:])
+        out[2] = _mean_as_printed(cosines, count[n:])
+        out[3] = _mean_as_printed(angles, count[n:])
+        return
+    out[0] = _mean_proximity(squares)
+    out[1] = _mean_proximity(roots)
+    out[2] = _mean_proximity(cosines)
+    out[3] = _mean_proximity(angles)
 
 
 @njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
