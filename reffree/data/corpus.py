@@ -111,6 +111,12 @@ class Document:
         return len(self.kept) - len(self.units)
 
     @property
+    def segmentations(self) -> dict[str, Segmentation]:
+        """Gold, where there is one, and the systems, by name."""
+        gold = {} if self.gold is None else {GOLD: self.gold}
+        return {**gold, **self.systems}
+
+    @property
     def references(self) -> tuple[Segmentation, ...]:
         """What gold-based metrics compare with: every annotator's gold, else the one gold."""
         if self.golds:

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
+from reffree.formats.fields import mistake
 from reffree.formats.format import Format, Sample
 from reffree.formats.source import Source, checked_name, without_suffix
-from reffree.util.errors import InputError, Place, counted, shorten
+from reffree.util.errors import Place, counted, shorten
 
 REF = ".ref"
 SUFFIXES = (REF, ".txt", "")
@@ -112,11 +113,11 @@ def _document(source: Source, id: str) -> Document:
         elif line.strip():
             blocks[-1].append(line)
     if not separated:
-        raise InputError(
+        raise mistake(
+            source.place(),
             "no line of ten or more =",
-            expected=f"a Choi file, whose segments are separated by {SEPARATOR}",
-            remedy="put such a line before the first segment, or move the file elsewhere",
-            place=source.place(),
+            f"a Choi file, whose segments are separated by {SEPARATOR}",
+            "put such a line before the first segment, or move the file elsewhere",
         )
     blocks = [block for block in blocks if block]
     return Document.build(
@@ -145,11 +146,11 @@ def _has_line_break(unit: str) -> bool:
 def _line(unit: str, place: Place) -> str:
     line = " ".join(re.split(r"[\r\n]+", unit)) if _has_line_break(unit) else unit
     if _is_separator(line):
-        raise InputError(
+        raise mistake(
+            place,
             f"the unit {shorten(line)!r}",
-            expected="text, since a line of ten or more = separates segments",
-            remedy="change the unit, or write another format such as jsonl",
-            place=place,
+            "text, since a line of ten or more = separates segments",
+            "change the unit, or write another format such as jsonl",
         )
     return line
 

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, cast
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import CONVENTIONS, Segmentation
+from reffree.formats.fields import mistake
 from reffree.formats.labels import Label
 from reffree.formats.source import LINE_SUFFIXES, Source
 from reffree.formats.strict_json import OWN_TEXT, parse
@@ -281,20 +282,20 @@ def read(source: Source, format: Format | None = None, *, text_needed: bool = Tr
     chosen = parse_format(detect(source)) if format is None else format
     chosen = chosen if text_needed else chosen.without_text()
     if source.is_folder and not chosen.folders:
-        raise InputError(
+        raise mistake(
+            source.place(),
             "a folder",
-            expected=f"a file, since the format {chosen.name} has no folders",
-            remedy="name its files one by one",
-            place=source.place(),
+            f"a file, since the format {chosen.name} has no folders",
+            "name its files one by one",
         )
     with suggest_format(source, chosen.name):
         if found := chosen.read(source):
             return found
-        raise InputError(
+        raise mistake(
+            source.place(),
             "no documents",
-            expected="at least one",
-            remedy=f"check that the {'folder' if source.is_folder else 'file'} is not empty",
-            place=source.place(),
+            "at least one",
+            f"check that the {'folder' if source.is_folder else 'file'} is not empty",
         )
 
 
@@ -313,11 +314,11 @@ def suggest_format(source: Source, format: str) -> Iterator[None]:
         with suppress(InputError):
             usual = detect(source)
         why = "standard input has by default" if source.is_stdin else "its name says"
-        raise InputError(
+        raise mistake(
+            source.place(),
             f"what looks like the format {other}",
-            expected=f"the format {format}, as {why if usual == format else '--format says'}",
-            remedy="leave out --format" if usual == other else _name_format(source, other),
-            place=source.place(),
+            f"the format {format}, as {why if usual == format else '--format says'}",
+            "leave out --format" if usual == other else _name_format(source, other),
         ) from None
 
 
@@ -346,9 +347,6 @@ def _no_format(source: Source) -> InputError:
         found = PLAIN_TEXT if has_text else "an empty file"
     if found == PLAIN_TEXT:
         remedy += ", such as lines (a unit a line) or headings (whose sections are gold)"
-    return InputError(
-        found,
-        expected="a format that is known (reffree convert --help lists them)",
-        remedy=remedy,
-        place=source.place(),
+    return mistake(
+        source.place(), found, "a format that is known (reffree convert --help lists them)", remedy
     )

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
 
 from reffree.data.corpus import Corpus
 from reffree.formats import jsonl
+from reffree.formats.fields import listed, mistake
 from reffree.formats.source import Source
-from reffree.formats.strict_json import listed, require_field
 from reffree.util.atomic import write_file
-from reffree.util.errors import InputError, Place, shorten
+from reffree.util.errors import Place, shorten
 
 _KEYS = ("id", "scores")
 _WHAT = "a list of numbers, one for every gap between units"
@@ -31,18 +30,14 @@ def read_scores(path: str | Path, corpus: Corpus, name: str = "scores") -> dict[
     source = Source(path)
     scores: dict[str, Sequence[float]] = {}
     places: dict[str, Place] = {}
-    for table, place in jsonl.tables(source):
-        place = replace(place, system=name)
-        values = require_field(table, "scores", place, what=_WHAT)
+    for table in jsonl.tables(source):
+        table.place = replace(table.place, system=name)
+        values = table.need("scores", _WHAT)
         for key in table:
             if key not in _KEYS:
-                raise InputError(
-                    f"the unknown key {shorten(key)!r}",
-                    expected=f"only {listed(_KEYS)}",
-                    remedy="remove it",
-                    place=place,
-                )
-        scores[jsonl.record_id(table, place, places)] = cast(Any, values)
+                unknown = f"the unknown key {shorten(key)!r}"
+                raise mistake(table.place, unknown, f"only {listed(_KEYS)}", "remove it")
+        scores[jsonl.record_id(table, table.place, places)] = values
     found = corpus.align_scores(name, scores, places, source.place())
     return {document.id: each for document, each in zip(corpus, found, strict=True)}
 

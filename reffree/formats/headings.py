@@ -21,14 +21,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from reffree.data.corpus import Document
 from reffree.data.sentences import sentence_spans, splitter
 from reffree.formats import jsonl
+from reffree.formats.fields import Record, mistake
 from reffree.formats.format import JSON, TEXT, Format, Sample
 from reffree.formats.source import Source
-from reffree.formats.strict_json import as_list, as_object, require_field
 from reffree.util.bounds import check_whole
 from reffree.util.errors import InputError, Place, shorten
 from reffree.util.optional import require
@@ -157,11 +157,11 @@ def _without_front_matter(lines: list[str]) -> list[str]:
 def _markdown_blocks(text: str, place: Place) -> Iterator[Block]:
     markdown_it = require(
         "markdown_it",
-        lambda name: InputError(
+        lambda name: mistake(
+            place,
             "Markdown, but no markdown-it-py",
-            expected="it to read Markdown",
-            remedy="run python -m pip install 'reffree[markdown]'",
-            place=place,
+            "it to read Markdown",
+            "run python -m pip install 'reffree[markdown]'",
         ),
     )
     heading: int | None = None
@@ -216,11 +216,11 @@ class Headings(_Headed):
             is_wiki727 = any(map(_is_wiki727_heading, lines))
             blocks = list(_wiki727_blocks(lines) if is_wiki727 else _text_blocks(lines))
             if not any(level is not None and level <= self.level for level, _ in blocks):
-                raise InputError(
+                raise mistake(
+                    file.place(),
                     "no headings",
-                    expected="lines such as # Title, == Title ==, 2.1 Title or TITLE",
-                    remedy="mark them so, or read it with --format lines (a unit a line)",
-                    place=file.place(),
+                    "lines such as # Title, == Title ==, 2.1 Title or TITLE",
+                    "mark them so, or read it with --format lines (a unit a line)",
                 )
             units: Unit = "paragraph" if is_wiki727 else self.units
             documents.append(self.document(id, blocks, units, file.place()))
@@ -330,32 +330,19 @@ class WikiSection(Format):
     def read(self, source: Source) -> list[Document]:
         """Read a file's articles."""
         documents = []
-        for i, (table, place) in enumerate(jsonl.tables(source)):
+        for i, table in enumerate(jsonl.tables(source)):
             id = table.get("id", f"{source.stem}/{i + 1}")
             if isinstance(id, str):
-                place = replace(place, document=id)
-            text = require_field(table, "text", place)
-            if not isinstance(text, str):
-                raise InputError(
-                    f"{shorten(text)} as 'text'",
-                    expected="the article's text",
-                    remedy="check the file's format",
-                    place=place,
-                )
+                table.place = replace(table.place, document=id)
+            text = table.need_text("text")
             found = _LANGUAGE.search(f"{id} {source.stem}")
             language = (found[1] or found[2]) if found else "en"
-            spans = _annotations(require_field(table, SECTIONS, place), len(text), place)
-            sections = self._sections(text, spans)
+            sections = self._sections(text, _annotations(table, len(text)))
             meta = {key: table[key] for key in ("title", "type") if key in table}
-            document = _prose(
-                cast(str, id), sections, self.units, language, place, meta=cast(Any, meta)
-            )
-            documents.append(document)
+            documents.append(_prose(id, sections, self.units, language, table.place, meta=meta))
         return documents
 
-    def _sections(
-        self, text: str, spans: Sequence[tuple[int, int, dict[str, object]]]
-    ) -> list[_Section]:
+    def _sections(self, text: str, spans: Sequence[tuple[int, int, Record]]) -> list[_Section]:
         sections: list[_Section] = []
         end, label = 0, None
         for start, stop, table in spans:
@@ -374,22 +361,21 @@ class WikiSection(Format):
         return sections
 
 
-def _annotations(value: object, n: int, place: Place) -> list[tuple[int, int, dict[str, object]]]:
+def _annotations(article: Record, n: int) -> list[tuple[int, int, Record]]:
     """Check that sections lie in the text, in order and without overlap."""
-    spans: list[tuple[int, int, dict[str, object]]] = []
-    for i, each in enumerate(as_list(value, f"{SECTIONS!r}", place)):
-        table = as_object(each, f"annotation {i + 1}", place)
-        begin, length = require_field(table, "begin", place), require_field(table, "length", place)
+    spans: list[tuple[int, int, Record]] = []
+    for i, table in enumerate(article.objects(SECTIONS, "annotation")):
+        begin, length = table.need("begin"), table.need("length")
         is_whole = type(begin) is int and type(length) is int
         end = spans[-1][1] if spans else 0
-        if not is_whole or not end <= begin <= begin + length <= n:  # type: ignore[operator]
-            raise InputError(
+        if not is_whole or not end <= begin <= begin + length <= n:
+            raise mistake(
+                table.place,
                 f"annotation {i + 1} with begin {shorten(begin)} and length {shorten(length)}",
-                expected=f"characters from {end} to {n}, since sections follow one another",
-                remedy="correct it",
-                place=place,
+                f"characters from {end} to {n}, since sections follow one another",
+                "correct it",
             )
-        spans.append((cast(int, begin), cast(int, begin) + cast(int, length), table))
+        spans.append((begin, begin + length, table))
     return spans
 
 
@@ -417,26 +403,16 @@ class RadioNews(Format):
         """Read a programme, or every one of a folder."""
         documents = []
         for id, file in source.members(self.folders, "programmes (.json)"):
-            place = replace(file.place(), document=id)
-            table = as_object(file.json, "a programme", place)
-            if "data" in table:
-                data = as_object(table["data"], "'data'", place)
-                table = as_object(require_field(data, PROGRAMME, place), PROGRAMME, place)
+            programme = Record(file.json, "a programme", replace(file.place(), document=id))
+            if "data" in programme:
+                programme = programme.need_object("data").need_object(PROGRAMME)
             sections = []
-            for i, value in enumerate(
-                as_list(require_field(table, "segments", place), "segments", place)
-            ):
-                segment = as_object(value, f"segment {i + 1}", place)
-                transcript = require_field(segment, "transcript", place)
-                if not isinstance(transcript, (str, type(None))):
-                    raise InputError(
-                        f"{shorten(transcript)} as the transcript of segment {i + 1}",
-                        expected="text",
-                        remedy="check the file's format",
-                        place=place,
-                    )
+            for segment in programme.objects("segments", "segment"):
+                has_text = segment.need("transcript") is not None
                 title = segment.get("title")
                 title = title if isinstance(title, str) else None
-                sections.append(_Section(title, [transcript or ""]))
-            documents.append(_prose(id, sections, self.units, "en", place))
+                sections.append(
+                    _Section(title, [segment.need_text("transcript")] if has_text else [])
+                )
+            documents.append(_prose(id, sections, self.units, "en", programme.place))
         return documents

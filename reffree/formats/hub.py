@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from reffree.data.corpus import Corpus, Document
+from reffree.formats.fields import mistake
 from reffree.formats.format import Format
 from reffree.formats.values import documents_of_rows
 from reffree.util.errors import InputError, Place, first_line, shorten
@@ -28,11 +29,11 @@ def read(address: str, format: Format | None) -> Corpus:
     path, config, split = _parts(address, place)
     datasets = require("datasets", lambda name: _missing(place))
     if format is not None and format.name not in ("table", "jsonl"):
-        raise InputError(
+        raise mistake(
+            place,
             f"--format {format.name}",
-            expected="table or jsonl, since the rows of a data set are units or documents",
-            remedy="leave it out",
-            place=place,
+            "table or jsonl, since the rows of a data set are units or documents",
+            "leave it out",
         )
     found = _loaded(datasets, path, config, split, place)
     tables: dict[str, Any] = dict(found) if isinstance(found, dict) else {split or "": found}
@@ -60,11 +61,11 @@ def _parts(address: str, place: Place) -> tuple[str, str | None, str | None]:
     is_folder = rest.startswith((".", "/", "~"))
     parts = rest.split("/")
     if not rest or (not is_folder and (not all(parts) or len(parts) > 3)):
-        raise InputError(
+        raise mistake(
+            place,
             f"the address {shorten(address)!r}",
-            expected="hf://owner/name, hf://owner/name/config:split, or hf://./folder",
-            remedy="write the data set's name as the hub has it",
-            place=place,
+            "hf://owner/name, hf://owner/name/config:split, or hf://./folder",
+            "write the data set's name as the hub has it",
         )
     if is_folder:
         return rest, None, split or None
@@ -75,11 +76,11 @@ def _loaded(datasets: Any, path: str, config: str | None, split: str | None, pla
     try:
         return datasets.load_dataset(path, name=config, split=split)
     except Exception as error:  # of the hub, the network, the files, the libraries below
-        raise InputError(
+        raise mistake(
+            place,
             f"a data set that cannot be read ({shorten(first_line(error), 200)})",
-            expected="one that is on the hub or in the cache",
-            remedy="check its name, config and split, and the connection",
-            place=place,
+            "one that is on the hub or in the cache",
+            "check its name, config and split, and the connection",
         ) from error
 
 
@@ -88,9 +89,9 @@ def _rows(table: Any) -> Iterator[dict[str, object]]:  # noqa: ANN401  (a Datase
 
 
 def _missing(place: Place) -> InputError:
-    return InputError(
+    return mistake(
+        place,
         "a data set of the hub, but no datasets",
-        expected="the package datasets to read it",
-        remedy="run python -m pip install 'reffree[hf]'",
-        place=place,
+        "the package datasets to read it",
+        "run python -m pip install 'reffree[hf]'",
     )

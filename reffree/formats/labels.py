@@ -15,23 +15,13 @@ from typing import Any, Literal, cast
 
 from reffree.data.corpus import GOLD, TIMES, Document, is_name
 from reffree.data.segmentation import Convention, Segmentation
+from reffree.formats.fields import mistake
 from reffree.formats.source import Used
 from reffree.util.errors import InputError, Place, counted, located, shorten
 
 BOUNDARIES, LABELS = "boundaries", "labels"
 OTHER_FORMS = (BOUNDARIES, LABELS)
 CodersAs = Literal["systems", "golds"]
-
-
-def read_seconds(value: object, what: str, place: Place, remedy: str) -> float:
-    """Return a time from a number or its text; ``what`` names it for messages."""
-    try:
-        seconds = -1.0 if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        seconds = -1.0
-    if 0 <= seconds < 1e9:
-        return seconds
-    raise InputError(what, expected="seconds from the start", remedy=remedy, place=place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +59,11 @@ class Starts:
     def read(self, document: Document) -> Segmentation:
         """Give every unit the segment that its middle lies in; what precedes all is one too."""
         if document.times is None:
-            raise InputError(
+            raise mistake(
+                document.place,
                 "text without times",
-                expected="subtitles or a transcript with times, since chapters start at times",
-                remedy="give such a file with --text",
-                place=document.place,
+                "subtitles or a transcript with times, since chapters start at times",
+                "give such a file with --text",
             )
         middles = [(start + end) / 2 for start, end in document.times]
         return Segmentation.from_segment_ids([bisect_right(self.seconds, at) for at in middles])
@@ -111,23 +101,23 @@ def segmentation_of(
     if not isinstance(value, dict):
         return cast(Sequence[int], value)
     if len(value) != 1 or not isinstance(given := value.get(next(iter(value))), list):
-        raise InputError(
+        raise mistake(
+            place,
             f"the segmentation {shorten(value)}",
-            expected="segment lengths such as [3, 4], or an object with one list, "
+            "segment lengths such as [3, 4], or an object with one list, "
             f"{BOUNDARIES!r} or {LABELS!r}",
-            remedy="write one of them",
-            place=place,
+            "write one of them",
         )
     with located(place):
         if BOUNDARIES in value:
             return _from_boundaries(given, n_units)
         if LABELS in value:
             return from_unit_labels(given, n_units, convention)
-    raise InputError(
+    raise mistake(
+        place,
         f"the key {shorten(next(iter(value)))!r} in a segmentation",
-        expected=f"{BOUNDARIES!r} or {LABELS!r}",
-        remedy="rename it, or write segment lengths such as [3, 4]",
-        place=place,
+        f"{BOUNDARIES!r} or {LABELS!r}",
+        "rename it, or write segment lengths such as [3, 4]",
     )
 
 
@@ -217,12 +207,12 @@ def _size(label: Label) -> int:
         with located(replace(label.place, document=label.document, system=label.name)):
             return Segmentation(tuple(value)).n_units
     is_string = isinstance(value, str)
-    raise InputError(
+    raise mistake(
+        label.place,
         "a boundary string without its text" if is_string else "chapters alone",
-        expected="the text, which tells how many units there are",
-        remedy="give it with --text"
+        "the text, which tells how many units there are",
+        "give it with --text"
         + (", or say what a 1 means with --format nltk:convention=…" if is_string else ""),
-        place=label.place,
     )
 
 
@@ -237,12 +227,12 @@ def numbered(labels: Sequence[Label], ids: Sequence[str] | None = None) -> list[
     if ids is None:
         ids = [str(i + 1) for i in range(len(anonymous))]
     if len(ids) != len(anonymous):
-        raise InputError(
+        raise mistake(
+            replace(anonymous[-1].place, line=None),
             f"{counted(len(anonymous), 'segmentation')} without ids for "
             f"{counted(len(ids), 'document')}",
-            expected="one for every document, in the same order",
-            remedy="add the missing ones, or write id, tab, string on every line",
-            place=replace(anonymous[-1].place, line=None),
+            "one for every document, in the same order",
+            "add the missing ones, or write id, tab, string on every line",
         )
     names = iter(ids)
     return [
@@ -259,22 +249,22 @@ def attach(documents: Sequence[Document], labels: Sequence[Label]) -> list[Docum
     by_id: dict[str, list[Label]] = {document.id: [] for document in documents}
     for label in labels:
         if label.document not in by_id:
-            raise InputError(
+            raise mistake(
+                replace(label.place, document=label.document),
                 "a document that the text does not have",
-                expected=f"one of its {len(by_id)} ids, such as {documents[0].id!r}"
+                f"one of its {len(by_id)} ids, such as {documents[0].id!r}"
                 if len(by_id) > 1
                 else f"its only id, {documents[0].id!r}",
-                remedy="check that segmentations and --text belong together",
-                place=replace(label.place, document=label.document),
+                "check that segmentations and --text belong together",
             )
         by_id[label.document].append(label)
     for document in documents:
         if not by_id[document.id]:
-            raise InputError(
+            raise mistake(
+                document.place,
                 "text without a segmentation",
-                expected=f"one in {labels[0].place.file}",
-                remedy="add it there, or remove the document from the text",
-                place=document.place,
+                f"one in {labels[0].place.file}",
+                "add it there, or remove the document from the text",
             )
     return [_add_labels(document, by_id[document.id]) for document in documents]
 
@@ -285,28 +275,28 @@ def _add_labels(document: Document, labels: Sequence[Label]) -> Document:
     for label in labels:
         place = replace(label.place, document=document.id, system=label.name)
         if not is_name(label.name):
-            raise InputError(
+            raise mistake(
+                replace(place, system=None),
                 f"the coder {shorten(repr(label.name))}",
-                expected="a name without control characters for every coder",
-                remedy="rename the coder",
-                place=replace(place, system=None),
+                "a name without control characters for every coder",
+                "rename the coder",
             )
         if label.name in first:
-            raise InputError(
+            raise mistake(
+                place,
                 f"a second segmentation of this name, first at {first[label.name]}",
-                expected="every name once in a document",
-                remedy="rename or remove one of the two",
-                place=place,
+                "every name once in a document",
+                "rename or remove one of the two",
             )
         first[label.name] = replace(label.place, document=None)
         value = document.align(label.read(document), place)
         held, labelled = _add_label(document, label.name, value, label.coders_as)
         if held not in (None, value):
-            raise InputError(
+            raise mistake(
+                place,
                 f"another segmentation of this name than {replace(text_place, document=None)} has",
-                expected="the same one, or every name once in a document",
-                remedy="rename or remove one of the two",
-                place=place,
+                "the same one, or every name once in a document",
+                "rename or remove one of the two",
             )
         document = replace(labelled, place=label.place)
     return replace(document, place=replace(document.place, document=document.id))

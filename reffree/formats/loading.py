@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from reffree.data.corpus import Corpus, Document
+from reffree.formats.fields import mistake
 from reffree.formats.format import Format, parse_format, read
 from reffree.formats.labels import Label, Starts, attach, numbered, without_text
 from reffree.formats.shards import shard_files
@@ -155,11 +156,11 @@ def _check_paths(paths: Sequence[object], text: object) -> None:
                 remedy=one_by_one,
             )
     if [str(path) for path in (*paths, text) if _is_path(path)].count("-") > 1:
-        raise InputError(
+        raise mistake(
+            Place(file=STDIN),
             "- twice",
-            expected="it once, since standard input can be read only once",
-            remedy="give the other input as a file",
-            place=Place(file=STDIN),
+            "it once, since standard input can be read only once",
+            "give the other input as a file",
         )
 
 
@@ -169,12 +170,12 @@ def _check_paths(paths: Sequence[object], text: object) -> None:
 def _text_source(text: str | Path | None, labels: Sequence[Label], used: Used) -> Source:
     if text is not None:
         return Source(text, used)
-    raise InputError(
+    raise mistake(
+        Place(file=labels[0].place.file),
         "segmentations without text",
-        expected="the text they belong to",
-        remedy="give it with --text: a corpus JSONL, a text file with one unit per line "
+        "the text they belong to",
+        "give it with --text: a corpus JSONL, a text file with one unit per line "
         "and a blank line between documents, or a folder of <id>.txt files",
-        place=Place(file=labels[0].place.file),
     )
 
 
@@ -193,11 +194,11 @@ def _find_text(
     if is_corpus:
         documents = [doc for doc in read(source, format) if isinstance(doc, Document)]
         if not documents:
-            raise InputError(
+            raise mistake(
+                source.place(),
                 "a file without text",
-                expected="a corpus, or plain text with one unit per line",
-                remedy="give the text with --text",
-                place=source.place(),
+                "a corpus, or plain text with one unit per line",
+                "give the text with --text",
             )
         return documents, numbered(labels, [document.id for document in documents])
     named = numbered(labels)
@@ -210,13 +211,13 @@ def _find_text(
 def _block_text(source: Source, ids: Sequence[str], format: Format) -> list[Document]:
     blocks = cast(Any, format).blocks(source)
     if len(blocks) != len(ids):
-        raise InputError(
+        raise mistake(
+            source.place(),
             f"{counted(len(blocks), 'block')} of text",
-            expected=f"{len(ids)}, one for every document, separated by blank lines",
-            remedy="check that text and segmentations belong together, or give a folder of "
+            f"{len(ids)}, one for every document, separated by blank lines",
+            "check that text and segmentations belong together, or give a folder of "
             "<id>.txt files"
             + (", or write --format lines:documents=one" if len(ids) == 1 < len(blocks) else ""),
-            place=source.place(),
         )
     return [
         Document.build(id, [text for _, text in block], place=source.place(block[0][0]))
@@ -229,11 +230,11 @@ def _folder_text(source: Source, ids: Sequence[str]) -> list[Document]:
     paths = {without_suffix(name, (".txt",)): path for name, path in listed if name[-4:] == ".txt"}
     for id in ids:
         if id not in paths:
-            raise InputError(
+            raise mistake(
+                Place(source.name, document=id),
                 f"no file {id + '.txt'!r} in the folder",
-                expected="one for every document",
-                remedy="add it, one unit per line",
-                place=Place(source.name, document=id),
+                "one for every document",
+                "add it, one unit per line",
             )
     documents = []
     for id, file in source.opened((id, paths[id]) for id in ids):

@@ -25,10 +25,11 @@ from xml.parsers import expat
 
 from reffree.data.corpus import Document
 from reffree.data.segmentation import Segmentation
+from reffree.formats.fields import mistake, read_seconds
 from reffree.formats.format import Format, Sample
-from reffree.formats.labels import TimedUnit, read_seconds, timed_document
+from reffree.formats.labels import TimedUnit, timed_document
 from reffree.formats.source import Source, checked_name
-from reffree.util.errors import InputError, Place, shorten
+from reffree.util.errors import Place, shorten
 
 TOPICS = ".topic.xml"
 _WORDS = ".words.xml"
@@ -55,11 +56,11 @@ class Meetings(Format):
     def read(self, source: Source) -> list[Document]:
         """Read every meeting of a folder that has a topic file."""
         if not source.is_folder:
-            raise InputError(
+            raise mistake(
+                source.place(),
                 "a file",
-                expected="a folder, since a meeting of the format nxt has many files",
-                remedy="give the folder that has them all",
-                place=source.place(),
+                "a folder, since a meeting of the format nxt has many files",
+                "give the folder that has them all",
             )
         files = _Files(source)
         documents = []
@@ -81,11 +82,11 @@ class Meetings(Format):
             _segments(id, files, topic_of), key=lambda each: (each.start, each.speaker)
         )
         if not segments:
-            raise InputError(
+            raise mistake(
+                place,
                 "a topic file without segments",
-                expected=f"files such as {id}.A{_SEGMENTS[0]} and {id}.A{_WORDS} in the folder",
-                remedy="unpack the whole corpus into it",
-                place=place,
+                f"files such as {id}.A{_SEGMENTS[0]} and {id}.A{_WORDS} in the folder",
+                "unpack the whole corpus into it",
             )
         units = _turns(segments) if self.units == "turn" else segments
         gold = Segmentation.from_segment_ids([unit.topic for unit in units])
@@ -122,21 +123,21 @@ class _Files:
         match = _HREF.fullmatch(href.strip())
         name = match[1] if match else ""
         if match is None or name not in self.paths:
-            raise InputError(
+            raise mistake(
+                place,
                 f"the pointer {shorten(href)!r}",
-                expected="a file of the folder and an id in it",
-                remedy="unpack the whole corpus into the folder",
-                place=place,
+                "a file of the folder and an id in it",
+                "unpack the whole corpus into the folder",
             )
         elements, index = self.elements(name), self._index[name]
         ends = [match[2], match[3] or match[2]]
         for id in ends:
             if id not in index:
-                raise InputError(
+                raise mistake(
+                    place,
                     f"a pointer to {shorten(id)!r}, which {name} does not have",
-                    expected="an id of that file",
-                    remedy="check that the files are of the same version of the corpus",
-                    place=place,
+                    "an id of that file",
+                    "check that the files are of the same version of the corpus",
                 )
         first, last = (index[id] for id in ends)
         return elements[first : last + 1]
@@ -146,20 +147,20 @@ def _parsed(file: Source) -> ElementTree.Element:
     """Read XML in the encoding it names; declarations of its own, which can grow, are refused."""
     content = file.content()
     if any(part in content for part in (b"<!DOCTYPE", b"<!ENTITY", b"\0")):
-        raise InputError(
+        raise mistake(
+            file.place(),
             "XML with declarations of its own (<!DOCTYPE, <!ENTITY), or in UTF-16",
-            expected="files as NXT writes them",
-            remedy="unpack the corpus again",
-            place=file.place(),
+            "files as NXT writes them",
+            "unpack the corpus again",
         )
     try:
         return ElementTree.fromstring(content)
     except (ElementTree.ParseError, expat.ExpatError, LookupError, ValueError) as error:
-        raise InputError(
+        raise mistake(
+            file.place(),
             f"a file that is not XML ({shorten(str(error))})",
-            expected="XML as NXT has it",
-            remedy="unpack the corpus again",
-            place=file.place(),
+            "XML as NXT has it",
+            "unpack the corpus again",
         ) from None
 
 

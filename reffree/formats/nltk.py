@@ -12,16 +12,11 @@ from dataclasses import dataclass
 
 from reffree.data.corpus import GOLD, Corpus
 from reffree.data.segmentation import Convention, Segmentation
+from reffree.formats.fields import mistake
 from reffree.formats.format import TEXT, Format, Sample
 from reffree.formats.labels import Label
 from reffree.formats.source import Source
-from reffree.util.errors import InputError, shorten
-
-
-def is_line(line: str) -> bool:
-    """Whether a line may come from such a file."""
-    id, _, string = line.rpartition("\t")
-    return not string.strip().strip("01") and "\t" not in id.strip()
+from reffree.util.errors import shorten
 
 
 @dataclass(frozen=True)
@@ -40,7 +35,8 @@ class Nltk(Format):
         """Whether there is nothing but 0 and 1, and one of them at the end of some line."""
         has_string = False
         for line in sample.lines():
-            if not is_line(line):
+            id, _, string = line.rpartition("\t")
+            if string.strip().strip("01") or "\t" in id.strip():
                 return False
             has_string = has_string or line.rstrip().endswith(("0", "1"))
         return has_string
@@ -48,25 +44,16 @@ class Nltk(Format):
     def read(self, source: Source) -> list[Label]:
         """Read one gold segmentation per line that is not blank; ids on all lines or on none."""
         labels: list[Label] = []
-        for number, line in source.lines():
-            if not line.strip():
-                continue
+        for number, line in source.lines_with_text():
             id, tab, string = line.rpartition("\t")
             place = source.place(number)
             if labels and bool(tab) != (labels[0].document is not None):
-                raise InputError(
-                    "a line with an id" if tab else "a line without an id",
-                    expected="ids on all lines or on none",
-                    remedy="write id, tab, string on every line",
-                    place=place,
-                )
+                found = "a line with an id" if tab else "a line without an id"
+                remedy = "write id, tab, string on every line"
+                raise mistake(place, found, "ids on all lines or on none", remedy)
             if tab and not id.strip():
-                raise InputError(
-                    "a tab without an id before it",
-                    expected="id, tab, string",
-                    remedy="write the document's id first",
-                    place=place,
-                )
+                found, remedy = "a tab without an id before it", "write the document's id first"
+                raise mistake(place, found, "id, tab, string", remedy)
             value = string.strip()
             labels.append(Label(id.strip() if tab else None, GOLD, value, place, self.convention))
         return labels
@@ -76,10 +63,10 @@ class Nltk(Format):
         for document, segmentation in zip(corpus.documents, chosen, strict=True):
             id = document.id
             if re.search(r"[\t\r\n]", id) or id != id.strip() or id.startswith("\ufeff"):
-                raise InputError(
+                raise mistake(
+                    document.place,
                     f"the id {shorten(ascii(id))}",
-                    expected="an id without tabs, line breaks or spaces around it",
-                    remedy="rename the document, or write another format",
-                    place=document.place,
+                    "an id without tabs, line breaks or spaces around it",
+                    "rename the document, or write another format",
                 )
             yield f"{id}\t{segmentation.to_string('gap')}\n"

@@ -16,6 +16,7 @@ from reffree.data.corpus import Document
 from reffree.data.segmentation import Convention
 from reffree.formats import jsonl
 from reffree.formats import tables as unit_tables
+from reffree.formats.fields import Record, mistake
 from reffree.formats.format import Format
 from reffree.formats.shards import PARQUET
 from reffree.formats.source import Source, unreadable
@@ -38,10 +39,7 @@ class Parquet(Format):
         """Read every document."""
         if not is_corpus(source):
             return unit_tables.Table(convention=self.convention).read(source)
-        documents = []
-        for table, place in tables(source):
-            documents.append(jsonl.document(table, place, self.convention))
-        return documents
+        return [jsonl.document(table, table.place, self.convention) for table in tables(source)]
 
 
 def is_corpus(source: Source) -> bool:
@@ -52,7 +50,7 @@ def is_corpus(source: Source) -> bool:
         return "units" in file.schema_arrow.names
 
 
-def tables(source: Source, *, nulls: bool = False) -> Iterator[tuple[dict[str, object], Place]]:
+def tables(source: Source, *, nulls: bool = False) -> Iterator[Record]:
     """Yield rows as corpus JSONL would have them; with ``nulls`` a row has every column."""
     place = source.place()
     pa, pq = _pyarrow(place)
@@ -64,7 +62,8 @@ def tables(source: Source, *, nulls: bool = False) -> Iterator[tuple[dict[str, o
                 source.used.add(0, batch.nbytes, place)
                 for row in batch.to_pylist(maps_as_pydicts="strict"):
                     number += 1
-                    yield row if nulls else _plain(row), Place(file=f"{source.name}, row {number}")
+                    at = Place(file=f"{source.name}, row {number}")
+                    yield Record(row if nulls else _plain(row), "a row", at)
 
 
 @contextmanager
@@ -92,11 +91,11 @@ def _plain(values: dict[str, Any]) -> dict[str, object]:
 
 def _pyarrow(place: Place) -> tuple[Any, Any]:
     def refusal(name: str) -> InputError:
-        return InputError(
+        return mistake(
+            place,
             "a Parquet file, but no pyarrow",
-            expected="pyarrow to read it",
-            remedy="run python -m pip install pyarrow, or use corpus JSONL",
-            place=place,
+            "pyarrow to read it",
+            "run python -m pip install pyarrow, or use corpus JSONL",
         )
 
     return require("pyarrow", refusal), require("pyarrow.parquet", refusal)
@@ -104,9 +103,9 @@ def _pyarrow(place: Place) -> tuple[Any, Any]:
 
 def _refusal(reason: str, place: Place) -> InputError:
     first = reason.strip().splitlines()[0] if reason.strip() else "no reason given"
-    return InputError(
+    return mistake(
+        place,
         f"a file that is not Parquet ({shorten(first, 120)})",
-        expected="Parquet, as its name says",
-        remedy="write it again, or use corpus JSONL",
-        place=place,
+        "Parquet, as its name says",
+        "write it again, or use corpus JSONL",
     )

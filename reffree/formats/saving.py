@@ -8,10 +8,11 @@ from pathlib import Path
 
 from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
+from reffree.formats.fields import mistake
 from reffree.formats.format import Format, format_names, formats, parse_format
 from reffree.formats.source import is_folder, unpacked_name
 from reffree.util.atomic import check_writable, encoded, write_file, write_folder
-from reffree.util.errors import InputError, Place, counted
+from reffree.util.errors import Place, counted
 
 _IN_PYTHON = "(from Python: format=)"
 
@@ -27,11 +28,11 @@ def save(corpus: Corpus, path: str | Path, *, format: str | None = None) -> list
     writer = parse_format(_format_of(unpacked_name(target)) if format is None else format)
     name, keeps = writer.name, writer.keeps
     if writer.written_as is None:
-        raise InputError(
+        raise mistake(
+            Place(file=str(path)),
             f"the format {name}, which is only read",
-            expected=f"one of {', '.join(format_names(writable=True))}",
-            remedy=f"choose one of them with --to {_IN_PYTHON}",
-            place=Place(file=str(path)),
+            f"one of {', '.join(format_names(writable=True))}",
+            f"choose one of them with --to {_IN_PYTHON}",
         )
     chosen, lost = ([], []) if "systems" in keeps else _choose_one_each(corpus, name, target)
     files = _write(writer, corpus, chosen, target)
@@ -75,13 +76,13 @@ def _format_of(target: Path) -> str:
     }
     if suffix in by_suffix:
         return by_suffix[suffix]
-    raise InputError(
+    raise mistake(
+        Place(file=str(target)),
         f"the extension {suffix}, which does not tell the format",
-        expected=f"one of {', '.join(sorted(filter(None, by_suffix)))}, or a format by name",
-        remedy=f"add --to dialseg or --to segeval {_IN_PYTHON}"
+        f"one of {', '.join(sorted(filter(None, by_suffix)))}, or a format by name",
+        f"add --to dialseg or --to segeval {_IN_PYTHON}"
         if suffix == ".json"
         else f"add --to with one of {', '.join(format_names(writable=True))} {_IN_PYTHON}",
-        place=Place(file=str(target)),
     )
 
 
@@ -95,11 +96,11 @@ def _write(
         write_folder(target, files)
         names = [name for name, _ in files]
     elif writer.one_document and len(corpus) > 1:
-        raise InputError(
+        raise mistake(
+            Place(file=str(target)),
             f"{len(corpus)} documents",
-            expected="one, since such a file holds a single document",
-            remedy=writer.one_document,
-            place=Place(file=str(target)),
+            "one, since such a file holds a single document",
+            writer.one_document,
         )
     else:
         text = writer.write(corpus, chosen)
@@ -133,11 +134,11 @@ def _choose_one_each(
         if golds:
             lost.append(f"{room}: the gold of {counted(len(golds), 'document')} was left out")
         return list(corpus.hypotheses[names[0]]), lost
-    raise InputError(
+    raise mistake(
+        Place(file=str(target)),
         f"{counted(len(corpus) - len(golds), 'document')} without gold, and {len(names)} systems",
-        expected=f"gold everywhere or a single system, since {room}",
-        remedy="leave one system, or write jsonl",
-        place=Place(file=str(target)),
+        f"gold everywhere or a single system, since {room}",
+        "leave one system, or write jsonl",
     )
 
 

@@ -14,14 +14,14 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from reffree.data.corpus import GOLD, Corpus, Document
+from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
+from reffree.formats.fields import Record, as_list, mistake
 from reffree.formats.format import JSON, Format, Sample
 from reffree.formats.jsonl import dumps
 from reffree.formats.labels import CodersAs, Label
 from reffree.formats.source import Source
-from reffree.formats.strict_json import as_list, as_object, require_field
-from reffree.util.errors import InputError, Place, shorten
+from reffree.util.errors import Place, shorten
 
 
 @dataclass(frozen=True)
@@ -43,21 +43,17 @@ class Segeval(Format):
     def read(self, source: Source) -> list[Label]:
         """Read every coder of every document."""
         place = source.place()
-        table = as_object(source.json, "the file's content", place)
+        table = Record(source.json, "the file's content", place)
         kind = table.get("segmentation_type", "linear")
         if kind != "linear":
-            raise InputError(
-                f"the segmentation type {kind!r}",
-                expected="'linear'",
-                remedy="export one linear segmentation per coder",
-                place=place,
-            )
+            remedy = "export one linear segmentation per coder"
+            raise mistake(place, f"the segmentation type {kind!r}", "'linear'", remedy)
         labels = []
-        for id, coders in as_object(require_field(table, "items", place), "'items'", place).items():
+        for id, coders in table.need_object("items").items():
             at = replace(place, document=id)
-            for coder, masses in as_object(coders, "the document's coders", at).items():
+            for coder, masses in Record(coders, "the document's coders", at).items():
                 value = as_list(masses, "masses", replace(at, system=coder))
-                labels.append(Label(id, coder, value, place, coders_as=self.coders))  # type: ignore[arg-type]
+                labels.append(Label(id, coder, value, place, coders_as=self.coders))
         return labels
 
     def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:
@@ -66,9 +62,8 @@ class Segeval(Format):
         for document in corpus.documents:
             table = _coders(document)
             items[document.id] = {name: list(value.masses) for name, value in table.items()}
-        yield (
-            dumps({"items": items, "segmentation_type": "linear"}, corpus.documents[0].place) + "\n"
-        )
+        content = {"items": items, "segmentation_type": "linear"}
+        yield dumps(content, corpus.documents[0].place) + "\n"
 
 
 @dataclass(frozen=True)
@@ -95,12 +90,11 @@ class SegevalTable(Format):
         number, header = next(lines, (1, ""))
         kind = _table_columns(header)
         if kind is None:
-            raise InputError(
+            raise mistake(
+                source.place(number),
                 f"the header {shorten(header)!r}" if header else "no header",
-                expected="a header Coder, Masses (or Coder, Positions)",
-                remedy="put it on the first line, or read a table with a unit a row with --format "
-                "table",
-                place=source.place(number),
+                "a header Coder, Masses (or Coder, Positions)",
+                "put it on the first line, or read a table with a unit a row with --format table",
             )
         labels = []
         for number, line in lines:
@@ -119,11 +113,11 @@ class SegevalTable(Format):
         yield "Coder\tMasses\n"
         for name, value in _coders(document).items():
             if "\n" in name or "\r" in name or name != name.strip():
-                raise InputError(
+                raise mistake(
+                    document.place,
                     f"the system name {shorten(ascii(name))}",
-                    expected="a name on one line, without spaces around it",
-                    remedy="rename the system, or write segeval JSON",
-                    place=document.place,
+                    "a name on one line, without spaces around it",
+                    "rename the system, or write segeval JSON",
                 )
             row = io.StringIO()
             csv.writer(row, delimiter="\t", lineterminator="\n").writerow([name, *value.masses])
@@ -132,13 +126,10 @@ class SegevalTable(Format):
 
 def _table_columns(header: str) -> str | None:
     """Tell from the header what the rows hold: masses, positions, or that this is no table."""
-    try:
-        cells = _cells(header, _delimiter(header), Place())
-    except InputError:
-        return None
-    first, *others = [cell.strip().lower() for cell in cells] or [""]
-    known = first == "coder" and others in (["masses"], ["positions"])
-    return others[0] if known else None
+    cells = [cell.strip(' "').lower() for cell in header.split(_delimiter(header))]
+    while cells and not cells[-1]:
+        cells.pop()
+    return cells[1] if cells in (["coder", "masses"], ["coder", "positions"]) else None
 
 
 def _delimiter(header: str) -> str:
@@ -149,12 +140,9 @@ def _cells(line: str, delimiter: str, place: Place) -> list[str]:
     try:
         cells = next(csv.reader([line], delimiter=delimiter, strict=True))
     except csv.Error as error:
-        raise InputError(
-            f"a row that cannot be read ({error})",
-            expected="a coder and its numbers",
-            remedy="check the quotes on this line",
-            place=place,
-        ) from None
+        found = f"a row that cannot be read ({error})"
+        remedy = "check the quotes on this line"
+        raise mistake(place, found, "a coder and its numbers", remedy) from None
     while cells and not cells[-1].strip():  # spreadsheets pad short rows
         cells.pop()
     return cells
@@ -164,23 +152,17 @@ def _number(cell: str, place: Place) -> int:
     text = cell.strip()
     if text.isascii() and text.isdigit() and len(text) <= 18:
         return int(text)
-    raise InputError(
-        f"the cell {shorten(cell)!r}",
-        expected="a whole number",
-        remedy="write one number per cell",
-        place=place,
-    )
+    found = f"the cell {shorten(cell)!r}"
+    raise mistake(place, found, "a whole number", "write one number per cell")
 
 
 def _coders(document: Document) -> dict[str, Segmentation]:
     """Collect gold and the systems by coder's name; a document without any is refused."""
-    gold = {} if document.gold is None else {GOLD: document.gold}
-    table = {**gold, **document.systems}
-    if table:
-        return table
-    raise InputError(
-        "a document without a segmentation",
-        expected="gold or a system, since segeval files hold nothing else",
-        remedy="add one, or write the corpus as jsonl",
-        place=document.place,
-    )
+    if not document.segmentations:
+        raise mistake(
+            document.place,
+            "a document without a segmentation",
+            "gold or a system, since segeval files hold nothing else",
+            "add one, or write the corpus as jsonl",
+        )
+    return document.segmentations

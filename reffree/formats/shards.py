@@ -7,9 +7,10 @@ from pathlib import Path
 
 from reffree.data.corpus import Document, refuse_repeat
 from reffree.formats import jsonl
+from reffree.formats.fields import Record, mistake
 from reffree.formats.format import detect
 from reffree.formats.source import LINE_SUFFIXES, Source
-from reffree.util.errors import InputError, Place
+from reffree.util.errors import Place
 
 PARQUET = ".parquet"
 SUFFIXES = (*LINE_SUFFIXES, PARQUET)
@@ -51,23 +52,23 @@ class Shards:
         for source in self.sources:
             source.notes, source.oddities = [], {}
             found = 0
-            for table, place in _tables(source):
-                document = jsonl.document(table, place)
+            for table in _tables(source):
+                document = jsonl.document(table, table.place)
                 refuse_repeat(document, first)
                 source.forget()
                 yield document
                 found += 1
             if not found:
-                raise InputError(
+                raise mistake(
+                    source.place(),
                     "no documents",
-                    expected="at least one",
-                    remedy="check that the file is not empty",
-                    place=source.place(),
+                    "at least one",
+                    "check that the file is not empty",
                 )
             self.notes += source.notes
 
 
-def _tables(source: Source) -> Iterator[tuple[dict[str, object], Place]]:
+def _tables(source: Source) -> Iterator[Record]:
     if source.suffix != PARQUET:
         return jsonl.tables(source)
     from reffree.formats import parquet

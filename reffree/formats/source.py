@@ -23,6 +23,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
+from reffree.formats.fields import mistake
 from reffree.formats.strict_json import INTO_JSONL, parse
 from reffree.util.bounds import check_limit, limit
 from reffree.util.errors import InputError, Place, counted, shorten
@@ -133,7 +134,7 @@ class Source:
 
     def note(self, found: str, *, expected: str, remedy: str, line: int | None = None) -> None:
         """Keep a sentence for the user, once."""
-        error = InputError(found, expected=expected, remedy=remedy, place=self.place(line))
+        error = mistake(self.place(line), found, expected, remedy)
         if str(error) not in self.notes:
             self.notes.append(str(error))
 
@@ -169,16 +170,20 @@ class Source:
             self.used.bytes += self._bytes
         self.used.add(0, 0, self.place())
 
+    def lines_with_text(self) -> Iterator[tuple[int, str]]:
+        """Yield the lines that are not blank."""
+        return ((number, text) for number, text in self.lines() if text.strip())
+
     def _readline(self, handle: BinaryIO, number: int) -> bytes:
         raw = handle.readline(MAX_LINE_BYTES + 1)
         if number == 1:
             _refuse_binary(raw[:_HEAD_BYTES], self.place())
         if len(raw) > MAX_LINE_BYTES:
-            raise InputError(
+            raise mistake(
+                self.place(number),
                 f"a line of more than {MAX_LINE_BYTES:,} bytes",
-                expected="at most that many in a line",
-                remedy="put one document on a line, or split this document",
-                place=self.place(number),
+                "at most that many in a line",
+                "put one document on a line, or split this document",
             )
         return raw
 
@@ -207,11 +212,11 @@ class Source:
             if b"\0" in raw:
                 raise _looks_like("a binary file", _GIVE_TEXT, self.place()) from None
             byte = start + error.start
-            raise InputError(
+            raise mistake(
+                self.place(number),
                 f"the byte 0x{raw[byte]:02x} at offset {byte} of the line, which is not UTF-8",
-                expected="UTF-8",
-                remedy="save the file as UTF-8",
-                place=self.place(number),
+                "UTF-8",
+                "save the file as UTF-8",
             ) from None
 
     @cached_property
@@ -241,11 +246,8 @@ class Source:
     def _opened(self) -> Iterator[BinaryIO]:
         """Open it, and unpack what begins as gzip does; what cannot be read is a sentence."""
         if self.is_stdin and sys.stdin is None:
-            raise InputError(
-                "no standard input",
-                expected="a stream to read",
-                remedy="give a file instead of -",
-                place=self.place(),
+            raise mistake(
+                self.place(), "no standard input", "a stream to read", "give a file instead of -"
             )
         try:
             with nullcontext(sys.stdin.buffer) if self.is_stdin else self.path.open("rb") as handle:
@@ -258,11 +260,11 @@ class Source:
                     if own is not None:
                         own.detach()
         except (EOFError, zlib.error, gzip.BadGzipFile):
-            raise InputError(
+            raise mistake(
+                self.place(),
                 "a gzip file that is damaged or cut off",
-                expected="a whole one",
-                remedy="pack it again, or give the file as it was before",
-                place=self.place(),
+                "a whole one",
+                "pack it again, or give the file as it was before",
             ) from None
         except (OSError, ValueError) as error:
             raise unreadable(error, self.place()) from None
@@ -364,7 +366,7 @@ def unreadable(error: OSError | ValueError, place: Place) -> InputError:
     else:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         found, remedy = f"a path that cannot be read ({reason})", "check the path"
-    return InputError(found, expected="a readable file", remedy=remedy, place=place)
+    return mistake(place, found, "a readable file", remedy)
 
 
 def checked_name(name: str, place: Place) -> str:
@@ -372,11 +374,11 @@ def checked_name(name: str, place: Place) -> str:
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
-        raise InputError(
+        raise mistake(
+            place,
             f"the file name {shorten(ascii(name))}, which is not UTF-8",
-            expected="a name that can serve as a document's id",
-            remedy="rename the file",
-            place=place,
+            "a name that can serve as a document's id",
+            "rename the file",
         ) from None
     return name
 
@@ -391,11 +393,8 @@ def without_suffix(relative: str, suffixes: tuple[str, ...]) -> str:
 def _refuse_binary(head: bytes, place: Place) -> None:
     """Refuse a file by its first bytes, with a sentence that says what it looks like."""
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise InputError(
-            "a UTF-16 byte-order mark",
-            expected="UTF-8",
-            remedy="save the file as UTF-8",
-            place=replace(place, line=1),
+        raise mistake(
+            replace(place, line=1), "a UTF-16 byte-order mark", "UTF-8", "save the file as UTF-8"
         )
     for magic, kind, remedy in _KINDS:
         if head.startswith(magic):
@@ -405,6 +404,4 @@ def _refuse_binary(head: bytes, place: Place) -> None:
 
 
 def _looks_like(kind: str, remedy: str, place: Place) -> InputError:
-    return InputError(
-        f"what looks like {kind}", expected="text in UTF-8", remedy=remedy, place=place
-    )
+    return mistake(place, f"what looks like {kind}", "text in UTF-8", remedy)

@@ -22,10 +22,10 @@ from itertools import pairwise
 from typing import Literal
 
 from reffree.data.corpus import GOLD, Document
+from reffree.formats.fields import Record, mistake, read_seconds
 from reffree.formats.format import JSON, TEXT, Format, Sample
-from reffree.formats.labels import Label, Starts, TimedUnit, read_seconds, timed_document
+from reffree.formats.labels import Label, Starts, TimedUnit, timed_document
 from reffree.formats.source import Source
-from reffree.formats.strict_json import as_object, list_field, require_field
 from reffree.util.errors import InputError, Place, counted, shorten
 from reffree.util.optional import require
 
@@ -64,11 +64,11 @@ class Subtitles(Format):
         for id, file in source.members(SUBTITLES, "subtitles (.srt, .vtt)"):
             units = _cues(file)
             if not units:
-                raise InputError(
+                raise mistake(
+                    file.place(),
                     "no cues",
-                    expected="lines such as 00:00:01,000 --> 00:00:04,000 with text under them",
-                    remedy="check that the file is the right one",
-                    place=file.place(),
+                    "lines such as 00:00:01,000 --> 00:00:04,000 with text under them",
+                    "check that the file is the right one",
                 )
             units = _with_speakers(units, self.speakers, self.name, file)
             units = _sentences(units) if self.units == "sentence" else units
@@ -86,11 +86,11 @@ def _cues(file: Source) -> list[TimedUnit]:
             text, format_="vtt" if is_vtt else "srt", keep_unknown_html_tags=True
         )
     except (ValueError, IndexError, OverflowError, pysubs2.exceptions.Pysubs2Error) as error:
-        raise InputError(
+        raise mistake(
+            file.place(),
             f"subtitles that cannot be read ({shorten(str(error).splitlines()[0], 120)})",
-            expected="SubRip or WebVTT",
-            remedy="save them again as one of the two",
-            place=file.place(),
+            "SubRip or WebVTT",
+            "save them again as one of the two",
         ) from None
     is_rolling = any(_WORD_TIME.search(line) for line in lines)
     found: list[TimedUnit] = []
@@ -146,11 +146,11 @@ def _blocks(lines: Sequence[str], *, is_vtt: bool) -> list[str]:
 
 
 def _missing(place: Place) -> InputError:
-    return InputError(
+    return mistake(
+        place,
         "subtitles, but no pysubs2",
-        expected="pysubs2 to read them",
-        remedy="run python -m pip install pysubs2",
-        place=place,
+        "pysubs2 to read them",
+        "run python -m pip install pysubs2",
     )
 
 
@@ -180,11 +180,11 @@ def _timed(file: Source) -> list[TimedUnit]:
         match = _TIMED.fullmatch(line)
         if match is None:
             if line.strip() and not found:
-                raise InputError(
+                raise mistake(
+                    file.place(number),
                     f"the line {shorten(line)!r}",
-                    expected="a time such as [00:01:02] before the first words",
-                    remedy="put one there, or move what stands above the first time elsewhere",
-                    place=file.place(number),
+                    "a time such as [00:01:02] before the first words",
+                    "put one there, or move what stands above the first time elsewhere",
                 )
             if line.strip():
                 found[-1][2].append(line.strip())
@@ -192,11 +192,11 @@ def _timed(file: Source) -> list[TimedUnit]:
         start = _seconds(match.groups()[:4])
         end = _seconds(match.groups()[4:8]) if match[6] is not None else None
         if found and start < found[-1][0]:
-            raise InputError(
+            raise mistake(
+                file.place(number),
                 f"the time {line.split()[0]} after a later one",
-                expected="times in order",
-                remedy="correct the time, or sort the lines",
-                place=file.place(number),
+                "times in order",
+                "correct the time, or sort the lines",
             )
         found.append((start, end, [match[9]] if match[9].strip() else []))
     starts = [start for start, _, _ in found]
@@ -265,13 +265,12 @@ class Chapters(Format):
     def read(self, source: Source) -> list[Label]:
         """Read podcast chapters; those that no table of contents shows are left out."""
         place = source.place()
-        table = as_object(source.json, "the content", place)
+        chapters = Record(source.json, "the content", place).objects(CHAPTERS, "chapter")
         starts = []
-        for i, value in enumerate(list_field(table, CHAPTERS, place)):
-            chapter = as_object(value, f"chapter {i + 1}", place)
+        for i, chapter in enumerate(chapters):
             if chapter.get("toc") is False:
                 continue
-            start = require_field(chapter, "startTime", place)
+            start = chapter.need("startTime")
             what = f"the startTime {shorten(start)} of chapter {i + 1}"
             starts.append(read_seconds(start, what, place, "write a number such as 94"))
         return _label(starts, place)
@@ -324,18 +323,13 @@ def _chapter_start(line: str) -> float | None:
 
 def _label(starts: Sequence[float], place: Place) -> list[Label]:
     if not starts:
-        raise InputError(
-            "no chapters",
-            expected="at least one",
-            remedy="check that the file is the right one",
-            place=place,
-        )
+        raise mistake(place, "no chapters", "at least one", "check that the file is the right one")
     for i, (a, b) in enumerate(pairwise(starts)):
         if b <= a:
-            raise InputError(
+            raise mistake(
+                place,
                 f"chapter {i + 2}, which starts at {b:g} s, after one that starts at {a:g} s",
-                expected="chapters in order",
-                remedy="sort them, or correct the time",
-                place=place,
+                "chapters in order",
+                "sort them, or correct the time",
             )
     return [Label(None, GOLD, Starts(tuple(starts)), place)]

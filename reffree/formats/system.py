@@ -13,14 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from reffree.data.corpus import GOLD, Corpus, Document
+from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Convention, Segmentation
 from reffree.formats import jsonl
+from reffree.formats.fields import Record, listed, mistake
 from reffree.formats.format import detect, parse_format, read, suggest_format
 from reffree.formats.labels import OTHER_FORMS, Label, numbered
 from reffree.formats.source import Source
-from reffree.formats.strict_json import listed, require_field
-from reffree.util.errors import InputError, Place, shorten
+from reffree.util.errors import Place, shorten
 
 _KEYS = ("id", "segmentation")
 _WHAT = "segment lengths such as [3, 4] or a 0/1 string"
@@ -68,21 +68,19 @@ def read_system(
 
 
 def _jsonl_labels(source: Source, name: str, convention: Convention | None) -> Iterator[Label]:
-    for table, place in jsonl.tables(source):
+    for table in jsonl.tables(source):
         if "units" in table:
-            yield _label(jsonl.document(table, place, convention), name)
+            yield _label(jsonl.document(table, table.place, convention), name)
             continue
         given = [key for key in OTHER_FORMS if key in table]
         if given and "segmentation" not in table:
-            others = {key: value for key, value in table.items() if key != given[0]}
-            table = {**others, "segmentation": {given[0]: table[given[0]]}}
-        _refuse_unknown(table, place)
-        id = jsonl.record_id(table, place, {})
-        value = require_field(table, "segmentation", place, what=_WHAT)
-        yield Label(id, name, cast(Any, value), place, convention)
+            table["segmentation"] = {given[0]: table.pop(given[0])}
+        _refuse_unknown(table)
+        id = jsonl.record_id(table, table.place, {})
+        yield Label(id, name, table.need("segmentation", _WHAT), table.place, convention)
 
 
-def _refuse_unknown(table: dict[str, object], place: Place) -> None:
+def _refuse_unknown(table: Record) -> None:
     """Refuse a key that system files do not have; one that holds what is missing is renamed."""
     others = [key for key in table if key not in _KEYS]
     if not others:
@@ -91,17 +89,12 @@ def _refuse_unknown(table: dict[str, object], place: Place) -> None:
     if "segmentation" not in table:
         meant = [key for key in others if _may_be_masses(table[key])]
         if not meant:
-            require_field(table, "segmentation", place, what=_WHAT)
+            table.need("segmentation", _WHAT)
         key, remedy = meant[0], f"rename it 'segmentation' if it holds {_WHAT}"
     elif "id" not in table:
         meant = [key for key in others if isinstance(table[key], (str, int))]
         key, remedy = (meant[0], "rename it 'id'") if meant else (key, remedy)
-    raise InputError(
-        f"the unknown key {shorten(key)!r}",
-        expected=f"only {listed(_KEYS)}",
-        remedy=remedy,
-        place=place,
-    )
+    raise mistake(table.place, f"the unknown key {shorten(key)!r}", f"only {listed(_KEYS)}", remedy)
 
 
 def _may_be_masses(value: object) -> bool:
@@ -112,16 +105,15 @@ def _may_be_masses(value: object) -> bool:
 
 def _label(document: Document, name: str) -> Label:
     """Take the one segmentation a document has, over its units with text."""
-    gold = {} if document.gold is None else {GOLD: document.gold}
-    choices = {**gold, **document.systems}
+    choices = document.segmentations
     if name in document.systems:
         choices = {name: document.systems[name]}
     if len(choices) != 1:
-        raise InputError(
+        raise mistake(
+            document.place,
             f"the segmentations {', '.join(choices)}" if choices else "no segmentation",
-            expected=f"only one, or one called {name!r}",
-            remedy="keep the one that is meant, or name the system after it",
-            place=document.place,
+            f"only one, or one called {name!r}",
+            "keep the one that is meant, or name the system after it",
         )
     (value,) = choices.values()
     return Label(document.id, name, value, replace(document.place, document=None))
@@ -130,10 +122,10 @@ def _label(document: Document, name: str) -> Label:
 def _one_coder(labels: Sequence[Label], name: str) -> list[Label]:
     coders = list(dict.fromkeys(label.name for label in labels))
     if name not in coders and len(coders) > 1:
-        raise InputError(
+        raise mistake(
+            replace(labels[0].place, line=None),
             f"the coders {', '.join(coders)}",
-            expected=f"one called {name!r}, or a single one",
-            remedy="name the system after the coder that is meant",
-            place=replace(labels[0].place, line=None),
+            f"one called {name!r}, or a single one",
+            "name the system after the coder that is meant",
         )
     return [label for label in labels if label.name == name or len(coders) == 1]

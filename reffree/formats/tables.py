@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 
 from reffree.data.corpus import TIMES, Document
 from reffree.data.segmentation import Convention, Segmentation
+from reffree.formats.fields import listed, mistake, read_seconds
 from reffree.formats.format import Format, Sample
-from reffree.formats.labels import from_unit_labels, read_seconds
+from reffree.formats.labels import from_unit_labels
 from reffree.formats.source import Source
-from reffree.formats.strict_json import listed
-from reffree.util.errors import InputError, Place, located, shorten
+from reffree.util.errors import Place, located, shorten
 
 COLUMNS = ("document", "text", "speaker", "segment", "label", "start", "end")
 
@@ -57,7 +57,7 @@ class Table(Format):
         if source.suffix == ".parquet":
             from reffree.formats import parquet
 
-            rows = parquet.tables(source, nulls=True)
+            rows = ((row, row.place) for row in parquet.tables(source, nulls=True))
             return self.documents(rows, source.stem, source.place())
         return self.documents(_rows(source), source.stem, source.place())
 
@@ -80,21 +80,21 @@ class Table(Format):
             found = found or self._find_columns(row, place)
             id = _cell_text(row[found["document"]]) if "document" in found else name
             if not id:
-                raise InputError(
+                raise mistake(
+                    at,
                     f"a row without {found['document']!r}",
-                    expected="the document that the row belongs to",
-                    remedy="fill the cell",
-                    place=at,
+                    "the document that the row belongs to",
+                    "fill the cell",
                 )
             if id not in groups:
                 groups[id] = _Group(id, found, at)
             groups[id].add(row, at)
         if found is None:
-            raise InputError(
+            raise mistake(
+                place,
                 "a table without rows",
-                expected="a header and a row for every unit",
-                remedy="check that the file is the right one",
-                place=place,
+                "a header and a row for every unit",
+                "check that the file is the right one",
             )
         return [group.document(self.convention) for group in groups.values()]
 
@@ -103,32 +103,30 @@ class Table(Format):
         columns = self.columns
         for column, name in columns.items():
             if name not in row:
-                raise InputError(
+                raise mistake(
+                    place,
                     f"no column {shorten(name)!r} among {listed(list(row))}",
-                    expected=f"it for {column}={shorten(name)}",
-                    remedy="check its spelling",
-                    place=place,
+                    f"it for {column}={shorten(name)}",
+                    "check its spelling",
                 )
         found = {column: column for column in COLUMNS if column in row} | columns
         if "text" not in found:
             others = ", ".join(column for column in COLUMNS if column != "text")
-            raise InputError(
+            raise mistake(
+                place,
                 f"the columns {listed(list(row))}",
-                expected="a column 'text' with a unit a row (or the header Coder, Masses of "
-                "segeval)",
-                remedy="say which one it is, such as --format table:text=NAME, and the others "
+                "a column 'text' with a unit a row (or the header Coder, Masses of segeval)",
+                "say which one it is, such as --format table:text=NAME, and the others "
                 f"likewise: {others}",
-                place=place,
             )
         if "segment" in found and "label" in found:
             named = [column for column in ("segment", "label") if column in columns]
             if len(named) != 1:
-                raise InputError(
+                raise mistake(
+                    place,
                     "a column for segments and one for labels",
-                    expected="one of them, since each tells the segmentation",
-                    remedy="name the one that counts, such as --format "
-                    f"table:segment={found['segment']}",
-                    place=place,
+                    "one of them, since each tells the segmentation",
+                    f"name the one that counts, such as --format table:segment={found['segment']}",
                 )
             del found["label" if named == ["segment"] else "segment"]
         return found
@@ -178,11 +176,11 @@ class _Group:
     def _refuse_missing(self, column: str) -> None:
         for value, at in zip(self.cells[column], self.places, strict=True):
             if _is_missing(value):
-                raise InputError(
+                raise mistake(
+                    replace(at, document=self.id),
                     f"an empty cell in the column {shorten(self.columns[column])!r}",
-                    expected="a value in every row of the document or in none",
-                    remedy="fill the cell",
-                    place=replace(at, document=self.id),
+                    "a value in every row of the document or in none",
+                    "fill the cell",
                 )
 
     def _times(self) -> list[list[float]]:
@@ -206,11 +204,11 @@ def _rows(source: Source) -> Iterator[tuple[Row, Place]]:
     names = _split_header(header)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(
+        raise mistake(
+            source.place(number),
             f"the column {shorten(twice)!r} twice",
-            expected="every column once",
-            remedy="rename one of the two",
-            place=source.place(number),
+            "every column once",
+            "rename one of the two",
         )
     if not names:
         return
@@ -222,11 +220,11 @@ def _rows(source: Source) -> Iterator[tuple[Row, Place]]:
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            raise InputError(
+            raise mistake(
+                place,
                 f"a row that cannot be read ({error})",
-                expected="cells with quotes around those that have quotes or separators in them",
-                remedy="check the quotes from this line on",
-                place=place,
+                "cells with quotes around those that have quotes or separators in them",
+                "check the quotes from this line on",
             ) from None
         if cells is None:
             return
@@ -234,11 +232,11 @@ def _rows(source: Source) -> Iterator[tuple[Row, Place]]:
         if not any(cell.strip() for cell in cells):
             continue
         if len(cells) != len(names):
-            raise InputError(
+            raise mistake(
+                place,
                 f"a row of {len(cells)} cells",
-                expected=f"{len(names)}, as the header has",
-                remedy="add or remove cells, or put quotes around text with separators in it",
-                place=place,
+                f"{len(names)}, as the header has",
+                "add or remove cells, or put quotes around text with separators in it",
             )
         yield dict(zip(names, cells, strict=True)), place
 

@@ -8,6 +8,7 @@ from typing import Any
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Convention
 from reffree.formats import jsonl
+from reffree.formats.fields import mistake
 from reffree.formats.format import Format
 from reffree.formats.tables import Row, Table
 from reffree.util.errors import InputError, Place, shorten
@@ -59,9 +60,7 @@ def documents_of_rows(
     placed = ((row, Place(file=f"{name}, row {i + 1}")) for i, row in enumerate(rows))
     first = next(placed, None)
     if first is None:
-        raise InputError(
-            "no rows", expected="at least one", remedy="check what was given", place=Place(name)
-        )
+        raise mistake(Place(name), "no rows", "at least one", "check what was given")
 
     def all_rows() -> Iterator[tuple[Row, Place]]:
         yield first
@@ -121,9 +120,9 @@ def _listed(given: list[Any], format: Format | None) -> Iterator[Document]:
         elif isinstance(each, Sequence) and not isinstance(each, (str, bytes)):
             yield Document.build(str(i + 1), list(each), place=place)
         else:
-            raise InputError(
+            raise mistake(
+                place,
                 f"{shorten(repr(each))} ({type(each).__name__}) in a list",
-                expected="all documents, all lists of sentences, or all sentences",
-                remedy="give one kind of them",
-                place=place,
+                "all documents, all lists of sentences, or all sentences",
+                "give one kind of them",
             )

@@ -109,7 +109,7 @@ def test_dialseg_ids_speakers_and_gold_may_be_missing():
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ({"dial_data": [1]}, "x.json: found a list as dial_data; expected an object in braces; "),
+        ({"dial_data": [1]}, "x.json: found a list as 'dial_data'; expected an object in"),
         ({"dial_data": {"a": 1}}, "x.json: found a number as the dataset 'a'; expected a list in "),
         ({"dial_data": {}}, "x.json: found no documents; "),
         (dialseg(3), "x.json: found a number as dialogue 1 of 'set'; "),
@@ -121,7 +121,7 @@ def test_dialseg_ids_speakers_and_gold_may_be_missing():
         (dialseg(dialogue(0, dial_id=[1])), "x.json: found the dial_id [1]; expected text or a nu"),
         (
             dialseg(dialogue(0, 2, 0)),
-            "x.json, document 'd1': found the segmentation_label 2 in turn 2; expected 0 or 1; ",
+            "x.json, document 'd1': found the label 2 as segmentation_label in turn 2; ",
         ),
         (
             dialseg(dialogue(0, None, 0)),
@@ -243,13 +243,13 @@ def test_qmsum_spans_that_are_refused(span):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ({"meeting_transcripts": 1}, "m.json, document 'm': found a number as meeting_transcripts"),
+        ({"meeting_transcripts": 1}, "m.json, document 'm': found a number as turns; "),
         ({"meeting_transcripts": []}, "m.json, document 'm': found no units; "),
-        ({"meeting_transcripts": [1]}, "m.json, document 'm': found a number as turn 0; "),
+        ({"meeting_transcripts": [1]}, "m.json, document 'm': found a number as turn 1; "),
         ({"meeting_transcripts": [{"text": ""}]}, "m.json, document 'm': found no 'content' among"),
         (
             {**meeting(2), "topic_list": {"a": 1}},
-            "m.json, document 'm': found an object as 'topic_",
+            "m.json, document 'm': found an object as topics; ",
         ),
         ({**meeting(2), "topic_list": [{}]}, "m.json, document 'm': found an empty object; expect"),
         ({**meeting(2), "topic_list": [1]}, "m.json, document 'm': found a number as topic 1; "),

@@ -284,7 +284,7 @@ def test_wikisection_in_german():
         (article({**WORK, "begin": "0"}), "found annotation 1 with begin 0 and length 21; "),
         (article({"begin": 0}), "found no 'length' among 'begin'; "),
         (article(3), "found a number as annotation 1; "),
-        (article(WORK, text=["a"]), "found ['a'] as 'text'; expected the article's text; "),
+        (article(WORK, text=["a"]), "found a list as 'text'; expected text; "),
         (article(text=" "), "found no units; "),
     ],
 )
@@ -315,12 +315,12 @@ def test_radionews():
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ({"data": {"getProgrammeById": 1}}, "found a number as getProgrammeById; "),
+        ({"data": {"getProgrammeById": 1}}, "found a number as 'getProgrammeById'; "),
         (
             {"data": {"getProgrammeById": {}}},
             "found an empty object; expected the field ",
         ),
-        (programme(3), "found 3 as the transcript of segment 1; expected text; "),
+        (programme(3), "found a number as 'transcript'; expected text; "),
         (programme(""), "found no units; "),
     ],
 )
