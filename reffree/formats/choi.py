@@ -113,12 +113,9 @@ def _document(source: Source, id: str) -> Document:
         elif line.strip():
             blocks[-1].append(line)
     if not separated:
-        raise mistake(
-            source.place(),
-            "no line of ten or more =",
-            f"a Choi file, whose segments are separated by {SEPARATOR}",
-            "put such a line before the first segment, or move the file elsewhere",
-        )
+        expected = f"a Choi file, whose segments are separated by {SEPARATOR}"
+        remedy = "put such a line before the first segment, or move the file elsewhere"
+        raise mistake(source.place(), "no line of ten or more =", expected, remedy)
     blocks = [block for block in blocks if block]
     return Document.build(
         id,
@@ -146,12 +143,9 @@ def _has_line_break(unit: str) -> bool:
 def _line(unit: str, place: Place) -> str:
     line = " ".join(re.split(r"[\r\n]+", unit)) if _has_line_break(unit) else unit
     if _is_separator(line):
-        raise mistake(
-            place,
-            f"the unit {shorten(line)!r}",
-            "text, since a line of ten or more = separates segments",
-            "change the unit, or write another format such as jsonl",
-        )
+        expected = "text, since a line of ten or more = separates segments"
+        remedy = "change the unit, or write another format such as jsonl"
+        raise mistake(place, f"the unit {shorten(line)!r}", expected, remedy)
     return line
 
 

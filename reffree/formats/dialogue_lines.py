@@ -108,12 +108,9 @@ class DailyDialog(Joined):
             if not topics[-1].isdecimal():
                 raise mistake(file.place(number), f"the topic {shorten(topics[-1])!r}", "a number")
         if len(topics) != n:
-            raise mistake(
-                file.place(),
-                counted(len(topics), "topic"),
-                f"{n}, one for every dialogue of {shorten(source.name, 200)}",
-                "give the dialogues that the topics belong to, or move the topics elsewhere",
-            )
+            expected = f"{n}, one for every dialogue of {shorten(source.name, 200)}"
+            remedy = "give the dialogues that the topics belong to, or move the topics elsewhere"
+            raise mistake(file.place(), counted(len(topics), "topic"), expected, remedy)
         return topics
 
 

@@ -382,9 +382,6 @@ def _read_span(value: object, topic: int, n_turns: int, place: Place) -> tuple[i
         first, last = map(int, ends)
         if first <= last < n_turns:
             return first, last
-    raise mistake(
-        place,
-        f"the span {shorten(value)} of topic {topic + 1}",
-        f"first and last turn, in order, from 0 to {n_turns - 1}",
-        "correct the span",
-    )
+    found = f"the span {shorten(value)} of topic {topic + 1}"
+    expected = f"first and last turn, in order, from 0 to {n_turns - 1}"
+    raise mistake(place, found, expected, "correct the span")

@@ -282,21 +282,13 @@ def read(source: Source, format: Format | None = None, *, text_needed: bool = Tr
     chosen = parse_format(detect(source)) if format is None else format
     chosen = chosen if text_needed else chosen.without_text()
     if source.is_folder and not chosen.folders:
-        raise mistake(
-            source.place(),
-            "a folder",
-            f"a file, since the format {chosen.name} has no folders",
-            "name its files one by one",
-        )
+        expected = f"a file, since the format {chosen.name} has no folders"
+        raise mistake(source.place(), "a folder", expected, "name its files one by one")
     with suggest_format(source, chosen.name):
         if found := chosen.read(source):
             return found
-        raise mistake(
-            source.place(),
-            "no documents",
-            "at least one",
-            f"check that the {'folder' if source.is_folder else 'file'} is not empty",
-        )
+        remedy = f"check that the {'folder' if source.is_folder else 'file'} is not empty"
+        raise mistake(source.place(), "no documents", "at least one", remedy)
 
 
 @contextmanager
@@ -314,12 +306,10 @@ def suggest_format(source: Source, format: str) -> Iterator[None]:
         with suppress(InputError):
             usual = detect(source)
         why = "standard input has by default" if source.is_stdin else "its name says"
-        raise mistake(
-            source.place(),
-            f"what looks like the format {other}",
-            f"the format {format}, as {why if usual == format else '--format says'}",
-            "leave out --format" if usual == other else _name_format(source, other),
-        ) from None
+        found = f"what looks like the format {other}"
+        expected = f"the format {format}, as {why if usual == format else '--format says'}"
+        remedy = "leave out --format" if usual == other else _name_format(source, other)
+        raise mistake(source.place(), found, expected, remedy) from None
 
 
 def _name_format(source: Source, name: str) -> str:

@@ -216,12 +216,9 @@ class Headings(_Headed):
             is_wiki727 = any(map(_is_wiki727_heading, lines))
             blocks = list(_wiki727_blocks(lines) if is_wiki727 else _text_blocks(lines))
             if not any(level is not None and level <= self.level for level, _ in blocks):
-                raise mistake(
-                    file.place(),
-                    "no headings",
-                    "lines such as # Title, == Title ==, 2.1 Title or TITLE",
-                    "mark them so, or read it with --format lines (a unit a line)",
-                )
+                expected = "lines such as # Title, == Title ==, 2.1 Title or TITLE"
+                remedy = "mark them so, or read it with --format lines (a unit a line)"
+                raise mistake(file.place(), "no headings", expected, remedy)
             units: Unit = "paragraph" if is_wiki727 else self.units
             documents.append(self.document(id, blocks, units, file.place()))
         return documents
@@ -369,12 +366,9 @@ def _annotations(article: Record, n: int) -> list[tuple[int, int, Record]]:
         is_whole = type(begin) is int and type(length) is int
         end = spans[-1][1] if spans else 0
         if not is_whole or not end <= begin <= begin + length <= n:
-            raise mistake(
-                table.place,
-                f"annotation {i + 1} with begin {shorten(begin)} and length {shorten(length)}",
-                f"characters from {end} to {n}, since sections follow one another",
-                "correct it",
-            )
+            found = f"annotation {i + 1} with begin {shorten(begin)} and length {shorten(length)}"
+            expected = f"characters from {end} to {n}, since sections follow one another"
+            raise mistake(table.place, found, expected, "correct it")
         spans.append((begin, begin + length, table))
     return spans
 

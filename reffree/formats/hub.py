@@ -29,12 +29,8 @@ def read(address: str, format: Format | None) -> Corpus:
     path, config, split = _parts(address, place)
     datasets = require("datasets", lambda name: _missing(place))
     if format is not None and format.name not in ("table", "jsonl"):
-        raise mistake(
-            place,
-            f"--format {format.name}",
-            "table or jsonl, since the rows of a data set are units or documents",
-            "leave it out",
-        )
+        expected = "table or jsonl, since the rows of a data set are units or documents"
+        raise mistake(place, f"--format {format.name}", expected, "leave it out")
     found = _loaded(datasets, path, config, split, place)
     tables: dict[str, Any] = dict(found) if isinstance(found, dict) else {split or "": found}
     documents: list[Document] = []
@@ -61,12 +57,9 @@ def _parts(address: str, place: Place) -> tuple[str, str | None, str | None]:
     is_folder = rest.startswith((".", "/", "~"))
     parts = rest.split("/")
     if not rest or (not is_folder and (not all(parts) or len(parts) > 3)):
-        raise mistake(
-            place,
-            f"the address {shorten(address)!r}",
-            "hf://owner/name, hf://owner/name/config:split, or hf://./folder",
-            "write the data set's name as the hub has it",
-        )
+        found = f"the address {shorten(address)!r}"
+        expected = "hf://owner/name, hf://owner/name/config:split, or hf://./folder"
+        raise mistake(place, found, expected, "write the data set's name as the hub has it")
     if is_folder:
         return rest, None, split or None
     return "/".join(parts[:2]), parts[2] if len(parts) == 3 else None, split or None
@@ -76,12 +69,9 @@ def _loaded(datasets: Any, path: str, config: str | None, split: str | None, pla
     try:
         return datasets.load_dataset(path, name=config, split=split)
     except Exception as error:  # of the hub, the network, the files, the libraries below
-        raise mistake(
-            place,
-            f"a data set that cannot be read ({shorten(first_line(error), 200)})",
-            "one that is on the hub or in the cache",
-            "check its name, config and split, and the connection",
-        ) from error
+        found = f"a data set that cannot be read ({shorten(first_line(error), 200)})"
+        remedy = "check its name, config and split, and the connection"
+        raise mistake(place, found, "one that is on the hub or in the cache", remedy) from None
 
 
 def _rows(table: Any) -> Iterator[dict[str, object]]:  # noqa: ANN401  (a Dataset)

@@ -110,12 +110,9 @@ def document(
         numbering.used.add_units(n, place)
         table["units"] = numbers(n)
     if "units" not in table and "segmentation" in table:
-        raise mistake(
-            place,
-            "a segmentation without units",
-            "a corpus, whose documents have 'units'",
-            "give this file with --system NAME=FILE next to its corpus",
-        )
+        found = "a segmentation without units"
+        remedy = "give this file with --system NAME=FILE next to its corpus"
+        raise mistake(place, found, "a corpus, whose documents have 'units'", remedy)
     units = _units(table)
     id = _id(table)
     _refuse_unknown(table)
@@ -148,12 +145,9 @@ def document(
 def _gold(table: Record) -> object:
     given = {key: table[key] for key in (GOLD, *OTHER_FORMS) if table.get(key) is not None}
     if len(given) > 1:
-        raise mistake(
-            table.place,
-            f"{listed(given)} in one document",
-            "one of them, since each is its gold segmentation",
-            "keep one, or move the other into 'systems'",
-        )
+        found = f"{listed(given)} in one document"
+        expected = "one of them, since each is its gold segmentation"
+        raise mistake(table.place, found, expected, "keep one, or move the other into 'systems'")
     return given.get(GOLD, given or None)
 
 
@@ -166,12 +160,9 @@ def _size(table: Record) -> int:
             return max(sum(value), 1)
     if isinstance(labels := table.get("labels"), list):
         return len(labels)
-    raise mistake(
-        table.place,
-        "a document without units and without masses",
-        "segment lengths, which tell how many units there are",
-        "add 'units', or write segmentations as masses such as [3, 4]",
-    )
+    expected = "segment lengths, which tell how many units there are"
+    remedy = "add 'units', or write segmentations as masses such as [3, 4]"
+    raise mistake(table.place, "a document without units and without masses", expected, remedy)
 
 
 def _units(table: Record) -> Any:  # noqa: ANN401  (checked by the document)
@@ -231,12 +222,9 @@ def refuse_second(id: str, place: Place, seen: dict[str, Place]) -> None:
     """Refuse a document that was there before; ``seen`` is given its place."""
     if id in seen:
         first = replace(seen[id], document=None, system=None)
-        raise mistake(
-            replace(place, document=id),
-            f"the document a second time, first at {first}",
-            "every document once",
-            "remove one of the two",
-        )
+        found = f"the document a second time, first at {first}"
+        expected = "every document once"
+        raise mistake(replace(place, document=id), found, expected, "remove one of the two")
     seen[id] = place
 
 
@@ -245,9 +233,6 @@ def dumps(value: object, place: Place) -> str:
     try:
         return visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False), halves=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise mistake(
-            place,
-            f"a value that JSON cannot hold ({error})",
-            "text, numbers, lists and objects with text keys",
-            "change it in the document's meta",
-        ) from None
+        found = f"a value that JSON cannot hold ({error})"
+        expected = "text, numbers, lists and objects with text keys"
+        raise mistake(place, found, expected, "change it in the document's meta") from None

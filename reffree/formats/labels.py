@@ -59,12 +59,9 @@ class Starts:
     def read(self, document: Document) -> Segmentation:
         """Give every unit the segment that its middle lies in; what precedes all is one too."""
         if document.times is None:
-            raise mistake(
-                document.place,
-                "text without times",
-                "subtitles or a transcript with times, since chapters start at times",
-                "give such a file with --text",
-            )
+            found = "text without times"
+            expected = "subtitles or a transcript with times, since chapters start at times"
+            raise mistake(document.place, found, expected, "give such a file with --text")
         middles = [(start + end) / 2 for start, end in document.times]
         return Segmentation.from_segment_ids([bisect_right(self.seconds, at) for at in middles])
 
@@ -113,12 +110,9 @@ def segmentation_of(
             return _from_boundaries(given, n_units)
         if LABELS in value:
             return from_unit_labels(given, n_units, convention)
-    raise mistake(
-        place,
-        f"the key {shorten(next(iter(value)))!r} in a segmentation",
-        f"{BOUNDARIES!r} or {LABELS!r}",
-        "rename it, or write segment lengths such as [3, 4]",
-    )
+    found = f"the key {shorten(next(iter(value)))!r} in a segmentation"
+    expected = f"{BOUNDARIES!r} or {LABELS!r}"
+    raise mistake(place, found, expected, "rename it, or write segment lengths such as [3, 4]")
 
 
 def _from_boundaries(given: Sequence[object], n_units: int) -> Segmentation:
@@ -260,12 +254,9 @@ def attach(documents: Sequence[Document], labels: Sequence[Label]) -> list[Docum
         by_id[label.document].append(label)
     for document in documents:
         if not by_id[document.id]:
-            raise mistake(
-                document.place,
-                "text without a segmentation",
-                f"one in {labels[0].place.file}",
-                "add it there, or remove the document from the text",
-            )
+            found = "text without a segmentation"
+            remedy = "add it there, or remove the document from the text"
+            raise mistake(document.place, found, f"one in {labels[0].place.file}", remedy)
     return [_add_labels(document, by_id[document.id]) for document in documents]
 
 
@@ -275,19 +266,13 @@ def _add_labels(document: Document, labels: Sequence[Label]) -> Document:
     for label in labels:
         place = replace(label.place, document=document.id, system=label.name)
         if not is_name(label.name):
-            raise mistake(
-                replace(place, system=None),
-                f"the coder {shorten(repr(label.name))}",
-                "a name without control characters for every coder",
-                "rename the coder",
-            )
+            found = f"the coder {shorten(repr(label.name))}"
+            expected = "a name without control characters for every coder"
+            raise mistake(replace(place, system=None), found, expected, "rename the coder")
         if label.name in first:
-            raise mistake(
-                place,
-                f"a second segmentation of this name, first at {first[label.name]}",
-                "every name once in a document",
-                "rename or remove one of the two",
-            )
+            found = f"a second segmentation of this name, first at {first[label.name]}"
+            expected = "every name once in a document"
+            raise mistake(place, found, expected, "rename or remove one of the two")
         first[label.name] = replace(label.place, document=None)
         value = document.align(label.read(document), place)
         held, labelled = _add_label(document, label.name, value, label.coders_as)

@@ -156,12 +156,8 @@ def _check_paths(paths: Sequence[object], text: object) -> None:
                 remedy=one_by_one,
             )
     if [str(path) for path in (*paths, text) if _is_path(path)].count("-") > 1:
-        raise mistake(
-            Place(file=STDIN),
-            "- twice",
-            "it once, since standard input can be read only once",
-            "give the other input as a file",
-        )
+        expected = "it once, since standard input can be read only once"
+        raise mistake(Place(file=STDIN), "- twice", expected, "give the other input as a file")
 
 
 # The text of formats that hold none
@@ -194,12 +190,9 @@ def _find_text(
     if is_corpus:
         documents = [doc for doc in read(source, format) if isinstance(doc, Document)]
         if not documents:
-            raise mistake(
-                source.place(),
-                "a file without text",
-                "a corpus, or plain text with one unit per line",
-                "give the text with --text",
-            )
+            found = "a file without text"
+            expected = "a corpus, or plain text with one unit per line"
+            raise mistake(source.place(), found, expected, "give the text with --text")
         return documents, numbered(labels, [document.id for document in documents])
     named = numbered(labels)
     ids = list(dict.fromkeys(str(label.document) for label in named))
@@ -230,12 +223,9 @@ def _folder_text(source: Source, ids: Sequence[str]) -> list[Document]:
     paths = {without_suffix(name, (".txt",)): path for name, path in listed if name[-4:] == ".txt"}
     for id in ids:
         if id not in paths:
-            raise mistake(
-                Place(source.name, document=id),
-                f"no file {id + '.txt'!r} in the folder",
-                "one for every document",
-                "add it, one unit per line",
-            )
+            found = f"no file {id + '.txt'!r} in the folder"
+            remedy = "add it, one unit per line"
+            raise mistake(Place(source.name, document=id), found, "one for every document", remedy)
     documents = []
     for id, file in source.opened((id, paths[id]) for id in ids):
         units = [text for _, text in file.lines()]

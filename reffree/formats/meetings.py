@@ -56,12 +56,8 @@ class Meetings(Format):
     def read(self, source: Source) -> list[Document]:
         """Read every meeting of a folder that has a topic file."""
         if not source.is_folder:
-            raise mistake(
-                source.place(),
-                "a file",
-                "a folder, since a meeting of the format nxt has many files",
-                "give the folder that has them all",
-            )
+            expected = "a folder, since a meeting of the format nxt has many files"
+            raise mistake(source.place(), "a file", expected, "give the folder that has them all")
         files = _Files(source)
         documents = []
         for name in files.paths:
@@ -82,12 +78,9 @@ class Meetings(Format):
             _segments(id, files, topic_of), key=lambda each: (each.start, each.speaker)
         )
         if not segments:
-            raise mistake(
-                place,
-                "a topic file without segments",
-                f"files such as {id}.A{_SEGMENTS[0]} and {id}.A{_WORDS} in the folder",
-                "unpack the whole corpus into it",
-            )
+            found = "a topic file without segments"
+            expected = f"files such as {id}.A{_SEGMENTS[0]} and {id}.A{_WORDS} in the folder"
+            raise mistake(place, found, expected, "unpack the whole corpus into it")
         units = _turns(segments) if self.units == "turn" else segments
         gold = Segmentation.from_segment_ids([unit.topic for unit in units])
         return timed_document(id, units, place, gold)
@@ -123,22 +116,16 @@ class _Files:
         match = _HREF.fullmatch(href.strip())
         name = match[1] if match else ""
         if match is None or name not in self.paths:
-            raise mistake(
-                place,
-                f"the pointer {shorten(href)!r}",
-                "a file of the folder and an id in it",
-                "unpack the whole corpus into the folder",
-            )
+            found = f"the pointer {shorten(href)!r}"
+            expected = "a file of the folder and an id in it"
+            raise mistake(place, found, expected, "unpack the whole corpus into the folder")
         elements, index = self.elements(name), self._index[name]
         ends = [match[2], match[3] or match[2]]
         for id in ends:
             if id not in index:
-                raise mistake(
-                    place,
-                    f"a pointer to {shorten(id)!r}, which {name} does not have",
-                    "an id of that file",
-                    "check that the files are of the same version of the corpus",
-                )
+                found = f"a pointer to {shorten(id)!r}, which {name} does not have"
+                remedy = "check that the files are of the same version of the corpus"
+                raise mistake(place, found, "an id of that file", remedy)
         first, last = (index[id] for id in ends)
         return elements[first : last + 1]
 
@@ -147,21 +134,13 @@ def _parsed(file: Source) -> ElementTree.Element:
     """Read XML in the encoding it names; declarations of its own, which can grow, are refused."""
     content = file.content()
     if any(part in content for part in (b"<!DOCTYPE", b"<!ENTITY", b"\0")):
-        raise mistake(
-            file.place(),
-            "XML with declarations of its own (<!DOCTYPE, <!ENTITY), or in UTF-16",
-            "files as NXT writes them",
-            "unpack the corpus again",
-        )
+        found = "XML with declarations of its own (<!DOCTYPE, <!ENTITY), or in UTF-16"
+        raise mistake(file.place(), found, "files as NXT writes them", "unpack the corpus again")
     try:
         return ElementTree.fromstring(content)
     except (ElementTree.ParseError, expat.ExpatError, LookupError, ValueError) as error:
-        raise mistake(
-            file.place(),
-            f"a file that is not XML ({shorten(str(error))})",
-            "XML as NXT has it",
-            "unpack the corpus again",
-        ) from None
+        found = f"a file that is not XML ({shorten(str(error))})"
+        raise mistake(file.place(), found, "XML as NXT has it", "unpack the corpus again") from None
 
 
 def _topics(root: ElementTree.Element, which: str) -> Iterator[ElementTree.Element]:

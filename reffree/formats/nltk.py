@@ -63,10 +63,7 @@ class Nltk(Format):
         for document, segmentation in zip(corpus.documents, chosen, strict=True):
             id = document.id
             if re.search(r"[\t\r\n]", id) or id != id.strip() or id.startswith("\ufeff"):
-                raise mistake(
-                    document.place,
-                    f"the id {shorten(ascii(id))}",
-                    "an id without tabs, line breaks or spaces around it",
-                    "rename the document, or write another format",
-                )
+                expected = "an id without tabs, line breaks or spaces around it"
+                remedy = "rename the document, or write another format"
+                raise mistake(document.place, f"the id {shorten(ascii(id))}", expected, remedy)
             yield f"{id}\t{segmentation.to_string('gap')}\n"

@@ -28,12 +28,10 @@ def save(corpus: Corpus, path: str | Path, *, format: str | None = None) -> list
     writer = parse_format(_format_of(unpacked_name(target)) if format is None else format)
     name, keeps = writer.name, writer.keeps
     if writer.written_as is None:
-        raise mistake(
-            Place(file=str(path)),
-            f"the format {name}, which is only read",
-            f"one of {', '.join(format_names(writable=True))}",
-            f"choose one of them with --to {_IN_PYTHON}",
-        )
+        found = f"the format {name}, which is only read"
+        expected = f"one of {', '.join(format_names(writable=True))}"
+        remedy = f"choose one of them with --to {_IN_PYTHON}"
+        raise mistake(Place(file=str(path)), found, expected, remedy)
     chosen, lost = ([], []) if "systems" in keeps else _choose_one_each(corpus, name, target)
     files = _write(writer, corpus, chosen, target)
     lost += writer.describe_changes(corpus)
@@ -96,12 +94,9 @@ def _write(
         write_folder(target, files)
         names = [name for name, _ in files]
     elif writer.one_document and len(corpus) > 1:
-        raise mistake(
-            Place(file=str(target)),
-            f"{len(corpus)} documents",
-            "one, since such a file holds a single document",
-            writer.one_document,
-        )
+        found = f"{len(corpus)} documents"
+        expected = "one, since such a file holds a single document"
+        raise mistake(Place(file=str(target)), found, expected, writer.one_document)
     else:
         text = writer.write(corpus, chosen)
         is_packed = unpacked_name(target) != target

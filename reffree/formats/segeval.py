@@ -113,12 +113,10 @@ class SegevalTable(Format):
         yield "Coder\tMasses\n"
         for name, value in _coders(document).items():
             if "\n" in name or "\r" in name or name != name.strip():
-                raise mistake(
-                    document.place,
-                    f"the system name {shorten(ascii(name))}",
-                    "a name on one line, without spaces around it",
-                    "rename the system, or write segeval JSON",
-                )
+                found = f"the system name {shorten(ascii(name))}"
+                expected = "a name on one line, without spaces around it"
+                remedy = "rename the system, or write segeval JSON"
+                raise mistake(document.place, found, expected, remedy)
             row = io.StringIO()
             csv.writer(row, delimiter="\t", lineterminator="\n").writerow([name, *value.masses])
             yield row.getvalue()
@@ -159,10 +157,7 @@ def _number(cell: str, place: Place) -> int:
 def _coders(document: Document) -> dict[str, Segmentation]:
     """Collect gold and the systems by coder's name; a document without any is refused."""
     if not document.segmentations:
-        raise mistake(
-            document.place,
-            "a document without a segmentation",
-            "gold or a system, since segeval files hold nothing else",
-            "add one, or write the corpus as jsonl",
-        )
+        found = "a document without a segmentation"
+        expected = "gold or a system, since segeval files hold nothing else"
+        raise mistake(document.place, found, expected, "add one, or write the corpus as jsonl")
     return document.segmentations

@@ -59,12 +59,8 @@ class Shards:
                 yield document
                 found += 1
             if not found:
-                raise mistake(
-                    source.place(),
-                    "no documents",
-                    "at least one",
-                    "check that the file is not empty",
-                )
+                remedy = "check that the file is not empty"
+                raise mistake(source.place(), "no documents", "at least one", remedy)
             self.notes += source.notes
 
 

@@ -179,12 +179,9 @@ class Source:
         if number == 1:
             _refuse_binary(raw[:_HEAD_BYTES], self.place())
         if len(raw) > MAX_LINE_BYTES:
-            raise mistake(
-                self.place(number),
-                f"a line of more than {MAX_LINE_BYTES:,} bytes",
-                "at most that many in a line",
-                "put one document on a line, or split this document",
-            )
+            found = f"a line of more than {MAX_LINE_BYTES:,} bytes"
+            remedy = "put one document on a line, or split this document"
+            raise mistake(self.place(number), found, "at most that many in a line", remedy)
         return raw
 
     def content(self) -> bytes:
@@ -212,12 +209,8 @@ class Source:
             if b"\0" in raw:
                 raise _looks_like("a binary file", _GIVE_TEXT, self.place()) from None
             byte = start + error.start
-            raise mistake(
-                self.place(number),
-                f"the byte 0x{raw[byte]:02x} at offset {byte} of the line, which is not UTF-8",
-                "UTF-8",
-                "save the file as UTF-8",
-            ) from None
+            found = f"the byte 0x{raw[byte]:02x} at offset {byte} of the line, which is not UTF-8"
+            raise mistake(self.place(number), found, "UTF-8", "save the file as UTF-8") from None
 
     @cached_property
     def json(self) -> object:
@@ -260,12 +253,9 @@ class Source:
                     if own is not None:
                         own.detach()
         except (EOFError, zlib.error, gzip.BadGzipFile):
-            raise mistake(
-                self.place(),
-                "a gzip file that is damaged or cut off",
-                "a whole one",
-                "pack it again, or give the file as it was before",
-            ) from None
+            found = "a gzip file that is damaged or cut off"
+            remedy = "pack it again, or give the file as it was before"
+            raise mistake(self.place(), found, "a whole one", remedy) from None
         except (OSError, ValueError) as error:
             raise unreadable(error, self.place()) from None
 
@@ -374,12 +364,9 @@ def checked_name(name: str, place: Place) -> str:
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
-        raise mistake(
-            place,
-            f"the file name {shorten(ascii(name))}, which is not UTF-8",
-            "a name that can serve as a document's id",
-            "rename the file",
-        ) from None
+        found = f"the file name {shorten(ascii(name))}, which is not UTF-8"
+        expected = "a name that can serve as a document's id"
+        raise mistake(place, found, expected, "rename the file") from None
     return name
 
 

@@ -64,12 +64,9 @@ class Subtitles(Format):
         for id, file in source.members(SUBTITLES, "subtitles (.srt, .vtt)"):
             units = _cues(file)
             if not units:
-                raise mistake(
-                    file.place(),
-                    "no cues",
-                    "lines such as 00:00:01,000 --> 00:00:04,000 with text under them",
-                    "check that the file is the right one",
-                )
+                found = "no cues"
+                expected = "lines such as 00:00:01,000 --> 00:00:04,000 with text under them"
+                raise mistake(file.place(), found, expected, "check that the file is the right one")
             units = _with_speakers(units, self.speakers, self.name, file)
             units = _sentences(units) if self.units == "sentence" else units
             documents.append(timed_document(id, units, file.place()))
@@ -180,12 +177,9 @@ def _timed(file: Source) -> list[TimedUnit]:
         match = _TIMED.fullmatch(line)
         if match is None:
             if line.strip() and not found:
-                raise mistake(
-                    file.place(number),
-                    f"the line {shorten(line)!r}",
-                    "a time such as [00:01:02] before the first words",
-                    "put one there, or move what stands above the first time elsewhere",
-                )
+                expected = "a time such as [00:01:02] before the first words"
+                remedy = "put one there, or move what stands above the first time elsewhere"
+                raise mistake(file.place(number), f"the line {shorten(line)!r}", expected, remedy)
             if line.strip():
                 found[-1][2].append(line.strip())
             continue
@@ -326,10 +320,6 @@ def _label(starts: Sequence[float], place: Place) -> list[Label]:
         raise mistake(place, "no chapters", "at least one", "check that the file is the right one")
     for i, (a, b) in enumerate(pairwise(starts)):
         if b <= a:
-            raise mistake(
-                place,
-                f"chapter {i + 2}, which starts at {b:g} s, after one that starts at {a:g} s",
-                "chapters in order",
-                "sort them, or correct the time",
-            )
+            found = f"chapter {i + 2}, which starts at {b:g} s, after one that starts at {a:g} s"
+            raise mistake(place, found, "chapters in order", "sort them, or correct the time")
     return [Label(None, GOLD, Starts(tuple(starts)), place)]

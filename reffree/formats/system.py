@@ -109,12 +109,9 @@ def _label(document: Document, name: str) -> Label:
     if name in document.systems:
         choices = {name: document.systems[name]}
     if len(choices) != 1:
-        raise mistake(
-            document.place,
-            f"the segmentations {', '.join(choices)}" if choices else "no segmentation",
-            f"only one, or one called {name!r}",
-            "keep the one that is meant, or name the system after it",
-        )
+        found = f"the segmentations {', '.join(choices)}" if choices else "no segmentation"
+        remedy = "keep the one that is meant, or name the system after it"
+        raise mistake(document.place, found, f"only one, or one called {name!r}", remedy)
     (value,) = choices.values()
     return Label(document.id, name, value, replace(document.place, document=None))
 
@@ -122,10 +119,8 @@ def _label(document: Document, name: str) -> Label:
 def _one_coder(labels: Sequence[Label], name: str) -> list[Label]:
     coders = list(dict.fromkeys(label.name for label in labels))
     if name not in coders and len(coders) > 1:
-        raise mistake(
-            replace(labels[0].place, line=None),
-            f"the coders {', '.join(coders)}",
-            f"one called {name!r}, or a single one",
-            "name the system after the coder that is meant",
-        )
+        found = f"the coders {', '.join(coders)}"
+        expected = f"one called {name!r}, or a single one"
+        remedy = "name the system after the coder that is meant"
+        raise mistake(replace(labels[0].place, line=None), found, expected, remedy)
     return [label for label in labels if label.name == name or len(coders) == 1]

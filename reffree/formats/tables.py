@@ -80,22 +80,15 @@ class Table(Format):
             found = found or self._find_columns(row, place)
             id = _cell_text(row[found["document"]]) if "document" in found else name
             if not id:
-                raise mistake(
-                    at,
-                    f"a row without {found['document']!r}",
-                    "the document that the row belongs to",
-                    "fill the cell",
-                )
+                expected = "the document that the row belongs to"
+                raise mistake(at, f"a row without {found['document']!r}", expected, "fill the cell")
             if id not in groups:
                 groups[id] = _Group(id, found, at)
             groups[id].add(row, at)
         if found is None:
-            raise mistake(
-                place,
-                "a table without rows",
-                "a header and a row for every unit",
-                "check that the file is the right one",
-            )
+            expected = "a header and a row for every unit"
+            remedy = "check that the file is the right one"
+            raise mistake(place, "a table without rows", expected, remedy)
         return [group.document(self.convention) for group in groups.values()]
 
     def _find_columns(self, row: Row, place: Place) -> dict[str, str]:
@@ -176,12 +169,9 @@ class _Group:
     def _refuse_missing(self, column: str) -> None:
         for value, at in zip(self.cells[column], self.places, strict=True):
             if _is_missing(value):
-                raise mistake(
-                    replace(at, document=self.id),
-                    f"an empty cell in the column {shorten(self.columns[column])!r}",
-                    "a value in every row of the document or in none",
-                    "fill the cell",
-                )
+                found = f"an empty cell in the column {shorten(self.columns[column])!r}"
+                expected = "a value in every row of the document or in none"
+                raise mistake(replace(at, document=self.id), found, expected, "fill the cell")
 
     def _times(self) -> list[list[float]]:
         starts = self._seconds("start")
@@ -204,12 +194,8 @@ def _rows(source: Source) -> Iterator[tuple[Row, Place]]:
     names = _split_header(header)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise mistake(
-            source.place(number),
-            f"the column {shorten(twice)!r} twice",
-            "every column once",
-            "rename one of the two",
-        )
+        found = f"the column {shorten(twice)!r} twice"
+        raise mistake(source.place(number), found, "every column once", "rename one of the two")
     if not names:
         return
     texts = (f"{line}\n" for _, line in lines)
@@ -220,24 +206,18 @@ def _rows(source: Source) -> Iterator[tuple[Row, Place]]:
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            raise mistake(
-                place,
-                f"a row that cannot be read ({error})",
-                "cells with quotes around those that have quotes or separators in them",
-                "check the quotes from this line on",
-            ) from None
+            found = f"a row that cannot be read ({error})"
+            expected = "cells with quotes around those that have quotes or separators in them"
+            raise mistake(place, found, expected, "check the quotes from this line on") from None
         if cells is None:
             return
         before = reader.line_num
         if not any(cell.strip() for cell in cells):
             continue
         if len(cells) != len(names):
-            raise mistake(
-                place,
-                f"a row of {len(cells)} cells",
-                f"{len(names)}, as the header has",
-                "add or remove cells, or put quotes around text with separators in it",
-            )
+            found = f"a row of {len(cells)} cells"
+            remedy = "add or remove cells, or put quotes around text with separators in it"
+            raise mistake(place, found, f"{len(names)}, as the header has", remedy)
         yield dict(zip(names, cells, strict=True)), place
 
 

@@ -120,9 +120,6 @@ def _listed(given: list[Any], format: Format | None) -> Iterator[Document]:
         elif isinstance(each, Sequence) and not isinstance(each, (str, bytes)):
             yield Document.build(str(i + 1), list(each), place=place)
         else:
-            raise mistake(
-                place,
-                f"{shorten(repr(each))} ({type(each).__name__}) in a list",
-                "all documents, all lists of sentences, or all sentences",
-                "give one kind of them",
-            )
+            found = f"{shorten(repr(each))} ({type(each).__name__}) in a list"
+            expected = "all documents, all lists of sentences, or all sentences"
+            raise mistake(place, found, expected, "give one kind of them")
