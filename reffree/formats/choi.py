@@ -68,7 +68,7 @@ class Choi(Format):
         ]
         only_ref = bool(listed) and Source(listed[0][1]).suffix == REF
         kinds = ".ref" if only_ref else ".txt or without extension"
-        source.note_unread(others, "of another kind", expected=f"Choi files ({kinds})")
+        source.note_unread(others, f"Choi files ({kinds})")
         return documents
 
     def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:

@@ -74,7 +74,7 @@ class DailyDialog(Joined):
     @classmethod
     def matches_folder(cls, folder: Sample) -> bool:
         """Whether a file has the corpus's name."""
-        return any(path.name == _TEXT for path in folder.files.values())
+        return any(file.path.name == _TEXT for file in folder.files)
 
     def read(self, source: Source) -> list[Document]:
         """Read a file of dialogues, or the one of a folder, with the topics beside it."""
@@ -96,11 +96,8 @@ class DailyDialog(Joined):
     def _topics(self, source: Source, file: Source, n: int) -> list[str]:
         if source.is_stdin or not file.path.is_file():
             if self.join > 1:
-                source.note(
-                    f"no {_TOPICS}",
-                    expected="it beside the dialogues",
-                    remedy="every dialogue is a segment of its own",
-                )
+                remedy = "every dialogue is a segment of its own"
+                source.note(f"no {_TOPICS}", "it beside the dialogues", remedy)
             return []
         topics = []
         for number, line in file.lines_with_text():

@@ -156,12 +156,9 @@ class Dialseg(Format):
                     gold = gold or by_topic
                 documents.append(_spoken(turns, "utterance", ROLE, gold, dialogue.place))
         if disagreeing:
-            source.note(
-                f"{disagreeing} of {counted(len(documents), 'dialogue')} whose topic ids and "
-                "labels disagree",
-                expected="boundaries in the same places",
-                remedy=f"the {LABEL} was used",
-            )
+            of = counted(len(documents), "dialogue")
+            found = f"{disagreeing} of {of} whose topic ids and labels disagree"
+            source.note(found, "boundaries in the same places", f"the {LABEL} was used")
         return documents
 
     def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:
@@ -271,11 +268,8 @@ def _read_log(dialogue: Record, source: Source) -> Document:
         labels.append([domain for domain in domains if domain not in _NO_DOMAIN])
         turn["speaker"] = ("USER", "SYSTEM")[i % 2]
     if not any(isinstance(turn.get("dialog_act"), dict) for turn in turns):
-        source.note(
-            "dialogues without 'dialog_act'",
-            expected="MultiWOZ 2.1 or 2.2, where utterances have domains",
-            remedy="they have no gold here",
-        )
+        expected = "MultiWOZ 2.1 or 2.2, where utterances have domains"
+        source.note("dialogues without 'dialog_act'", expected, "they have no gold here")
     return _spoken(turns, "text", "speaker", _by_label(labels), dialogue.place)
 
 
@@ -343,26 +337,28 @@ class QmSum(Format):
     keys = (MEETING,)
     suffixes = JSON
     folders = (".json",)
+    kinds = "meetings (.json)"
     rank = 4
 
     def read(self, source: Source) -> list[Document]:
         """Read a meeting, a JSONL of meetings (ids ``stem/line``) or a folder of JSON files."""
-        if source.is_folder:
-            files = source.members(self.folders, "meetings (.json)")
-            return [_read_meeting(file.json, id, file.place()) for id, file in files]
-        if source.is_stdin or not source.is_json_lines:
-            return [_read_meeting(source.json, source.stem, source.place())]
+        if source.is_folder or source.is_stdin or not source.is_json_lines:
+            return cast(list[Document], super().read(source))
         return [
-            _read_meeting(value, f"{source.stem}/{n}", source.place(n))
+            _read_meeting(value, replace(source.place(n), document=f"{source.stem}/{n}"))
             for n, value in source.json_lines()
         ]
 
+    def read_document(self, file: Source, place: Place) -> Document:
+        """Read a file of one meeting."""
+        return _read_meeting(file.json, place)
 
-def _read_meeting(value: object, id: str, place: Place) -> Document:
-    meeting = Record(value, "a meeting", replace(place, document=id))
+
+def _read_meeting(value: object, place: Place) -> Document:
+    meeting = Record(value, "a meeting", place)
     turns = meeting.objects(MEETING, "turn")
     spans = [
-        _read_span(span, i, len(turns), meeting.place)
+        _read_span(span, i, len(turns), place)
         for i, topic in enumerate(meeting.objects("topic_list", "topic", optional=True))
         for span in topic.need_list("relevant_text_span")
         if turns
@@ -373,7 +369,7 @@ def _read_meeting(value: object, id: str, place: Place) -> Document:
         owner[first : last + 1] = [i] * (last + 1 - first)
     has_gold = bool(turns and meeting.get("topic_list"))
     gold = Segmentation.from_segment_ids(owner) if has_gold else None
-    return _spoken(turns, "content", "speaker", gold, meeting.place)
+    return _spoken(turns, "content", "speaker", gold, place)
 
 
 def _read_span(value: object, topic: int, n_turns: int, place: Place) -> tuple[int, int]:

@@ -36,12 +36,12 @@ class TimedUnit:
 
 
 def timed_document(
-    id: str, units: Sequence[TimedUnit], place: Place, gold: Segmentation | None = None
+    units: Sequence[TimedUnit], place: Place, gold: Segmentation | None = None
 ) -> Document:
-    """Make a document that keeps its units' times."""
+    """Make a document that keeps its units' times; its id is in the place."""
     speakers = [unit.speaker for unit in units]
     return Document.build(
-        id,
+        str(place.document),
         [unit.text for unit in units],
         gold=gold,
         speakers=speakers if any(speakers) else None,
@@ -118,11 +118,8 @@ def segmentation_of(
 def _from_boundaries(given: Sequence[object], n_units: int) -> Segmentation:
     for value in given:
         if type(value) is not int:
-            raise InputError(
-                f"the boundary {shorten(repr(value))}",
-                expected="the number of units before it",
-                remedy="write whole numbers",
-            )
+            found = f"the boundary {shorten(repr(value))}"
+            raise mistake(Place(), found, "the number of units before it", "write whole numbers")
     return Segmentation.from_boundaries(cast(Any, given), n_units)
 
 

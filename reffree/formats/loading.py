@@ -24,6 +24,10 @@ from reffree.util.errors import InputError, OptionError, Place, counted, shorten
 
 _HUB = "hf://"
 _CORPUS_SUFFIXES = (*LINE_SUFFIXES, ".json", ".csv", ".tsv", ".parquet", ".srt", ".vtt")
+_TEXTS = (
+    "a corpus JSONL, a text file with one unit per line and a blank line between documents, or a "
+    "folder of <id>.txt files"
+)
 _KINDS = {list: "a list", tuple: "a tuple", set: "a set", type(None): "None"}
 
 
@@ -62,7 +66,13 @@ def load(
             named = numbered(labels)
             found = without_text(named, used)
         else:
-            source = _text_source(text, labels, used)
+            if text is None:
+                place = Place(file=labels[0].place.file)
+                remedy = f"give it with --text: {_TEXTS}"
+                raise mistake(
+                    place, "segmentations without text", "the text they belong to", remedy
+                )
+            source = Source(text, used)
             found, named = _find_text(source, labels, given if is_of_text else None)
             notes += source.notes
         parts.insert(slot, Corpus(tuple(attach(found, named)), tuple(notes)))
@@ -163,31 +173,16 @@ def _check_paths(paths: Sequence[object], text: object) -> None:
 # The text of formats that hold none
 
 
-def _text_source(text: str | Path | None, labels: Sequence[Label], used: Used) -> Source:
-    if text is not None:
-        return Source(text, used)
-    raise mistake(
-        Place(file=labels[0].place.file),
-        "segmentations without text",
-        "the text they belong to",
-        "give it with --text: a corpus JSONL, a text file with one unit per line "
-        "and a blank line between documents, or a folder of <id>.txt files",
-    )
-
-
 def _find_text(
     source: Source, labels: Sequence[Label], format: Format | None
 ) -> tuple[list[Document], list[Label]]:
     """Read the documents that the labels speak of, and give labels without ids theirs."""
-    is_lines = format is not None and format.name == "lines"
-    has_times = any(isinstance(label.value, Starts) for label in labels)
-    is_corpus = not source.is_folder and not is_lines
-    is_corpus &= (
-        format is not None
-        or source.suffix in _CORPUS_SUFFIXES
-        or (has_times and not source.is_stdin)
-    )
-    if is_corpus:
+    if format is None:
+        has_times = any(isinstance(label.value, Starts) for label in labels)
+        is_corpus = source.suffix in _CORPUS_SUFFIXES or (has_times and not source.is_stdin)
+    else:
+        is_corpus = format.name != "lines"
+    if is_corpus and not source.is_folder:
         documents = [doc for doc in read(source, format) if isinstance(doc, Document)]
         if not documents:
             found = "a file without text"
@@ -204,14 +199,12 @@ def _find_text(
 def _block_text(source: Source, ids: Sequence[str], format: Format) -> list[Document]:
     blocks = cast(Any, format).blocks(source)
     if len(blocks) != len(ids):
-        raise mistake(
-            source.place(),
-            f"{counted(len(blocks), 'block')} of text",
-            f"{len(ids)}, one for every document, separated by blank lines",
-            "check that text and segmentations belong together, or give a folder of "
-            "<id>.txt files"
-            + (", or write --format lines:documents=one" if len(ids) == 1 < len(blocks) else ""),
-        )
+        found = f"{counted(len(blocks), 'block')} of text"
+        expected = f"{len(ids)}, one for every document, separated by blank lines"
+        remedy = "check that text and segmentations belong together, or give a folder of "
+        remedy += "<id>.txt files"
+        remedy += ", or write --format lines:documents=one" if len(ids) == 1 < len(blocks) else ""
+        raise mistake(source.place(), found, expected, remedy)
     return [
         Document.build(id, [text for _, text in block], place=source.place(block[0][0]))
         for id, block in zip(ids, blocks, strict=True)
@@ -232,9 +225,6 @@ def _folder_text(source: Source, ids: Sequence[str]) -> list[Document]:
         while units and not units[-1].strip():
             units.pop()
         documents.append(Document.build(id, units, place=file.place()))
-    source.note_unread(
-        len(listed) - len(ids),
-        "that no segmentation belongs to",
-        expected="one .txt file for every document",
-    )
+    expected = "one .txt file for every document"
+    source.note_unread(len(listed) - len(ids), expected, "that no segmentation belongs to")
     return documents

@@ -26,7 +26,7 @@ from reffree.formats.fields import Record, mistake, read_seconds
 from reffree.formats.format import JSON, TEXT, Format, Sample
 from reffree.formats.labels import Label, Starts, TimedUnit, timed_document
 from reffree.formats.source import Source
-from reffree.util.errors import InputError, Place, counted, shorten
+from reffree.util.errors import Place, counted, shorten
 from reffree.util.optional import require
 
 SUBTITLES = (".vtt", ".srt")
@@ -56,27 +56,25 @@ class Subtitles(Format):
     owns = SUBTITLES
     suffixes = TEXT
     folders = SUBTITLES
+    kinds = "subtitles (.srt, .vtt)"
     rank = 4
 
-    def read(self, source: Source) -> list[Document]:
-        """Read a file, or every one of a folder."""
-        documents = []
-        for id, file in source.members(SUBTITLES, "subtitles (.srt, .vtt)"):
-            units = _cues(file)
-            if not units:
-                found = "no cues"
-                expected = "lines such as 00:00:01,000 --> 00:00:04,000 with text under them"
-                raise mistake(file.place(), found, expected, "check that the file is the right one")
-            units = _with_speakers(units, self.speakers, self.name, file)
-            units = _sentences(units) if self.units == "sentence" else units
-            documents.append(timed_document(id, units, file.place()))
-        return documents
+    def read_document(self, file: Source, place: Place) -> Document:
+        """Read a file."""
+        units = _cues(file)
+        if not units:
+            expected = "lines such as 00:00:01,000 --> 00:00:04,000 with text under them"
+            raise mistake(file.place(), "no cues", expected, "check that the file is the right one")
+        units = _with_speakers(units, self.speakers, self.name, file)
+        return timed_document(_sentences(units) if self.units == "sentence" else units, place)
 
 
 def _cues(file: Source) -> list[TimedUnit]:
     lines = [line for _, line in file.lines()]
     is_vtt = file.suffix == ".vtt" or bool(lines and lines[0].startswith("WEBVTT"))
-    pysubs2 = require("pysubs2", lambda name: _missing(file.place()))
+    remedy = "run python -m pip install pysubs2"
+    missing = mistake(file.place(), "subtitles, but no pysubs2", "pysubs2 to read them", remedy)
+    pysubs2 = require("pysubs2", lambda name: missing)
     text = "\n\n".join(_blocks(lines, is_vtt=is_vtt))
     try:
         cues = pysubs2.SSAFile.from_string(
@@ -142,15 +140,6 @@ def _blocks(lines: Sequence[str], *, is_vtt: bool) -> list[str]:
     return blocks
 
 
-def _missing(place: Place) -> InputError:
-    return mistake(
-        place,
-        "subtitles, but no pysubs2",
-        "pysubs2 to read them",
-        "run python -m pip install pysubs2",
-    )
-
-
 @dataclass(frozen=True)
 class Transcript(Format):
     """Text with times in brackets."""
@@ -160,28 +149,24 @@ class Transcript(Format):
     first_line = _TIMED
     suffixes = TEXT
     folders = TEXT
+    kinds = "transcripts (.txt)"
     rank = 4
 
-    def read(self, source: Source) -> list[Document]:
-        """Read a file, or every one of a folder."""
-        documents = []
-        for id, file in source.members(TEXT, "transcripts (.txt)"):
-            units = _with_speakers(_timed(file), self.speakers, self.name, file)
-            documents.append(timed_document(id, units, file.place()))
-        return documents
+    def read_document(self, file: Source, place: Place) -> Document:
+        """Read a file."""
+        return timed_document(_with_speakers(_timed(file), self.speakers, self.name, file), place)
 
 
 def _timed(file: Source) -> list[TimedUnit]:
     found: list[tuple[float, float | None, list[str]]] = []
-    for number, line in file.lines():
+    for number, line in file.lines_with_text():
         match = _TIMED.fullmatch(line)
         if match is None:
-            if line.strip() and not found:
+            if not found:
                 expected = "a time such as [00:01:02] before the first words"
                 remedy = "put one there, or move what stands above the first time elsewhere"
                 raise mistake(file.place(number), f"the line {shorten(line)!r}", expected, remedy)
-            if line.strip():
-                found[-1][2].append(line.strip())
+            found[-1][2].append(line.strip())
             continue
         start = _seconds(match.groups()[:4])
         end = _seconds(match.groups()[4:8]) if match[6] is not None else None
@@ -221,12 +206,10 @@ def _with_speakers(
     if speakers == "auto" and not is_dialogue:
         return list(units)
     if speakers == "auto":
-        file.note(
-            f"{counted(n, 'unit')} of {len(units):,} that begin as {shorten(min(names))}: does",
-            expected="speakers there",
-            remedy="they were taken for speakers, keep them in the text with --format "
-            f"{format}:speakers=none",
-        )
+        shown = f"{counted(n, 'unit')} of {len(units):,} that begin as {shorten(min(names))}: does"
+        option = f"--format {format}:speakers=none"
+        remedy = f"they were taken for speakers, keep them in the text with {option}"
+        file.note(shown, "speakers there", remedy)
     speaker, named = "", []
     for unit, match in zip(units, found, strict=True):
         speaker = match[1].strip() if match else speaker
@@ -293,17 +276,13 @@ class Youtube(Format):
     def read(self, source: Source) -> list[Label]:
         """Read lines of a time and a title; others are left out and counted."""
         starts, others = [], 0
-        for _, line in source.lines():
+        for _, line in source.lines_with_text():
             start = _chapter_start(line)
-            if start is not None:
-                starts.append(start)
-            others += bool(line.strip()) and start is None
+            others += start is None
+            starts += [] if start is None else [start]
         if others:
-            source.note(
-                f"{counted(others, 'line')} without a time",
-                expected="lines such as 3:45 Title",
-                remedy="they were not read",
-            )
+            found = f"{counted(others, 'line')} without a time"
+            source.note(found, "lines such as 3:45 Title", "they were not read")
         return _label(starts, source.place())
 
 

@@ -183,7 +183,7 @@ def test_wiki727_is_told_by_its_separators():
 def test_without_markdown_it_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "markdown_it", None)
     assert refusal(load, write("# A\n\nOne.\n", "x.md")) == (
-        "x.md: found Markdown, but no markdown-it-py; expected it to read Markdown; run python -m "
+        "x.md, document 'x': found Markdown, but no markdown-it-py; expected it to read Markdown; run python -m "
         "pip install 'reffree[markdown]'"
     )
 
@@ -191,7 +191,7 @@ def test_without_markdown_it_a_sentence_says_what_to_install(monkeypatch):
 def test_without_sentencex_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencex", None)
     assert refusal(load, write("# A\n\nOne.\n", "x.md")).startswith(
-        "x.md: found no installed sentencex; expected this library, since units=sentence needs it; "
+        "x.md, document 'x': found no installed sentencex; expected this library, since units=sentence needs it; "
     )
     assert load("x.md", format="markdown:units=paragraph").documents[0].units == ("One.",)
 
