@@ -15,7 +15,7 @@ from typing import Any
 
 from reffree.data.segmentation import Segmentation
 from reffree.util.bounds import check_limit
-from reffree.util.errors import InputError, Place, counted, located, shorten, visible
+from reffree.util.errors import InputError, Place, counted, located, mistake, shorten, visible
 
 GOLD = "gold"
 TIMES = "times"
@@ -53,22 +53,16 @@ class Document:
         """Check everything, drop units without text and reindex the segmentations to match."""
         place = place or Place()
         if not is_name(id):
-            raise InputError(
-                f"the document id {shorten(repr(id))}",
-                expected="a non-empty string without control characters",
-                remedy='give every document an "id" of its own, in quotes',
-                place=place,
-            )
+            found = f"the document id {shorten(repr(id))}"
+            remedy = 'give every document an "id" of its own, in quotes'
+            raise mistake(place, found, "a non-empty string without control characters", remedy)
         place = replace(place, document=id)
         units = _check_units(units, place)
         kept = tuple(bool(unit.strip()) for unit in units)
         if not any(kept):
-            raise InputError(
-                f"{counted(len(units), 'unit')} without any text" if units else "no units",
-                expected="at least one unit with text",
-                remedy="remove the document or restore its text",
-                place=place,
-            )
+            found = f"{counted(len(units), 'unit')} without any text" if units else "no units"
+            expected = "at least one unit with text"
+            raise mistake(place, found, expected, "remove the document or restore its text")
         if speakers is not None:
             speakers = _check_speakers(speakers, len(units), place)
         document = cls(
@@ -92,12 +86,8 @@ class Document:
         # A system called "gold" is the gold segmentation under another key.
         named = checked.pop(GOLD, checked_gold)
         if checked_gold is not None and named != checked_gold:
-            raise InputError(
-                f"a gold segmentation and another system called {GOLD!r}",
-                expected="one gold segmentation",
-                remedy="rename the system",
-                place=place,
-            )
+            found = f"a gold segmentation and another system called {GOLD!r}"
+            raise mistake(place, found, "one gold segmentation", "rename the system")
         return replace(document, gold=named, golds=checked_golds, systems=checked)
 
     def __post_init__(self) -> None:
@@ -147,33 +137,27 @@ class Document:
         """
         place = replace(place or self.place, document=self.id)
         if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
-            raise InputError(
-                f"{shorten(values)} as scores",
-                expected="a list of numbers, one for every gap between units",
-                remedy="write them as [0.1, 0.9]",
-                place=place,
-            )
+            found = f"{shorten(values)} as scores"
+            expected = "a list of numbers, one for every gap between units"
+            raise mistake(place, found, expected, "write them as [0.1, 0.9]")
         for i, value in enumerate(values):
             is_number = isinstance(value, Real) and not isinstance(value, bool)
             if not is_number or not math.isfinite(value):
-                raise InputError(
-                    f"score {i + 1} of {len(values)}, {shorten(value)}",
-                    expected="a finite number",
-                    remedy="score every gap, with a low number where there can be no boundary",
-                    place=place,
-                )
+                found = f"score {i + 1} of {len(values)}, {shorten(value)}"
+                remedy = "score every gap, with a low number where there can be no boundary"
+                raise mistake(place, found, "a finite number", remedy)
         if len(values) == len(self.units) - 1:
             return [float(value) for value in values]
         if len(values) == len(self.kept) - 1:
             return keep_scores(values, self.kept)
-        raise InputError(
+        raise mistake(
+            place,
             counted(len(values), "score"),
-            expected=f"{len(self.kept) - 1}, one for every gap between the document's "
+            f"{len(self.kept) - 1}, one for every gap between the document's "
             f"{counted(len(self.kept), 'unit')}",
-            remedy="leave out the document's end"
+            "leave out the document's end"
             if len(values) == len(self.kept)
             else "score this version of the corpus again",
-            place=place,
         )
 
     def align(
@@ -190,12 +174,10 @@ class Document:
             return segmentation
         if segmentation.n_units == len(self.kept):
             return segmentation.keep(self.kept)
-        raise InputError(
-            f"a segmentation that covers {counted(segmentation.n_units, 'unit')}",
-            expected=f"{len(self.kept)}, the number of units in the document",
-            remedy="run the segmenter again on this version of the corpus",
-            place=place,
-        )
+        found = f"a segmentation that covers {counted(segmentation.n_units, 'unit')}"
+        expected = f"{len(self.kept)}, the number of units in the document"
+        remedy = "run the segmenter again on this version of the corpus"
+        raise mistake(place, found, expected, remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,12 +261,8 @@ class Corpus:
         has_gold = any(document.gold is not None for document in self.documents)
         known = {*self.documents[0].systems, *others, *([GOLD] if has_gold else [])}
         if name in known:
-            raise InputError(
-                "the system a second time",
-                expected="every system name once",
-                remedy="give the other segmentation another name",
-                place=place,
-            )
+            remedy = "give the other segmentation another name"
+            raise mistake(place, "the system a second time", "every system name once", remedy)
 
     def with_system(
         self,
@@ -322,12 +300,10 @@ class Corpus:
         _check_system_name(name, place)
         if not isinstance(scores, Mapping):
             if len(scores) != len(self):
-                raise InputError(
-                    f"scores of {counted(len(scores), 'document')}",
-                    expected=f"{len(self)}, a list for every document of the corpus",
-                    remedy="give them in corpus order, or by document id",
-                    place=place,
-                )
+                found = f"scores of {counted(len(scores), 'document')}"
+                expected = f"{len(self)}, a list for every document of the corpus"
+                remedy = "give them in corpus order, or by document id"
+                raise mistake(place, found, expected, remedy)
             scores = {each.id: values for each, values in zip(self, scores, strict=True)}
         self._check_ids(scores, places or {}, place, "scores", _lacking_scores)
         return tuple(
@@ -349,12 +325,11 @@ class Corpus:
         known = {document.id for document in self.documents}
         for id in given:
             if id not in known:
-                raise InputError(
+                raise mistake(
+                    replace(places.get(id, place), system=place.system, document=id),
                     "a document that the corpus does not have",
-                    expected=f"one of its {counted(len(known), 'id')}, "
-                    f"such as {self.documents[0].id!r}",
-                    remedy=f"check that {what} and corpus belong together",
-                    place=replace(places.get(id, place), system=place.system, document=id),
+                    f"one of its {counted(len(known), 'id')}, such as {self.documents[0].id!r}",
+                    f"check that {what} and corpus belong together",
                 )
         for document in self.documents:
             if document.id not in given:
@@ -397,31 +372,27 @@ def refuse_repeat(document: Document, first: dict[str, Place]) -> None:
     if document.id in first:
         earlier = replace(first[document.id], document=None)
         where = f", first at {earlier}" if str(earlier) else ""
-        raise InputError(
-            f"the id a second time{where}",
-            expected="every document once",
-            remedy="rename or remove one of the two",
-            place=document.place,
-        )
+        remedy = "rename or remove one of the two"
+        raise mistake(document.place, f"the id a second time{where}", "every document once", remedy)
     first[document.id] = document.place
 
 
 def lacking_system(missing: int, documents: int, place: Place) -> InputError:
     """Say that some documents lack a system, the first of them at ``place``."""
-    return InputError(
+    return mistake(
+        place,
         f"no segmentation ({missing} of {documents} documents lack it)",
-        expected="one for every document of the corpus",
-        remedy="add the missing ones, so that systems are compared on the same text",
-        place=place,
+        "one for every document of the corpus",
+        "add the missing ones, so that systems are compared on the same text",
     )
 
 
 def _lacking_scores(missing: int, documents: int, place: Place) -> InputError:
-    return InputError(
+    return mistake(
+        place,
         f"no scores ({missing} of {documents} documents lack them)",
-        expected="a score per gap of every document of the corpus",
-        remedy="add the missing ones",
-        place=place,
+        "a score per gap of every document of the corpus",
+        "add the missing ones",
     )
 
 
@@ -455,27 +426,15 @@ def _tuple(value: object) -> tuple[int, ...]:
 
 def _check_units(units: object, place: Place) -> tuple[str, ...]:
     if isinstance(units, (str, bytes)) or not isinstance(units, Sequence):
-        raise InputError(
-            f"{type(units).__name__} as units",
-            expected="a list of strings",
-            remedy="split the text into sentences or utterances first",
-            place=place,
-        )
+        remedy = "split the text into sentences or utterances first"
+        raise mistake(place, f"{type(units).__name__} as units", "a list of strings", remedy)
     for i, unit in enumerate(units):
         if not isinstance(unit, str):
-            raise InputError(
-                f"unit {i + 1} of {len(units)} is {shorten(unit)} ({type(unit).__name__})",
-                expected="a string",
-                remedy="write the unit as text in quotes",
-                place=place,
-            )
+            found = f"unit {i + 1} of {len(units)} is {shorten(unit)} ({type(unit).__name__})"
+            raise mistake(place, found, "a string", "write the unit as text in quotes")
         if not unit.isascii() and any("\ud800" <= character <= "\udfff" for character in unit):
-            raise InputError(
-                f"half a character in unit {i + 1} of {len(units)}",
-                expected="text that UTF-8 can hold",
-                remedy="replace the lone surrogate",
-                place=place,
-            )
+            found = f"half a character in unit {i + 1} of {len(units)}"
+            raise mistake(place, found, "text that UTF-8 can hold", "replace the lone surrogate")
     longest = max(map(len, units), default=0)
     check_limit("unit_characters", longest, f"a unit of {longest:,} characters", place)
     return tuple(units)
@@ -490,24 +449,16 @@ def _check_speakers(speakers: object, n_units: int, place: Place) -> tuple[str, 
         found = "a speaker that is not a string"
     else:
         return tuple(speakers)
-    raise InputError(
-        found,
-        expected=f"{n_units} strings, one for every unit",
-        remedy="repeat the speaker for every unit or leave the field out",
-        place=place,
-    )
+    remedy = "repeat the speaker for every unit or leave the field out"
+    raise mistake(place, found, f"{n_units} strings, one for every unit", remedy)
 
 
 def _check_system_name(name: object, place: Place) -> str:
     """Refuse what cannot name a system."""
     if isinstance(name, str) and is_name(name):
         return name
-    raise InputError(
-        f"the system name {shorten(repr(name))}",
-        expected="a non-empty string without control characters",
-        remedy="rename the system",
-        place=place,
-    )
+    expected = "a non-empty string without control characters"
+    raise mistake(place, f"the system name {shorten(repr(name))}", expected, "rename the system")
 
 
 def is_name(value: object) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reffree.data.segmentation import Segmentation
-from reffree.util.errors import InputError, Place
+from reffree.util.errors import InputError, Place, mistake
 
 Masses = NDArray[np.int64]
 """(hypotheses, segments): masses, padded with zeros at the end of each row."""
@@ -65,12 +65,9 @@ def mass_matrix(
         if not all(
             issubclass(kind, (Sequence, np.ndarray)) for kind in {type(row) for row in rows}
         ):
-            raise InputError(
-                "hypotheses that are not lists",
-                expected="a list of hypotheses, each a list of masses",
-                remedy="write [[3, 4]] for the single hypothesis [3, 4]",
-                place=Place(document=name),
-            )
+            expected = "a list of hypotheses, each a list of masses"
+            remedy = "write [[3, 4]] for the single hypothesis [3, 4]"
+            raise mistake(Place(document=name), "hypotheses that are not lists", expected, remedy)
         matrix = _padded(rows, n_units, name, first)
     total = matrix.sum(1)
     bad = np.zeros(len(matrix), dtype=bool)
@@ -164,9 +161,9 @@ def masses_from_gaps(gaps: NDArray[np.bool_]) -> Masses:
 
 def _refusal(found: str, n_units: int | None, name: str | None) -> InputError:
     covering = "" if n_units is None else f" that sum to {n_units}, the number of units"
-    return InputError(
+    return mistake(
+        Place(document=name),
         found,
-        expected=f"positive masses{covering}",
-        remedy="run the segmenter again on these units",
-        place=Place(document=name),
+        f"positive masses{covering}",
+        "run the segmenter again on these units",
     )

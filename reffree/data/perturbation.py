@@ -23,7 +23,7 @@ import numpy as np
 from reffree.data.corpus import GOLD, Corpus
 from reffree.data.segmentation import Segmentation
 from reffree.util.bounds import MANY, check_number, check_whole
-from reffree.util.errors import InputError, UnknownNameError
+from reffree.util.errors import InputError, UnknownNameError, mistake
 from reffree.util.naming import parse_named, settings_of
 from reffree.util.seeds import rng_for
 
@@ -301,11 +301,11 @@ def _sources(corpus: Corpus, source: str) -> tuple[Segmentation, ...]:
         return known[source]
     if source != GOLD:
         raise UnknownNameError("system", source, known)
-    raise InputError(
+    raise mistake(
+        next(document.place for document in corpus if document.gold is None),
         "no gold to perturb",
-        expected="gold in every document",
-        remedy="add gold or perturb a system instead",
-        place=next(document.place for document in corpus if document.gold is None),
+        "gold in every document",
+        "add gold or perturb a system instead",
     )
 
 

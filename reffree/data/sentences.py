@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from reffree.util.errors import InputError, Place
+from reffree.util.errors import Place, mistake
 from reffree.util.optional import require
 
 LIBRARY = "sentencex"
@@ -26,12 +26,12 @@ def sentence_spans(
     """
     found = require(
         LIBRARY,
-        lambda name: InputError(
+        lambda name: mistake(
+            place or Place(system=user),
             f"no installed {LIBRARY}",
-            expected=f"this library, since {user} needs it",
-            remedy=f"install it with pip install {LIBRARY}, or all that are known with "
+            f"this library, since {user} needs it",
+            f"install it with pip install {LIBRARY}, or all that are known with "
             "pip install 'reffree[chunkers]'",
-            place=place or Place(system=user),
         ),
     )
     spans = []

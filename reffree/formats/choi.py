@@ -15,10 +15,9 @@ from pathlib import Path
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
-from reffree.formats.fields import mistake
 from reffree.formats.format import Format, Sample
 from reffree.formats.source import Source, checked_name, without_suffix
-from reffree.util.errors import Place, counted, shorten
+from reffree.util.errors import Place, counted, mistake, shorten
 
 REF = ".ref"
 SUFFIXES = (REF, ".txt", "")

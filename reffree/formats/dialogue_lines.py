@@ -18,10 +18,10 @@ from typing import Any
 from reffree.data.corpus import Document
 from reffree.data.segmentation import Segmentation
 from reffree.formats.dialogues import Dialogue, Joined
-from reffree.formats.fields import Record, as_list, mistake, zero_or_one
+from reffree.formats.fields import Record, as_list, zero_or_one
 from reffree.formats.format import JSON, TEXT, Format, Sample
 from reffree.formats.source import Source
-from reffree.util.errors import Place, counted, shorten
+from reffree.util.errors import Place, counted, mistake, shorten
 
 CALL = re.compile(r"call_id_\S+\s*$")
 END = "__eou__"

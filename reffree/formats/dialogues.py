@@ -36,11 +36,11 @@ from typing import Literal, cast
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
 from reffree.formats import jsonl
-from reffree.formats.fields import Record, as_list, mistake, zero_or_one
+from reffree.formats.fields import Record, as_list, zero_or_one
 from reffree.formats.format import JSON, Format, Sample
 from reffree.formats.source import Source
 from reffree.util.bounds import check_whole
-from reffree.util.errors import Place, counted, shorten
+from reffree.util.errors import Place, counted, mistake, shorten
 
 MEETING = "meeting_transcripts"
 DATA, LABEL, TOPIC, ROLE = "dial_data", "segmentation_label", "topic_id", "role"

@@ -7,15 +7,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, cast
 
-from reffree.util.errors import InputError, Place, shorten
+from reffree.util.errors import CHECK, InputError, Place, mistake, shorten
 
-CHECK = "check the file's format"
 _KINDS = {dict: "an object", list: "a list", str: "a string", int: "a number", float: "a number"}
-
-
-def mistake(place: Place, found: str, expected: str, remedy: str = CHECK) -> InputError:
-    """Return the error for something in a file that is not as its format has it."""
-    return InputError(found, expected=expected, remedy=remedy, place=place)
 
 
 class Record(dict[str, Any]):

@@ -19,12 +19,11 @@ from typing import Any, ClassVar, cast
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import CONVENTIONS, Segmentation
-from reffree.formats.fields import mistake
 from reffree.formats.labels import Label
 from reffree.formats.source import LINE_SUFFIXES, Source
 from reffree.formats.strict_json import OWN_TEXT, parse
 from reffree.util.bounds import LimitError
-from reffree.util.errors import InputError, Place
+from reffree.util.errors import InputError, Place, mistake
 from reffree.util.naming import parse_named, settings_of
 
 JSON = (".json", *LINE_SUFFIXES)

@@ -26,11 +26,11 @@ from typing import Any, Literal
 from reffree.data.corpus import Document
 from reffree.data.sentences import sentence_spans, splitter
 from reffree.formats import jsonl
-from reffree.formats.fields import Record, mistake
+from reffree.formats.fields import Record
 from reffree.formats.format import JSON, TEXT, Format, Sample
 from reffree.formats.source import Source
 from reffree.util.bounds import check_whole
-from reffree.util.errors import InputError, Place, shorten
+from reffree.util.errors import InputError, Place, mistake, shorten
 from reffree.util.optional import require
 
 MARKDOWN = (".md", ".markdown")

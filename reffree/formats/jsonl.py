@@ -16,11 +16,11 @@ from typing import Any, cast
 
 from reffree.data.corpus import GOLD, Corpus, Document
 from reffree.data.segmentation import Convention, Segmentation
-from reffree.formats.fields import CHECK, Record, listed, mistake, nearest
+from reffree.formats.fields import Record, listed, nearest
 from reffree.formats.format import JSON, Format, Sample
 from reffree.formats.labels import OTHER_FORMS, numbers, segmentation_of
 from reffree.formats.source import LINE_SUFFIXES, Source
-from reffree.util.errors import Place, shorten, visible_json
+from reffree.util.errors import CHECK, Place, mistake, shorten, visible_json
 
 GOLDS = "golds"
 KEYS = ("id", "units", "gold", "systems", "speakers", "meta", GOLDS, *OTHER_FORMS)

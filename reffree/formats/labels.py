@@ -15,9 +15,8 @@ from typing import Any, Literal, cast
 
 from reffree.data.corpus import GOLD, TIMES, Document, is_name
 from reffree.data.segmentation import Convention, Segmentation
-from reffree.formats.fields import mistake
 from reffree.formats.source import Used
-from reffree.util.errors import InputError, Place, counted, located, shorten
+from reffree.util.errors import InputError, Place, counted, located, mistake, shorten
 
 BOUNDARIES, LABELS = "boundaries", "labels"
 OTHER_FORMS = (BOUNDARIES, LABELS)

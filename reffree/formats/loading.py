@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from reffree.data.corpus import Corpus, Document
-from reffree.formats.fields import mistake
 from reffree.formats.format import Format, parse_format, read
 from reffree.formats.labels import Label, Starts, attach, numbered, without_text
 from reffree.formats.shards import shard_files
 from reffree.formats.source import LINE_SUFFIXES, STDIN, Source, Used, unpacked_name, without_suffix
-from reffree.util.errors import InputError, OptionError, Place, counted, shorten
+from reffree.util.errors import InputError, OptionError, Place, counted, mistake, shorten
 
 _HUB = "hf://"
 _CORPUS_SUFFIXES = (*LINE_SUFFIXES, ".json", ".csv", ".tsv", ".parquet", ".srt", ".vtt")
@@ -97,14 +96,11 @@ def _read_all(
     notes: list[str] = []
     slot = 0
     for given in sources:
-        if not _is_path(given):
+        if not _is_path(given) or str(given).startswith(_HUB):
             from reffree.formats import values
 
-            parts.append(values.corpus_of(given, format))
-        elif str(given).startswith(_HUB):
-            from reffree.formats import hub
-
-            parts.append(hub.read(str(given), format))
+            make = values.read_data_set if _is_path(given) else values.corpus_of
+            parts.append(make(given, format))
         else:
             for path in shard_files(given):
                 source = Source(path, used)
@@ -121,12 +117,6 @@ def _read_all(
 
 def _is_path(given: object) -> bool:
     return isinstance(given, (str, os.PathLike))
-
-
-def _is_value(given: object) -> bool:
-    from reffree.formats.values import is_value
-
-    return is_value(given)
 
 
 def corpus_names(paths: Sequence[str]) -> dict[str, str]:
@@ -159,12 +149,13 @@ def _check_paths(paths: Sequence[object], text: object) -> None:
             "no paths", expected="at least one", remedy=f"{one_by_one}, or - for standard input"
         )
     for path in paths:
-        if not _is_path(path) and not _is_value(path):
-            raise InputError(
-                f"{_KINDS.get(type(path), type(path).__name__)} as a path",
-                expected="a string or a Path",
-                remedy=one_by_one,
-            )
+        if _is_path(path):
+            continue
+        from reffree.formats.values import is_value
+
+        if not is_value(path):
+            kind = _KINDS.get(type(path), type(path).__name__)
+            raise mistake(Place(), f"{kind} as a path", "a string or a Path", one_by_one)
     if [str(path) for path in (*paths, text) if _is_path(path)].count("-") > 1:
         expected = "it once, since standard input can be read only once"
         raise mistake(Place(file=STDIN), "- twice", expected, "give the other input as a file")

@@ -25,11 +25,11 @@ from xml.parsers import expat
 
 from reffree.data.corpus import Document
 from reffree.data.segmentation import Segmentation
-from reffree.formats.fields import mistake, read_seconds
+from reffree.formats.fields import read_seconds
 from reffree.formats.format import Format, Sample
 from reffree.formats.labels import TimedUnit, timed_document
 from reffree.formats.source import Source, checked_name
-from reffree.util.errors import Place, shorten
+from reffree.util.errors import Place, mistake, shorten
 
 TOPICS = ".topic.xml"
 _WORDS = ".words.xml"

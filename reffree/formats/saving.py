@@ -8,11 +8,10 @@ from pathlib import Path
 
 from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
-from reffree.formats.fields import mistake
 from reffree.formats.format import Format, format_names, formats, parse_format
 from reffree.formats.source import is_folder, unpacked_name
 from reffree.util.atomic import check_writable, encoded, write_file, write_folder
-from reffree.util.errors import Place, counted
+from reffree.util.errors import Place, counted, mistake
 
 _IN_PYTHON = "(from Python: format=)"
 

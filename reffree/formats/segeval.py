@@ -1,27 +1,33 @@
-"""segeval JSON and tables: masses per document and coder, without text.
+"""Segmentations without text: segeval JSON and tables, nltk strings.
 
-JSON: ``{"items": {"doc": {"coder1": [2, 3]}}, "segmentation_type": "linear"}``. Tables: a header
+segeval's JSON is ``{"items": {"doc": {"coder1": [2, 3]}}, "segmentation_type": "linear"}``. Tables
+have a header
 ``Coder<TAB>Masses``, then a row ``coder<TAB>2<TAB>3<TAB>…`` per coder, one document per file, named
 by the file without its extension; where the header says ``Positions`` there is one segment id per
 unit instead, and ``.csv`` files have commas instead of tabs. Coders are systems, except one called
 gold, unless they are said to be annotators.
+
+nltk boundary strings are one string of 0 and 1 per line and document, optionally
+``id<TAB>string``. nltk writes one character per gap between units; one per unit is read as well
+(see `Segmentation.from_string`). The strings are the corpus's gold.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from reffree.data.corpus import Corpus, Document
-from reffree.data.segmentation import Segmentation
-from reffree.formats.fields import Record, as_list, mistake
-from reffree.formats.format import JSON, Format, Sample
+from reffree.data.corpus import GOLD, Corpus, Document
+from reffree.data.segmentation import Convention, Segmentation
+from reffree.formats.fields import Record, as_list
+from reffree.formats.format import JSON, TEXT, Format, Sample
 from reffree.formats.jsonl import dumps
 from reffree.formats.labels import CodersAs, Label
 from reffree.formats.source import Source
-from reffree.util.errors import Place, shorten
+from reffree.util.errors import Place, mistake, shorten
 
 
 @dataclass(frozen=True)
@@ -161,3 +167,53 @@ def _coders(document: Document) -> dict[str, Segmentation]:
         expected = "gold or a system, since segeval files hold nothing else"
         raise mistake(document.place, found, expected, "add one, or write the corpus as jsonl")
     return document.segmentations
+
+
+@dataclass(frozen=True)
+class Nltk(Format):
+    """nltk's strings; ``convention`` says what a 1 is where a string leaves it open."""
+
+    convention: Convention | None = None
+    name = "nltk"
+    suffixes = TEXT
+    rank = 3
+    has_text = False
+    written_as = (".txt",)
+
+    @classmethod
+    def matches(cls, sample: Sample) -> bool:
+        """Whether there is nothing but 0 and 1, and one of them at the end of some line."""
+        has_string = False
+        for line in sample.lines():
+            id, _, string = line.rpartition("\t")
+            if string.strip().strip("01") or "\t" in id.strip():
+                return False
+            has_string = has_string or line.rstrip().endswith(("0", "1"))
+        return has_string
+
+    def read(self, source: Source) -> list[Label]:
+        """Read one gold segmentation per line that is not blank; ids on all lines or on none."""
+        labels: list[Label] = []
+        for number, line in source.lines_with_text():
+            id, tab, string = line.rpartition("\t")
+            place = source.place(number)
+            if labels and bool(tab) != (labels[0].document is not None):
+                found = "a line with an id" if tab else "a line without an id"
+                remedy = "write id, tab, string on every line"
+                raise mistake(place, found, "ids on all lines or on none", remedy)
+            if tab and not id.strip():
+                found, remedy = "a tab without an id before it", "write the document's id first"
+                raise mistake(place, found, "id, tab, string", remedy)
+            value = string.strip()
+            labels.append(Label(id.strip() if tab else None, GOLD, value, place, self.convention))
+        return labels
+
+    def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:
+        """Write ``id<TAB>gap string`` lines."""
+        for document, segmentation in zip(corpus.documents, chosen, strict=True):
+            id = document.id
+            if re.search(r"[\t\r\n]", id) or id != id.strip() or id.startswith("\ufeff"):
+                expected = "an id without tabs, line breaks or spaces around it"
+                remedy = "rename the document, or write another format"
+                raise mistake(document.place, f"the id {shorten(ascii(id))}", expected, remedy)
+            yield f"{id}\t{segmentation.to_string('gap')}\n"

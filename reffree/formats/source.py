@@ -23,10 +23,9 @@ from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, BinaryIO, TypeVar, cast
 
-from reffree.formats.fields import mistake
 from reffree.formats.strict_json import INTO_JSONL, parse
 from reffree.util.bounds import check_limit, limit
-from reffree.util.errors import InputError, Place, counted, shorten
+from reffree.util.errors import InputError, Place, counted, mistake, shorten
 
 AnyPath = TypeVar("AnyPath", bound=PurePath)
 MAX_LINE_BYTES = 64 * 1024 * 1024

@@ -22,11 +22,11 @@ from itertools import pairwise
 from typing import Literal
 
 from reffree.data.corpus import GOLD, Document
-from reffree.formats.fields import Record, mistake, read_seconds
+from reffree.formats.fields import Record, read_seconds
 from reffree.formats.format import JSON, TEXT, Format, Sample
 from reffree.formats.labels import Label, Starts, TimedUnit, timed_document
 from reffree.formats.source import Source
-from reffree.util.errors import Place, counted, shorten
+from reffree.util.errors import Place, counted, mistake, shorten
 from reffree.util.optional import require
 
 SUBTITLES = (".vtt", ".srt")

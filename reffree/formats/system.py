@@ -1,14 +1,17 @@
-"""`read_system`: the segmentations of one more system for a corpus already read.
+"""What is read for a corpus already read: one more system (`read_system`), or scores of gaps.
 
 The usual file is JSONL, ``{"id": "m1", "segmentation": [2, 5]}`` a line, in any order and every
 document once; the segmentation may be a 0/1 string too, or stand under ``boundaries`` or ``labels``
 (see `labels`). Every other format is read as well, for its segmentations only: of several coders
 the one with the system's name, of a corpus its gold or its only system.
+
+Gap scores of any scorer are JSONL, ``{"id": "m1", "scores": [0.1, 0.9]}`` a line: one number for
+every gap between units, higher = more of a boundary; documents in any order, every one once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -16,14 +19,17 @@ from typing import Any, cast
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Convention, Segmentation
 from reffree.formats import jsonl
-from reffree.formats.fields import Record, listed, mistake
+from reffree.formats.fields import Record, listed
 from reffree.formats.format import detect, parse_format, read, suggest_format
 from reffree.formats.labels import OTHER_FORMS, Label, numbered
 from reffree.formats.source import Source
-from reffree.util.errors import Place, shorten
+from reffree.util.atomic import write_file
+from reffree.util.errors import Place, mistake, shorten
 
 _KEYS = ("id", "segmentation")
 _WHAT = "segment lengths such as [3, 4] or a 0/1 string"
+_SCORE_KEYS = ("id", "scores")
+_SCORES = "a list of numbers, one for every gap between units"
 _NAMED_BY_FILE = ("choi", "segeval-tsv", "qmsum")
 
 
@@ -124,3 +130,38 @@ def _one_coder(labels: Sequence[Label], name: str) -> list[Label]:
         remedy = "name the system after the coder that is meant"
         raise mistake(replace(labels[0].place, line=None), found, expected, remedy)
     return [label for label in labels if label.name == name or len(coders) == 1]
+
+
+# Scores of gaps
+
+
+def read_scores(path: str | Path, corpus: Corpus, name: str = "scores") -> dict[str, list[float]]:
+    """Read a scorer's score of every gap, by document id, in corpus order.
+
+    ``name`` is what messages call the scorer. Where units without text were dropped, scores of
+    all units' gaps are carried over to those that were kept.
+    """
+    source = Source(path)
+    scores: dict[str, Sequence[float]] = {}
+    places: dict[str, Place] = {}
+    for table in jsonl.tables(source):
+        table.place = replace(table.place, system=name)
+        values = table.need("scores", _SCORES)
+        for key in table:
+            if key not in _SCORE_KEYS:
+                unknown = f"the unknown key {shorten(key)!r}"
+                raise mistake(table.place, unknown, f"only {listed(_SCORE_KEYS)}", "remove it")
+        scores[jsonl.record_id(table, table.place, places)] = values
+    found = corpus.align_scores(name, scores, places, source.place())
+    return {document.id: each for document, each in zip(corpus, found, strict=True)}
+
+
+def write_scores(path: str | Path, scores: Mapping[str, Sequence[float]]) -> None:
+    """Write a scorer's score of every gap by document id; ``-`` is standard output."""
+    target = Path(path)
+    lines = (
+        jsonl.dumps({"id": id, "scores": [float(each) for each in values]}, Place(document=id))
+        + "\n"
+        for id, values in scores.items()
+    )
+    write_file(target, lines)

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 
 from reffree.data.corpus import TIMES, Document
 from reffree.data.segmentation import Convention, Segmentation
-from reffree.formats.fields import listed, mistake, read_seconds
+from reffree.formats.fields import listed, read_seconds
 from reffree.formats.format import Format, Sample
 from reffree.formats.labels import from_unit_labels
 from reffree.formats.source import Source
-from reffree.util.errors import Place, located, shorten
+from reffree.util.errors import Place, located, mistake, shorten
 
 COLUMNS = ("document", "text", "speaker", "segment", "label", "start", "end")
 
@@ -55,9 +55,9 @@ class Table(Format):
     def read(self, source: Source) -> list[Document]:
         """Read a CSV, TSV or Parquet file."""
         if source.suffix == ".parquet":
-            from reffree.formats import parquet
+            from reffree.formats.shards import parquet_tables
 
-            rows = ((row, row.place) for row in parquet.tables(source, nulls=True))
+            rows = ((row, row.place) for row in parquet_tables(source, nulls=True))
             return self.documents(rows, source.stem, source.place())
         return self.documents(_rows(source), source.stem, source.place())
 
@@ -132,46 +132,42 @@ class _Group:
         self.id, self.columns = id, columns
         self.place = replace(place, document=id)
         self.places: list[Place] = []
-        self.cells: dict[str, list[object]] = {column: [] for column in columns}
+        self.cells: dict[str, list[str]] = {column: [] for column in columns}
 
     def add(self, row: Row, place: Place) -> None:
         """Keep those cells of a row that are read."""
-        self.places.append(place)
+        self.places.append(replace(place, document=self.id))
         for column, name in self.columns.items():
-            self.cells[column].append(row[name])
+            value = row[name]
+            is_text = column == "text" and not _is_missing(value)
+            self.cells[column].append(str(value) if is_text else _cell_text(value))
 
     def document(self, convention: Convention | None) -> Document:
         """Make the document."""
-        gold = None
-        for column in ("segment", "label"):
-            if not self._is_empty(column):
-                self._refuse_missing(column)
-                cells = list(map(_cell_text, self.cells[column]))
-                with located(self.place):
-                    gold = (
-                        Segmentation.from_segment_ids(cells)
-                        if column == "segment"
-                        else from_unit_labels(cells, len(cells), convention)
-                    )
-        speakers = list(map(_cell_text, self.cells.get("speaker", [])))
+        told_by = [each for each in ("segment", "label") if not self._is_empty(each)]
         return Document.build(
             self.id,
-            ["" if _is_missing(value) else str(value) for value in self.cells["text"]],
-            gold=gold,
-            speakers=speakers if any(speakers) else None,
+            self.cells["text"],
+            gold=self._gold(told_by[0], convention) if told_by else None,
+            speakers=None if self._is_empty("speaker") else self.cells["speaker"],
             meta=None if self._is_empty("start") else {TIMES: self._times()},
             place=self.place,
         )
 
     def _is_empty(self, column: str) -> bool:
-        return all(map(_is_missing, self.cells.get(column, [])))
+        return not any(self.cells.get(column, []))
 
-    def _refuse_missing(self, column: str) -> None:
-        for value, at in zip(self.cells[column], self.places, strict=True):
-            if _is_missing(value):
-                found = f"an empty cell in the column {shorten(self.columns[column])!r}"
-                expected = "a value in every row of the document or in none"
-                raise mistake(replace(at, document=self.id), found, expected, "fill the cell")
+    def _gold(self, column: str, convention: Convention | None) -> Segmentation:
+        cells = self.cells[column]
+        if not all(cells):
+            place = self.places[cells.index("")]
+            found = f"an empty cell in the column {shorten(self.columns[column])!r}"
+            expected = "a value in every row of the document or in none"
+            raise mistake(place, found, expected, "fill the cell")
+        if column == "segment":
+            return Segmentation.from_segment_ids(cells)
+        with located(self.place):
+            return from_unit_labels(cells, len(cells), convention)
 
     def _times(self) -> list[list[float]]:
         starts = self._seconds("start")
@@ -179,13 +175,10 @@ class _Group:
         return [[start, max(start, end)] for start, end in zip(starts, ends, strict=True)]
 
     def _seconds(self, column: str) -> list[float]:
-        found = []
-        for value, at in zip(self.cells[column], self.places, strict=True):
-            text = _cell_text(value)
-            place = replace(at, document=self.id)
-            what = f"the time {shorten(text)!r}"
-            found.append(read_seconds(text, what, place, "write a number such as 12.5"))
-        return found
+        return [
+            read_seconds(text, f"the time {shorten(text)!r}", at, "write a number such as 12.5")
+            for text, at in zip(self.cells[column], self.places, strict=True)
+        ]
 
 
 def _rows(source: Source) -> Iterator[tuple[Row, Place]]:
