@@ -138,24 +138,8 @@ def test_plain_text_with_headings():
 
 
 def test_levels_of_plain_headings():
-    lines = (
-        "# One",
-        "a.",
-        "",
-        "=== Two ===",
-        "b.",
-        "",
-        "Three",
-        "-----",
-        "c.",
-        "",
-        "Four",
-        "====",
-        "d.",
-    )
-    name = write("\n".join(lines), "t.txt")
-    by_level = {1: (3, 1), 2: (1, 1, 1, 1)}
-    for level, masses in by_level.items():
+    name = write("# One\na.\n\n=== Two ===\nb.\n\nThree\n-----\nc.\n\nFour\n====\nd.", "t.txt")
+    for level, masses in ((1, (3, 1)), (2, (1, 1, 1, 1))):
         assert load(name, format=f"headings:level={level}").documents[0].gold.masses == masses
 
 
@@ -183,15 +167,15 @@ def test_wiki727_is_told_by_its_separators():
 def test_without_markdown_it_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "markdown_it", None)
     assert refusal(load, write("# A\n\nOne.\n", "x.md")) == (
-        "x.md, document 'x': found Markdown, but no markdown-it-py; expected it to read Markdown; run python -m "
-        "pip install 'reffree[markdown]'"
+        "x.md, document 'x': found Markdown, but no markdown-it-py; expected it to read Markdown; "
+        "run python -m pip install 'reffree[markdown]'"
     )
 
 
 def test_without_sentencex_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencex", None)
     assert refusal(load, write("# A\n\nOne.\n", "x.md")).startswith(
-        "x.md, document 'x': found no installed sentencex; expected this library, since units=sentence needs it; "
+        "x.md, document 'x': found no installed sentencex; expected this library, since "
     )
     assert load("x.md", format="markdown:units=paragraph").documents[0].units == ("One.",)
 
@@ -222,14 +206,8 @@ ARTICLE = {
 
 
 def section(text: str, heading: str, label: str, **changed) -> dict:
-    return {
-        "class": "SectionAnnotation",
-        "begin": ARTICLE["text"].index(text),
-        "length": len(text),
-        "sectionHeading": heading,
-        "sectionLabel": label,
-        **changed,
-    }
+    place = {"begin": ARTICLE["text"].index(text), "length": len(text)}
+    return {**place, "sectionHeading": heading, "sectionLabel": label, **changed}
 
 
 def article(*sections, **changed) -> list:
@@ -275,10 +253,7 @@ def test_wikisection_in_german():
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (
-            article(HONEY, WORK),
-            "found annotation 2 with begin 0 and length 21; expected character",
-        ),
+        (article(HONEY, WORK), "found annotation 2 with begin 0 and length 21; expected character"),
         (article({**WORK, "begin": -1}), "found annotation 1 with begin -1 and length 21; "),
         (article({**WORK, "length": 10**6}), "found annotation 1 with begin 0 and length 1000000;"),
         (article({**WORK, "begin": "0"}), "found annotation 1 with begin 0 and length 21; "),
@@ -316,10 +291,7 @@ def test_radionews():
     ("content", "sentence"),
     [
         ({"data": {"getProgrammeById": 1}}, "found a number as 'getProgrammeById'; "),
-        (
-            {"data": {"getProgrammeById": {}}},
-            "found an empty object; expected the field ",
-        ),
+        ({"data": {"getProgrammeById": {}}}, "found an empty object; expected the field "),
         (programme(3), "found a number as 'transcript'; expected text; "),
         (programme(""), "found no units; "),
     ],

@@ -108,16 +108,8 @@ B_ONLY = '{"id": "b", "segmentation": [3]}\n'
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (
-            LINES + B_ONLY,
-            "s.jsonl, line 4, system 's', document 'b': found the document a second time, first "
-            "at s.jsonl, line 1; expected every document once; remove one of the two",
-        ),
-        (
-            B_ONLY,
-            "s.jsonl, system 's', document 'a': found no segmentation (1 of 2 documents lack it); "
-            "expected one for every document of the corpus; ",
-        ),
+        (LINES + B_ONLY, "s.jsonl, line 4, system 's', document 'b': found the document a second "),
+        (B_ONLY, "s.jsonl, system 's', document 'a': found no segmentation (1 of 2 documents lack"),
         ("", "s.jsonl, system 's', document 'a': found no segmentation (2 of 2 documents lack it)"),
         (
             LINES + '{"id": "z", "segmentation": [3]}',
@@ -166,22 +158,11 @@ B_ONLY = '{"id": "b", "segmentation": [3]}\n'
             '{"doc": "a", "segmentation": [4]}',
             f"s.jsonl, line 1: found the unknown key 'doc'; {ONLY}; rename it 'id'",
         ),
-        (
-            '{"id": "a", "sentences": ["T"]}',
-            "s.jsonl, line 1: found no 'segmentation' among 'id', 'sentences'; expected the field "
-            "'segmentation', segment lengths such as [3, 4] or a 0/1 string; add it",
-        ),
+        ('{"id": "a", "sentences": ["T"]}', "s.jsonl, line 1: found no 'segmentation' among 'id',"),
         ('{"id": "a"}', "s.jsonl, line 1: found no 'segmentation' among 'id'; "),
-        (
-            "==========\n1\n",
-            "s.jsonl: found what looks like the format choi; expected the format jsonl, as its "
-            "name says; write --format choi, or name the file .ref",
-        ),
+        ("==========\n1\n", "s.jsonl: found what looks like the format choi; expected the format "),
         ('{"segmentation": [4]}', "s.jsonl, line 1: found no 'id' among 'segmentation'; "),
-        (
-            '{"id": 1, "segmentation": [4]}',
-            "s.jsonl, line 1: found the document id 1; expected a string; write the id in quotes, ",
-        ),
+        ('{"id": 1, "segmentation": [4]}', "s.jsonl, line 1: found the document id 1; expected a "),
         ("7", "s.jsonl, line 1: found a number as a document; "),
         (
             json.dumps({**FULL[0], "systems": {"x": [4], "y": [4]}}),
