@@ -23,16 +23,8 @@ def test_labels_round_trip(segmentation, convention):
     labels = segmentation.to_labels(convention)
     assert Segmentation.from_labels(labels, convention) == segmentation
     assert len(labels) == segmentation.n_units - (convention == "gap")
-
-
-@given(segmentations, conventions)
-def test_string_round_trip_with_the_convention_named(segmentation, convention):
     text = segmentation.to_string(convention)
     assert Segmentation.from_string(text, segmentation.n_units, convention) == segmentation
-
-
-@given(segmentations)
-def test_gap_string_needs_no_convention(segmentation):
     assert Segmentation.from_string(segmentation.to_string(), segmentation.n_units) == segmentation
 
 
