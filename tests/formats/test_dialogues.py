@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reffree.data.segmentation import Segmentation
 from reffree.formats import load
-from reffree.util.errors import InputError, OptionError
+from reffree.util.errors import OptionError
 from tests.helpers import refusal
 
 
@@ -175,11 +175,6 @@ def test_qmsum_spans_that_are_refused(span):
     assert " of topic 2; expected first and last turn, in order, from 0 to 2; " in sentence
 
 
-def test_an_empty_object_is_of_no_format():
-    with pytest.raises(InputError, match="found a file of no known format"):
-        load(write({}))
-
-
 # DialSeg711 of TADAM, and as JSON of utterances and segments
 
 
@@ -191,13 +186,6 @@ def test_tadam_segments_are_numbered():
     assert [document.id for document in corpus] == ["call_id_0", "call_id_1"]
     assert corpus.documents[0].units == ("check the weather", "What city?", "a hotel please")
     assert gold("en.txt") == [(2, 1), (1,)]
-
-
-def test_tadam_in_a_file_of_another_name():
-    assert refusal(load, write(TADAM, "x.jsonl")) == (
-        "x.jsonl: found what looks like the format tadam; expected the format jsonl, as its name "
-        "says; write --format tadam, or name the file .txt"
-    )
 
 
 @pytest.mark.parametrize(

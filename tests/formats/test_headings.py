@@ -89,13 +89,6 @@ def test_markdown_without_headings_has_no_gold():
         load("x.markdown", format="markdown:language=english")
 
 
-def test_a_folder_of_markdown():
-    Path("docs/sub").mkdir(parents=True)
-    write("# A\n\nOne.\n", "docs/b.md")
-    write("# A\n\nTwo.\n", "docs/sub/a.md")
-    assert [document.id for document in load("docs")] == ["b", "sub/a"]
-
-
 TEXT = """INTRODUCTION
 
 Bees fly out. They

@@ -142,12 +142,6 @@ def test_subtitles_without_cues(text):
     assert refusal(load, write(text, "x.vtt")).startswith("x.vtt: found no cues; expected lines ")
 
 
-def test_an_option_that_subtitles_do_not_have():
-    told = invoke("convert", write(SRT, "t.srt"), "-", "--format", "subtitles:units=line")
-    assert told.exit_code != 0
-    assert "expected units=cue or units=sentence" in str(told.exception)
-
-
 def test_without_pysubs2_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pysubs2", None)
     assert refusal(load, write(VTT, "talk.vtt")) == (
@@ -177,13 +171,6 @@ def test_transcripts(text, times):
     assert document.units == ("Hi.", "Ho, there.", "He.")
     assert document.speakers == ("Ann", "Bob", "Ann")
     assert tuple(start for start, _ in document.times) == times
-
-
-def test_a_folder_of_transcripts():
-    Path("talks").mkdir()
-    write("[0:05] One.\n", "talks/a.txt")
-    write("[0:07] Two.\n", "talks/b.txt")
-    assert [document.clocks for document in load("talks")] == [("0:05",), ("0:07",)]
 
 
 @pytest.mark.parametrize(

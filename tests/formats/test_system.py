@@ -184,12 +184,6 @@ def test_several_coders_are_listed():
     )
 
 
-def test_too_few_strings():
-    assert refusal(read_system, write("001\n", "s.txt"), "s", CORPUS).startswith(
-        "s.txt: found 1 segmentation without ids for 2 documents; "
-    )
-
-
 def test_names_that_cannot_be():
     name = write(LINES)
     assert "found the system name ''; expected a non-empty string" in refusal(
@@ -203,12 +197,6 @@ def test_names_that_cannot_be():
     assert "system 's': found the system a second time" in refusal(read_system, name, "s", made)
     with pytest.raises(UnknownNameError, match="unknown format 'x'"):
         read_system(name, "s", CORPUS, format="x")
-
-
-def test_missing_system_file():
-    assert refusal(read_system, "absent.jsonl", "s", CORPUS).startswith(
-        "absent.jsonl: found no file of this "
-    )
 
 
 def test_a_corpus_line_names_its_own_system():

@@ -12,7 +12,6 @@ import pytest
 import reffree
 from reffree.data.corpus import Document
 from reffree.formats import load
-from reffree.util.errors import OptionError
 from tests.helpers import invoke, refusal
 
 HEADER = "document,text,speaker,segment"
@@ -104,13 +103,6 @@ def test_tables_that_are_refused(lines, options, sentence):
     assert refusal(load, write(*lines), format=f"table{options}").startswith(sentence)
 
 
-def test_columns_that_no_table_has():
-    with pytest.raises(OptionError, match="'txt=a' of table; expected document=TEXT, text=TEXT"):
-        load(write(HEADER, *ROWS), format="table:txt=a")
-    told = invoke("convert", write(HEADER, *ROWS), "-", "--format", "table:text")
-    assert told.exit_code != 0
-
-
 def test_the_help_lists_the_options_of_formats():
     told = invoke("convert", "--help").output
     assert "taskmaster:join=1,level=task\n" in told
@@ -133,15 +125,6 @@ def test_columns_of_the_text_that_segmentations_belong_to():
     corpus = load(coders, text=text, format="table:document=doc,text=said")
     assert corpus.documents[0].units == ("x", "y")
     assert corpus.documents[0].systems["c"].masses == (1, 1)
-
-
-def test_a_table_on_the_command_line():
-    name = write("doc,said,topic", "a,x,1", "a,y,2")
-    done = invoke(
-        *("convert", name, "-", "--format", "table:text=said,document=doc,segment=topic"),
-    )
-    assert done.exit_code == 0, done.output
-    assert '{"id": "a", "units": ["x", "y"], "gold": [1, 1]}' in done.output
 
 
 @pytest.mark.skipif(find_spec("pyarrow") is None, reason="needs pyarrow")
@@ -202,13 +185,6 @@ class OfPolars:
 
 def test_a_frame_of_polars():
     check_frame(OfPolars())
-
-
-@pytest.mark.skipif(find_spec("polars") is None, reason="needs polars")
-def test_a_frame_of_polars_itself():
-    import polars
-
-    check_frame(polars.DataFrame(FRAME))
 
 
 def test_lists_of_documents_and_of_sentences():
