@@ -7,7 +7,7 @@ corpus (`Corpus.of_checked`, `Corpus.with_system`, …) is not checked again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from numbers import Real
@@ -150,15 +150,15 @@ class Document:
             return [float(value) for value in values]
         if len(values) == len(self.kept) - 1:
             return keep_scores(values, self.kept)
-        raise mistake(
-            place,
-            counted(len(values), "score"),
-            f"{len(self.kept) - 1}, one for every gap between the document's "
-            f"{counted(len(self.kept), 'unit')}",
+        units = counted(len(self.kept), "unit")
+        expected = f"{len(self.kept) - 1}, one for every gap between the document's {units}"
+        is_longer = len(values) == len(self.kept)
+        remedy = (
             "leave out the document's end"
-            if len(values) == len(self.kept)
-            else "score this version of the corpus again",
+            if is_longer
+            else "score this version of the corpus again"
         )
+        raise mistake(place, counted(len(values), "score"), expected, remedy)
 
     def align(
         self, value: Segmentation | Sequence[int], place: Place | None = None
@@ -190,9 +190,7 @@ class Corpus:
     def __post_init__(self) -> None:
         """Refuse no documents, repeated ids and systems that miss documents."""
         if not self.documents:
-            raise InputError(
-                "no documents", expected="at least one", remedy="check that the file is not empty"
-            )
+            raise mistake(None, "no documents", "at least one", "check that the file is not empty")
         first: dict[str, Place] = {}
         for document in self.documents:
             refuse_repeat(document, first)
@@ -277,7 +275,7 @@ class Corpus:
         """
         place = replace(place or Place(), system=name)
         self.check_new_system(name, place=place)
-        self._check_ids(segmentations, places or {}, place, "system file", lacking_system)
+        self._check_ids(segmentations, places or {}, place, "segmentation")
         documents = []
         for document in self.documents:
             at = replace((places or {}).get(document.id, place), system=name)
@@ -305,7 +303,7 @@ class Corpus:
                 remedy = "give them in corpus order, or by document id"
                 raise mistake(place, found, expected, remedy)
             scores = {each.id: values for each, values in zip(self, scores, strict=True)}
-        self._check_ids(scores, places or {}, place, "scores", _lacking_scores)
+        self._check_ids(scores, places or {}, place, "list of scores")
         return tuple(
             document.align_scores(
                 scores[document.id], replace((places or {}).get(document.id, place), system=name)
@@ -319,22 +317,19 @@ class Corpus:
         places: Mapping[str, Place],
         place: Place,
         what: str,
-        lacking: Callable[[int, int, Place], InputError],
     ) -> None:
         """Refuse ids that the corpus does not have, and documents that are not given."""
         known = {document.id for document in self.documents}
         for id in given:
             if id not in known:
-                raise mistake(
-                    replace(places.get(id, place), system=place.system, document=id),
-                    "a document that the corpus does not have",
-                    f"one of its {counted(len(known), 'id')}, such as {self.documents[0].id!r}",
-                    f"check that {what} and corpus belong together",
-                )
+                at = replace(places.get(id, place), system=place.system, document=id)
+                found = "a document that the corpus does not have"
+                expected = f"one of its {counted(len(known), 'id')}, such as {self[0].id!r}"
+                raise mistake(at, found, expected, "check that it belongs to this corpus")
         for document in self.documents:
             if document.id not in given:
-                absent = len(known) - len(given)
-                raise lacking(absent, len(known), replace(place, document=document.id))
+                at = replace(place, document=document.id)
+                raise lacking_system(len(known) - len(given), len(known), at, what)
 
     def only_systems(self, names: Iterable[str]) -> Corpus:
         """Return the corpus with these of its systems; gold stays."""
@@ -377,23 +372,13 @@ def refuse_repeat(document: Document, first: dict[str, Place]) -> None:
     first[document.id] = document.place
 
 
-def lacking_system(missing: int, documents: int, place: Place) -> InputError:
+def lacking_system(
+    missing: int, documents: int, place: Place, what: str = "segmentation"
+) -> InputError:
     """Say that some documents lack a system, the first of them at ``place``."""
-    return mistake(
-        place,
-        f"no segmentation ({missing} of {documents} documents lack it)",
-        "one for every document of the corpus",
-        "add the missing ones, so that systems are compared on the same text",
-    )
-
-
-def _lacking_scores(missing: int, documents: int, place: Place) -> InputError:
-    return mistake(
-        place,
-        f"no scores ({missing} of {documents} documents lack them)",
-        "a score per gap of every document of the corpus",
-        "add the missing ones",
-    )
+    found = f"no {what} ({missing} of {documents} documents lack it)"
+    remedy = "add the missing ones, so that systems are compared on the same text"
+    return mistake(place, found, "one for every document of the corpus", remedy)
 
 
 def clock(seconds: float) -> str:
@@ -417,11 +402,8 @@ def _is_span(value: object) -> bool:
 def _tuple(value: object) -> tuple[int, ...]:
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return tuple(value)
-    raise InputError(
-        f"the segmentation {shorten(value)}",
-        expected="a list of segment lengths",
-        remedy="write masses such as [3, 4], or convert the file with reffree convert",
-    )
+    remedy = "write masses such as [3, 4], or convert the file with reffree convert"
+    raise mistake(None, f"the segmentation {shorten(value)}", "a list of segment lengths", remedy)
 
 
 def _check_units(units: object, place: Place) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ import numpy as np
 from reffree.data.corpus import GOLD, Corpus
 from reffree.data.segmentation import Segmentation
 from reffree.util.bounds import MANY, check_number, check_whole
-from reffree.util.errors import InputError, UnknownNameError, mistake
+from reffree.util.errors import UnknownNameError, mistake
 from reffree.util.naming import parse_named, settings_of
 from reffree.util.seeds import rng_for
 
@@ -72,11 +72,9 @@ class Amount:
         """Refuse both, neither where one is needed, and values out of range."""
         given = [option for option in ("k", "share") if getattr(self, option) is not None]
         if len(given) == 2 or (self.needs_amount and not given):
-            raise InputError(
-                " and ".join(given) or "neither k nor share",
-                expected="a number of boundaries (k) or a share of them (share)",
-                remedy=f"write {self.name}:k=2 or {self.name}:share=0.3",
-            )
+            found = " and ".join(given) or "neither k nor share"
+            expected = "a number of boundaries (k) or a share of them (share)"
+            raise mistake(None, found, expected, f"write {self.name}:k=2 or {self.name}:share=0.3")
         if self.k is not None:
             object.__setattr__(self, "k", _whole("k", self.k))
         if self.share is not None:
@@ -177,11 +175,10 @@ class Mixture:
         """Refuse both forms at once, neither, and values out of range."""
         parts = (self.removal, self.insertion, self.transposition)
         if (self.share is None) == (parts == (None, None, None)):
-            raise InputError(
-                "no strength" if self.share is None else "a share and the strength of a part",
-                expected="share, or any of removal, insertion and transposition",
-                remedy="write mixture:share=0.3 or mixture:removal=0.1,insertion=0.2",
-            )
+            found = "no strength" if self.share is None else "a share and the strength of a part"
+            expected = "share, or any of removal, insertion and transposition"
+            remedy = "write mixture:share=0.3 or mixture:removal=0.1,insertion=0.2"
+            raise mistake(None, found, expected, remedy)
         for option in ("share", "removal", "insertion", "transposition"):
             value = getattr(self, option)
             if value is not None:
@@ -189,11 +186,9 @@ class Mixture:
                 object.__setattr__(self, option, _share(option, value, largest))
         object.__setattr__(self, "distance", _whole("distance", self.distance))
         if (self.removal or 0.0) + (self.transposition or 0.0) > 1:
-            raise InputError(
-                f"removal = {self.removal} and transposition = {self.transposition}",
-                expected="shares of the boundaries that add up to 1 at most",
-                remedy="lower one of them: no boundary is both removed and moved",
-            )
+            found = f"removal = {self.removal} and transposition = {self.transposition}"
+            remedy = "lower one of them: no boundary is both removed and moved"
+            raise mistake(None, found, "shares of the boundaries that add up to 1 at most", remedy)
 
     def __call__(self, segmentation: Segmentation, rng: np.random.Generator) -> Perturbed:
         """Perturb one segmentation."""
@@ -301,12 +296,9 @@ def _sources(corpus: Corpus, source: str) -> tuple[Segmentation, ...]:
         return known[source]
     if source != GOLD:
         raise UnknownNameError("system", source, known)
-    raise mistake(
-        next(document.place for document in corpus if document.gold is None),
-        "no gold to perturb",
-        "gold in every document",
-        "add gold or perturb a system instead",
-    )
+    place = next(document.place for document in corpus if document.gold is None)
+    remedy = "add gold or perturb a system instead"
+    raise mistake(place, "no gold to perturb", "gold in every document", remedy)
 
 
 def edit_boundaries(

@@ -27,12 +27,17 @@ class Record(dict[str, Any]):
         if key in self:
             return self[key]
         near = nearest(key, self)
-        raise mistake(
-            self.place,
-            f"no {key!r} among {listed(self)}" if self else "an empty object",
-            f"the field {key!r}, {what}" if what else f"the field {key!r}",
-            remedy or ("add it" if near is None else f"rename {shorten(near)!r} to {key!r}"),
-        )
+        found = f"no {key!r} among {listed(self)}" if self else "an empty object"
+        expected = f"the field {key!r}, {what}" if what else f"the field {key!r}"
+        usual = "add it" if near is None else f"rename {shorten(near)!r} to {key!r}"
+        raise mistake(self.place, found, expected, remedy or usual)
+
+    def refuse_others(self, known: Collection[str], remedy: str = "remove it") -> None:
+        """Refuse a key that is none of those known."""
+        for key in self:
+            if key not in known:
+                found = f"the unknown key {shorten(key)!r}"
+                raise mistake(self.place, found, f"only {listed(known)}", remedy)
 
     def need_text(self, key: str) -> str:
         """Return a field that must be text."""

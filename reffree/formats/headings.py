@@ -30,7 +30,7 @@ from reffree.formats.fields import Record
 from reffree.formats.format import JSON, TEXT, Format, Sample
 from reffree.formats.source import Source
 from reffree.util.bounds import check_whole
-from reffree.util.errors import InputError, Place, mistake, shorten
+from reffree.util.errors import Place, mistake, shorten
 from reffree.util.optional import require
 
 MARKDOWN = (".md", ".markdown")
@@ -108,11 +108,8 @@ class _Headed(Format):
         """Refuse levels that headings do not have, and what is no language."""
         check_whole("level", self.level, 1, 6)
         if not re.fullmatch(r"[A-Za-z]{2,3}", self.language):
-            raise InputError(
-                f"language={shorten(self.language)}",
-                expected="a code such as en or de",
-                remedy="leave it out for en",
-            )
+            found = f"language={shorten(self.language)}"
+            raise mistake(None, found, "a code such as en or de", "leave it out for en")
 
     def document(self, blocks: Sequence[Block], units: Unit, place: Place) -> Document:
         """Make a document of headings and paragraphs; without a heading it has no gold."""

@@ -183,9 +183,6 @@ def _id(table: Record) -> str:
     other = next((k for k, v in table.items() if k not in KEYS and isinstance(v, (str, int))), None)
     remedy = None if other is None else f"add it, or rename {shorten(other)!r} to 'id'"
     id = table.need("id", "the document's name", remedy)
-    if isinstance(id, (int, float)) and not isinstance(id, bool):
-        remedy = f'write the id in quotes: "{shorten(id)}"'
-        raise mistake(table.place, f"the document id {shorten(id)}", "a non-empty string", remedy)
     return cast(str, id)
 
 

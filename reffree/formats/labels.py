@@ -16,10 +16,11 @@ from typing import Any, Literal, cast
 from reffree.data.corpus import GOLD, TIMES, Document, is_name
 from reffree.data.segmentation import Convention, Segmentation
 from reffree.formats.source import Used
-from reffree.util.errors import InputError, Place, counted, located, mistake, shorten
+from reffree.util.errors import Place, counted, located, mistake, shorten
 
 BOUNDARIES, LABELS = "boundaries", "labels"
 OTHER_FORMS = (BOUNDARIES, LABELS)
+_FORMS = f"{BOUNDARIES!r} or {LABELS!r}"
 CodersAs = Literal["systems", "golds"]
 
 
@@ -97,13 +98,9 @@ def segmentation_of(
     if not isinstance(value, dict):
         return cast(Sequence[int], value)
     if len(value) != 1 or not isinstance(given := value.get(next(iter(value))), list):
-        raise mistake(
-            place,
-            f"the segmentation {shorten(value)}",
-            "segment lengths such as [3, 4], or an object with one list, "
-            f"{BOUNDARIES!r} or {LABELS!r}",
-            "write one of them",
-        )
+        found = f"the segmentation {shorten(value)}"
+        expected = f"segment lengths such as [3, 4], or an object with one list, {_FORMS}"
+        raise mistake(place, found, expected, "write one of them")
     with located(place):
         if BOUNDARIES in value:
             return _from_boundaries(given, n_units)
@@ -130,28 +127,21 @@ def from_unit_labels(
     Nothing but 0 and 1 may be either; where the readings differ a convention has to tell.
     """
     if len(labels) != n_units or not labels:
-        raise InputError(
-            counted(len(labels), "label"),
-            expected=f"{n_units}, one for every unit",
-            remedy="check that labels and text belong to the same document",
-        )
+        remedy = "check that labels and text belong to the same document"
+        raise mistake(None, counted(len(labels), "label"), f"{n_units}, one for every unit", remedy)
     for label in labels:
         if isinstance(label, bool) or not isinstance(label, (str, int)):
-            raise InputError(
-                f"the label {shorten(repr(label))}",
-                expected="a topic's name or number, or 0 and 1",
-                remedy="write every label as text or as a whole number",
-            )
+            found = f"the label {shorten(repr(label))}"
+            expected = "a topic's name or number, or 0 and 1"
+            raise mistake(None, found, expected, "write every label as text or as a whole number")
     topics = [str(label).strip() for label in labels]
     if set(topics) - {"0", "1"}:
         return Segmentation.from_segment_ids(topics)
     marks = [int(topic) for topic in topics]
     if convention == "gap":
-        raise InputError(
-            "a label for every unit",
-            expected="one for every gap between units, as the convention 'gap' says",
-            remedy="choose convention=end or convention=start",
-        )
+        found = "a label for every unit"
+        expected = "one for every gap between units, as the convention 'gap' says"
+        raise mistake(None, found, expected, "choose convention=end or convention=start")
     if convention is not None:
         return Segmentation.from_labels(marks, convention)
     readings = {
@@ -161,10 +151,11 @@ def from_unit_labels(
     }
     if len(readings) == 1:
         return readings.pop()
-    raise InputError(
+    raise mistake(
+        None,
         f"labels that are all 0 or 1, {shorten(''.join(topics))}",
-        expected="one reading, but a 1 may end a segment, start one, or be a topic's number",
-        remedy="choose with --format NAME:convention=end or convention=start, or name topics "
+        "one reading, but a 1 may end a segment, start one, or be a topic's number",
+        "choose with --format NAME:convention=end or convention=start, or name topics "
         "otherwise, such as t0 and t1",
     )
 
@@ -217,13 +208,11 @@ def numbered(labels: Sequence[Label], ids: Sequence[str] | None = None) -> list[
     if ids is None:
         ids = [str(i + 1) for i in range(len(anonymous))]
     if len(ids) != len(anonymous):
-        raise mistake(
-            replace(anonymous[-1].place, line=None),
-            f"{counted(len(anonymous), 'segmentation')} without ids for "
-            f"{counted(len(ids), 'document')}",
-            "one for every document, in the same order",
-            "add the missing ones, or write id, tab, string on every line",
-        )
+        place = replace(anonymous[-1].place, line=None)
+        found = f"{counted(len(anonymous), 'segmentation')} without ids for "
+        found += counted(len(ids), "document")
+        remedy = "add the missing ones, or write id, tab, string on every line"
+        raise mistake(place, found, "one for every document, in the same order", remedy)
     names = iter(ids)
     return [
         label if label.document is not None else replace(label, document=next(names))
@@ -239,14 +228,11 @@ def attach(documents: Sequence[Document], labels: Sequence[Label]) -> list[Docum
     by_id: dict[str, list[Label]] = {document.id: [] for document in documents}
     for label in labels:
         if label.document not in by_id:
-            raise mistake(
-                replace(label.place, document=label.document),
-                "a document that the text does not have",
-                f"one of its {len(by_id)} ids, such as {documents[0].id!r}"
-                if len(by_id) > 1
-                else f"its only id, {documents[0].id!r}",
-                "check that segmentations and --text belong together",
-            )
+            at = replace(label.place, document=label.document)
+            found = "a document that the text does not have"
+            expected = f"one of its {counted(len(by_id), 'id')}, such as {documents[0].id!r}"
+            remedy = "check that segmentations and --text belong together"
+            raise mistake(at, found, expected, remedy)
         by_id[label.document].append(label)
     for document in documents:
         if not by_id[document.id]:
@@ -258,7 +244,7 @@ def attach(documents: Sequence[Document], labels: Sequence[Label]) -> list[Docum
 
 def _add_labels(document: Document, labels: Sequence[Label]) -> Document:
     first: dict[str, Place] = {}
-    text_place = document.place
+    text_place = replace(document.place, document=None)
     for label in labels:
         place = replace(label.place, document=document.id, system=label.name)
         if not is_name(label.name):
@@ -273,12 +259,9 @@ def _add_labels(document: Document, labels: Sequence[Label]) -> Document:
         value = document.align(label.read(document), place)
         held, labelled = _add_label(document, label.name, value, label.coders_as)
         if held not in (None, value):
-            raise mistake(
-                place,
-                f"another segmentation of this name than {replace(text_place, document=None)} has",
-                "the same one, or every name once in a document",
-                "rename or remove one of the two",
-            )
+            found = f"another segmentation of this name than {text_place} has"
+            expected = "the same one, or every name once in a document"
+            raise mistake(place, found, expected, "rename or remove one of the two")
         document = replace(labelled, place=label.place)
     return replace(document, place=replace(document.place, document=document.id))
 

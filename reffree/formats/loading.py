@@ -19,7 +19,7 @@ from reffree.formats.format import Format, parse_format, read
 from reffree.formats.labels import Label, Starts, attach, numbered, without_text
 from reffree.formats.shards import shard_files
 from reffree.formats.source import LINE_SUFFIXES, STDIN, Source, Used, unpacked_name, without_suffix
-from reffree.util.errors import InputError, OptionError, Place, counted, mistake, shorten
+from reffree.util.errors import OptionError, Place, counted, mistake, shorten
 
 _HUB = "hf://"
 _CORPUS_SUFFIXES = (*LINE_SUFFIXES, ".json", ".csv", ".tsv", ".parquet", ".srt", ".vtt")
@@ -76,10 +76,11 @@ def load(
             notes += source.notes
         parts.insert(slot, Corpus(tuple(attach(found, named)), tuple(notes)))
     elif text:
-        raise InputError(
+        raise mistake(
+            None,
             f"--text {text}, but no file that needs it",
-            expected="text only with segeval, nltk or chapter files",
-            remedy="leave out --text",
+            "text only with segeval, nltk or chapter files",
+            "leave out --text",
         )
     return Corpus.merge(parts)
 
@@ -145,9 +146,7 @@ def corpus_names(paths: Sequence[str]) -> dict[str, str]:
 def _check_paths(paths: Sequence[object], text: object) -> None:
     one_by_one = 'pass the paths one by one, such as load("a.jsonl", "b.jsonl")'
     if not paths:
-        raise InputError(
-            "no paths", expected="at least one", remedy=f"{one_by_one}, or - for standard input"
-        )
+        raise mistake(None, "no paths", "at least one", f"{one_by_one}, or - for standard input")
     for path in paths:
         if _is_path(path):
             continue

@@ -36,15 +36,11 @@ def save(corpus: Corpus, path: str | Path, *, format: str | None = None) -> list
     lost += writer.describe_changes(corpus)
     if "text" not in keeps:
         lost.append(f"{name} files hold no text: the units were left out")
-    extras = {
-        "golds": ("annotators' golds", any(document.golds for document in corpus)),
-        "speakers": ("speakers", any(document.speakers is not None for document in corpus)),
-        "meta": ("meta", any(document.meta for document in corpus)),
-    }
+    extras = {"golds": "annotators' golds", "speakers": "speakers", "meta": "meta"}
     lost += [
         f"{name} files hold no {what}: they were left out"
-        for key, (what, is_there) in extras.items()
-        if is_there and key not in keeps
+        for key, what in extras.items()
+        if key not in keeps and any(getattr(document, key) for document in corpus)
     ]
     lost += _describe_renamed(writer, corpus, files)
     if corpus.n_dropped:
@@ -73,14 +69,12 @@ def _format_of(target: Path) -> str:
     }
     if suffix in by_suffix:
         return by_suffix[suffix]
-    raise mistake(
-        Place(file=str(target)),
-        f"the extension {suffix}, which does not tell the format",
-        f"one of {', '.join(sorted(filter(None, by_suffix)))}, or a format by name",
-        f"add --to dialseg or --to segeval {_IN_PYTHON}"
-        if suffix == ".json"
-        else f"add --to with one of {', '.join(format_names(writable=True))} {_IN_PYTHON}",
-    )
+    names = "one of " + ", ".join(format_names(writable=True))
+    names = "dialseg or segeval" if suffix == ".json" else names
+    found = f"the extension {suffix}, which does not tell the format"
+    expected = f"one of {', '.join(sorted(filter(None, by_suffix)))}, or a format by name"
+    remedy = f"add --to with {names} {_IN_PYTHON}"
+    raise mistake(Place(file=str(target)), found, expected, remedy)
 
 
 def _write(
@@ -128,12 +122,10 @@ def _choose_one_each(
         if golds:
             lost.append(f"{room}: the gold of {counted(len(golds), 'document')} was left out")
         return list(corpus.hypotheses[names[0]]), lost
-    raise mistake(
-        Place(file=str(target)),
-        f"{counted(len(corpus) - len(golds), 'document')} without gold, and {len(names)} systems",
-        f"gold everywhere or a single system, since {room}",
-        "leave one system, or write jsonl",
-    )
+    without = counted(len(corpus) - len(golds), "document")
+    found = f"{without} without gold, and {len(names)} systems"
+    expected = f"gold everywhere or a single system, since {room}"
+    raise mistake(Place(file=str(target)), found, expected, "leave one system, or write jsonl")
 
 
 def _describe_renamed(writer: Format, corpus: Corpus, names: Sequence[str]) -> list[str]:

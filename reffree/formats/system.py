@@ -147,10 +147,7 @@ def read_scores(path: str | Path, corpus: Corpus, name: str = "scores") -> dict[
     for table in jsonl.tables(source):
         table.place = replace(table.place, system=name)
         values = table.need("scores", _SCORES)
-        for key in table:
-            if key not in _SCORE_KEYS:
-                unknown = f"the unknown key {shorten(key)!r}"
-                raise mistake(table.place, unknown, f"only {listed(_SCORE_KEYS)}", "remove it")
+        table.refuse_others(_SCORE_KEYS)
         scores[jsonl.record_id(table, table.place, places)] = values
     found = corpus.align_scores(name, scores, places, source.place())
     return {document.id: each for document, each in zip(corpus, found, strict=True)}

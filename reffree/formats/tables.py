@@ -96,31 +96,23 @@ class Table(Format):
         columns = self.columns
         for column, name in columns.items():
             if name not in row:
-                raise mistake(
-                    place,
-                    f"no column {shorten(name)!r} among {listed(list(row))}",
-                    f"it for {column}={shorten(name)}",
-                    "check its spelling",
-                )
+                missing = f"no column {shorten(name)!r} among {listed(list(row))}"
+                expected = f"it for {column}={shorten(name)}"
+                raise mistake(place, missing, expected, "check its spelling")
         found = {column: column for column in COLUMNS if column in row} | columns
         if "text" not in found:
+            expected = "a column 'text' with a unit a row (or the header Coder, Masses of segeval)"
             others = ", ".join(column for column in COLUMNS if column != "text")
-            raise mistake(
-                place,
-                f"the columns {listed(list(row))}",
-                "a column 'text' with a unit a row (or the header Coder, Masses of segeval)",
-                "say which one it is, such as --format table:text=NAME, and the others "
-                f"likewise: {others}",
-            )
+            remedy = "say which one it is, such as --format table:text=NAME, and the others "
+            remedy += f"likewise: {others}"
+            raise mistake(place, f"the columns {listed(list(row))}", expected, remedy)
         if "segment" in found and "label" in found:
             named = [column for column in ("segment", "label") if column in columns]
             if len(named) != 1:
-                raise mistake(
-                    place,
-                    "a column for segments and one for labels",
-                    "one of them, since each tells the segmentation",
-                    f"name the one that counts, such as --format table:segment={found['segment']}",
-                )
+                both = "a column for segments and one for labels"
+                expected = "one of them, since each tells the segmentation"
+                option = f"--format table:segment={found['segment']}"
+                raise mistake(place, both, expected, f"name the one that counts, such as {option}")
             del found["label" if named == ["segment"] else "segment"]
         return found
 

@@ -19,7 +19,7 @@ from reffree.data.segmentation import Convention
 from reffree.formats import jsonl
 from reffree.formats.format import Format
 from reffree.formats.tables import Row, Table
-from reffree.util.errors import InputError, Place, first_line, mistake, shorten
+from reffree.util.errors import Place, first_line, mistake, shorten
 from reffree.util.optional import require
 
 SCHEME = "hf://"
@@ -51,11 +51,8 @@ def corpus_of(given: Any, format: Format | None) -> Corpus:  # noqa: ANN401  (wh
     if _is_frame(given):
         return Corpus(tuple(documents_of_rows(_frame_rows(given), format, _FRAME)))
     if isinstance(format, Table):
-        raise InputError(
-            "the format table for a value that is no frame",
-            expected="it for a table (CSV, TSV, Parquet, a frame)",
-            remedy="leave it out",
-        )
+        found = "the format table for a value that is no frame"
+        raise mistake(None, found, "it for a table (CSV, TSV, Parquet, a frame)", "leave it out")
     if isinstance(given, Corpus):
         return given
     if isinstance(given, Document):

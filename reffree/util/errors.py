@@ -70,7 +70,7 @@ class InputError(ReffreeError):
 CHECK = "check the file's format"
 
 
-def mistake(place: Place, found: str, expected: str, remedy: str = CHECK) -> InputError:
+def mistake(place: Place | None, found: str, expected: str, remedy: str = CHECK) -> InputError:
     """Return the error for something in a file or a value that is not as it should be."""
     return InputError(found, expected=expected, remedy=remedy, place=place)
 

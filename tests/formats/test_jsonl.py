@@ -94,8 +94,8 @@ def with_field(key: str, value: object) -> str:
         ('{"units": ["a"]}', "c.jsonl, line 1: found no 'id' among 'units'; expected the field"),
         (
             '{"id": 3, "units": ["a"]}',
-            "c.jsonl, line 1: found the document id 3; expected a non-empty string; write the id "
-            'in quotes: "3"',
+            "c.jsonl, line 1: found the document id 3; expected a non-empty string without control "
+            'characters; give every document an "id" of its own, in quotes',
         ),
         ('{"id": "m", "unit": ["a"]}', f"{AT}no 'units' among 'id', 'unit'; {UNITS}rename 'unit' "),
         ('{"id": "m", "Units": [1]}', f"{AT}no 'units' among 'id', 'Units'; {UNITS}rename 'Units'"),
