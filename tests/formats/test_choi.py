@@ -75,18 +75,6 @@ def test_other_files_are_counted_and_notes_of_each_file_kept(tmp_path):
     ]
 
 
-def test_beside_ref_files_nothing_else_is_read(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.REF").write_text(f"{BAR}\ntext\n")
-    (tmp_path / "README").write_text("About\n")
-    corpus = load(".")
-    assert [document.id for document in corpus.documents] == ["a"]
-    assert corpus.notes == (
-        ".: found 1 file of another kind; expected Choi files (.ref); it was not read, move it "
-        "elsewhere to silence this",
-    )
-
-
 def test_a_readme_beside_other_files_is_named(tmp_path):
     (tmp_path / "a.txt").write_text(f"{BAR}\ntext\n")
     (tmp_path / "b.md").write_text("About\n")

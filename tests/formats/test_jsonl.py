@@ -206,21 +206,6 @@ def test_json_of_another_layout(refusal, text, sentence):
     assert sentence in refusal(text)
 
 
-def test_duplicate_documents_name_both_lines(refusal):
-    line = '{"id": "m", "units": ["a"]}\n'
-    assert refusal(line + "\n" + line) == (
-        "c.jsonl, line 3, document 'm': found the id a second time, first at c.jsonl, line 1; "
-        "expected every document once; rename or remove one of the two"
-    )
-
-
-def test_a_system_that_misses_a_document(refusal):
-    first = '{"id": "a", "units": ["x"], "systems": {"s": [1]}}\n'
-    assert refusal(first + '{"id": "b", "units": ["x"]}').startswith(
-        "c.jsonl, line 2, system 's', document 'b': found no segmentation (1 of 2 documents lack"
-    )
-
-
 def test_surrogate_pairs_and_other_escapes_are_fine(tmp_path):
     path = tmp_path / "c.jsonl"
     path.write_text('{"id": "m", "units": ["\\ud83d\\ude00", "\\u00e4\\u2028x", "\\\\ud800"]}')
@@ -241,22 +226,6 @@ def test_json_lists_name_the_line_of_a_mistake(tmp_path, monkeypatch):
     (tmp_path / "c.json").write_text('[\n {"id": "m", "units": ["a"]}, 7]')
     with pytest.raises(InputError, match=r"^c\.json: found a number as document 2; expected an "):
         load("c.json")
-
-
-def test_round_trip_with_several_annotators(tmp_path):
-    first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
-    first.write_text(json.dumps(FULL))
-    corpus = load(first)
-    assert save(corpus, second) == ["1 unit without text was left out"]
-    written = json.loads(second.read_text())
-    assert written["golds"] == {"ann": [1, 2], "bob": [1, 2]}
-    assert "golds" not in written["meta"]
-    again = load(second).documents[0]
-    assert (again.units, again.gold, again.meta) == (
-        corpus.documents[0].units,
-        corpus.documents[0].gold,
-        corpus.documents[0].meta,
-    )
 
 
 @pytest.mark.parametrize("value", [float("nan"), object(), {1, 2}, {(1, 2): 3}])

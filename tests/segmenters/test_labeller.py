@@ -33,7 +33,9 @@ from reffree.segmenters.training import computes_in
 from reffree.util.errors import EncoderError, InputError, OptionError
 from tests.oracles.labellers import best_value, f1_of_boundaries, masses_above, sheikh_logits
 from tests.oracles.reference_based import pk
+from tests.helpers import corpus_of
 from tests.properties import examples
+from tests.segmenters.golds import f1_of, golds_of
 
 DIMENSION = 6
 CPU = torch.device("cpu")
@@ -66,9 +68,9 @@ def cued(golds, seed=0):
 
 
 GOLDS = golds_of(40)
-CORPUS, VECTORS = corpus_of(GOLDS), cued(GOLDS)
+CORPUS, VECTORS = corpus_of(*GOLDS), cued(GOLDS)
 FRESH_GOLDS = golds_of(25, seed=1)
-FRESH = Inputs(corpus_of(FRESH_GOLDS, "f"), embeddings=cued(FRESH_GOLDS, seed=1), device="cpu")
+FRESH = Inputs(corpus_of(*FRESH_GOLDS), embeddings=cued(FRESH_GOLDS, seed=1), device="cpu")
 
 
 def train(settings=QUICK, corpus=CORPUS, vectors=VECTORS, **more):
@@ -95,7 +97,7 @@ def encodes_nothing(monkeypatch):
     monkeypatch.setattr("reffree.encoders.embed.encode_corpus", encode)
 
 
-def mean_f1(found, golds):
+def f1_of(found, golds):
     pairs = zip(found, golds, strict=True)
     return np.mean([f1_of_boundaries(each.masses, gold) for each, gold in pairs])
 
@@ -190,7 +192,7 @@ def test_cues_are_learnt(architecture, tmp_path):
     made = train(replace(QUICK, architecture=architecture))
     made.save(tmp_path / "s")
     found = Trained(str(tmp_path / "s"))(FRESH)
-    assert mean_f1(found, FRESH_GOLDS) > 0.7  # random boundaries at gold's density: about 0.3
+    assert f1_of(found, FRESH_GOLDS) > 0.7  # random boundaries at gold's density: about 0.3
     assert made.description.f1 > 0.7
     assert made.description.history[-1].training_loss < made.description.history[0].training_loss
 
@@ -199,8 +201,8 @@ def test_shuffled_gold_teaches_nothing():
     rng = np.random.default_rng(0)
     golds = [tuple(rng.permutation(gold).tolist()) for gold in golds_of(40, seed=5)]
     vectors = [rng.normal(size=(sum(gold), DIMENSION)) for gold in golds]
-    made = train(QUICK, corpus_of(golds), vectors)
-    assert mean_f1(_segmented(made, FRESH), FRESH_GOLDS) < 0.7
+    made = train(QUICK, corpus_of(*golds), vectors)
+    assert f1_of(_segmented(made, FRESH), FRESH_GOLDS) < 0.7
 
 
 def _segmented(labeller, inputs):
@@ -276,8 +278,8 @@ def test_awkward_documents(architecture):
     golds = [(1,), (1, 1), (4,), (1, 1, 1), (2, 3), (3, 2), (1,), (5, 1)]
     vectors = [np.zeros((sum(gold), 4)) for gold in golds]
     settings = replace(QUICK, architecture=architecture, epochs=2, held_out=0.4, batch_size=3)
-    made = train(settings, corpus_of(golds), vectors)
-    found = made.boundary_scores(Inputs(corpus_of(golds), embeddings=vectors))
+    made = train(settings, corpus_of(*golds), vectors)
+    found = made.boundary_scores(Inputs(corpus_of(*golds), embeddings=vectors))
     assert [len(each) for each in found] == [sum(gold) - 1 for gold in golds]
     assert np.isfinite(np.concatenate(found)).all()
 
@@ -287,7 +289,7 @@ def test_held_out_documents_that_judge_nothing():
     golds = [(1,)] * 30 + [(2, 2)] * 2
     seeds = (replace(QUICK, epochs=1, held_out=0.05, seed=seed) for seed in range(3))
     for settings in seeds:
-        told = train(settings, corpus_of(golds), cued(golds)).description
+        told = train(settings, corpus_of(*golds), cued(golds)).description
         if told.counts["held_out_gaps"] == 0:
             assert (told.pk, told.f1, told.threshold) == (None, None, 0.5)
             return
@@ -302,11 +304,11 @@ def test_held_out_documents_that_judge_nothing():
             "document 'a': found no gold, which a segmenter is trained on; expected gold in every",
         ),
         (
-            corpus_of([(2, 2), (3, 3)]),
+            corpus_of((2, 2), (3, 3)),
             "found a corpus of 2 documents to train on; expected four at least: two to train on",
         ),
-        (corpus_of([(4,), (3,), (5,), (2,)]), "a boundary in no gap, or in every gap"),
-        (corpus_of([(1, 1), (1, 1, 1), (1, 1), (1, 1)]), "a boundary in no gap, or in every gap"),
+        (corpus_of((4,), (3,), (5,), (2,)), "a boundary in no gap, or in every gap"),
+        (corpus_of((1, 1), (1, 1, 1), (1, 1), (1, 1)), "a boundary in no gap, or in every gap"),
     ],
 )
 def test_corpora_that_teach_nothing_are_refused_before_they_are_encoded(
@@ -358,11 +360,8 @@ def test_mixed_precision_learns_too():
         return
     made = train(replace(QUICK, mixed_precision="bf16"))
     assert made.description.precision == "bf16"
-    assert mean_f1(_segmented(made, FRESH), FRESH_GOLDS) > 0.6
+    assert f1_of(_segmented(made, FRESH), FRESH_GOLDS) > 0.6
     assert train(replace(QUICK, epochs=1)).description.precision == "no"
-
-
-# Folders --------------------------------------------------------------------------------------
 
 
 def test_round_trip(labeller, folder):
@@ -387,7 +386,7 @@ def test_vectors_that_users_bring_need_only_be_as_many_numbers(labeller, folder)
     fresh = from_arrays(FRESH.corpus, FRESH.embeddings)
     assert fresh.spec.fingerprint != labeller.description.encoder.fingerprint
     made = segment(FRESH.corpus, {"s": f"trained:path={folder}"}, embeddings=fresh)
-    assert mean_f1(made.hypotheses["s"], FRESH_GOLDS) > 0.7
+    assert f1_of(made.hypotheses["s"], FRESH_GOLDS) > 0.7
     narrow = replace(FRESH, embeddings=[x[:, :5] for x in FRESH.embeddings])
     with pytest.raises(EncoderError, match="vectors of 5 dimensions; expected 6"):
         Trained(str(folder))(narrow)
@@ -492,7 +491,7 @@ def test_every_document_is_segmented_by_a_labeller_that_did_not_see_it():
         assert sorted([*train_on.tolist(), *test.tolist()]) == list(range(len(CORPUS)))
     others = list(method._split(CORPUS, 4))
     assert [test.tolist() for _, test in parts] != [test.tolist() for _, test in others]
-    assert len(list(method._split(corpus_of(GOLDS[:3]), 0))) == 3
+    assert len(list(method._split(corpus_of(*GOLDS[:3]), 0))) == 3
 
 
 def test_supervised_learns_from_the_other_documents():
@@ -508,7 +507,7 @@ def test_supervised_learns_from_the_other_documents():
         return nullcontext(advance)
 
     made = segment(CORPUS, method, embeddings=VECTORS, progress=progress, device="cpu")
-    assert mean_f1(made.hypotheses[method], GOLDS) > 0.6
+    assert f1_of(made.hypotheses[method], GOLDS) > 0.6
     assert steps == [["Segmenting", 13, 13]]
     again = segment(CORPUS, method, embeddings=VECTORS, device="cpu")
     assert again.hypotheses[method] == made.hypotheses[method]
@@ -524,12 +523,12 @@ def test_what_only_the_document_itself_would_tell_is_not_known():
         ends = np.cumsum(gold)[:-1] - 1
         x[ends, 2 * number : 2 * number + 2] = (0, 1)
         vectors.append(x)
-    corpus = corpus_of(golds)
+    corpus = corpus_of(*golds)
     method = "supervised:folds=2,epochs=6,hidden=16,layers=1,learning_rate=0.02"
     made = segment(corpus, method, embeddings=vectors, device="cpu")
     inside = train(replace(QUICK, epochs=15, patience=15, held_out=0.1), corpus, vectors)
     found = _segmented(inside, Inputs(corpus, embeddings=vectors))
-    assert mean_f1(found, golds) > mean_f1(made.hypotheses[method], golds) + 0.2
+    assert f1_of(found, golds) > f1_of(made.hypotheses[method], golds) + 0.2
 
 
 def test_an_interrupted_supervised_method_is_no_system(monkeypatch):
@@ -568,7 +567,7 @@ def test_command(run, files, tmp_path):
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     found = [Segmentation(tuple(row["systems"]["trained:path=s"])) for row in rows]
-    assert mean_f1(found, FRESH_GOLDS) > 0.6
+    assert f1_of(found, FRESH_GOLDS) > 0.6
 
 
 def test_command_refuses_before_it_encodes(run, write_corpus, tmp_path):

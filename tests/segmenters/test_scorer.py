@@ -73,6 +73,7 @@ from reffree.util.seeds import rng_for
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.oracles.training import training_figures
 from tests.properties import examples
+from tests.segmenters.golds import f1_of, golds_of
 
 DIMENSION = 12
 QUICK = Training(splice_epochs=1, epochs=4, learning_rate=0.01, batch_size=32, hidden=16, splices=2)
@@ -106,10 +107,10 @@ def topics(golds, seed=0, noise=0.15):
 
 
 GOLDS = golds_of(40)
-CORPUS, VECTORS = corpus_of(GOLDS), topics(GOLDS)
+CORPUS, VECTORS = corpus_of(*GOLDS), topics(GOLDS)
 ONE = TrainingCorpora({"d": CORPUS})
 FRESH_GOLDS = golds_of(30, seed=1)
-FRESH = Inputs(corpus_of(FRESH_GOLDS, "f"), embeddings=topics(FRESH_GOLDS, seed=1))
+FRESH = Inputs(corpus_of(*FRESH_GOLDS), embeddings=topics(FRESH_GOLDS, seed=1))
 
 
 def trained(quick=QUICK, corpus=CORPUS, vectors=VECTORS, **more):
@@ -127,13 +128,6 @@ def folder(checkpoint, tmp_path_factory):
     path = tmp_path_factory.mktemp("scorer") / "s"
     checkpoint.save(path)
     return path
-
-
-def f1_of(found, golds):
-    pairs = zip(found, golds, strict=True)
-    pairs = [(set(f.boundaries), set(Segmentation(g).boundaries)) for f, g in pairs]
-    hits = sum(len(a & b) for a, b in pairs)
-    return 2 * hits / sum(len(a) + len(b) for a, b in pairs)
 
 
 # Examples -------------------------------------------------------------------------------------
@@ -181,7 +175,7 @@ def test_documents_are_held_out_whole():
 @given(st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=2, max_size=6))
 @examples(60)
 def test_splices_join_segments_of_different_documents(golds):
-    passages = passages_of(corpus_of(golds))
+    passages = passages_of(corpus_of(*golds))
     owner = np.repeat(np.arange(len(golds)), [sum(gold) for gold in golds])
     whole = set()
     for p in passages:
@@ -205,7 +199,7 @@ def test_splices_join_segments_of_different_documents(golds):
 
 
 def test_splices_draw_every_segment_equally():
-    passages = passages_of(corpus_of([(3, 2, 2, 3), (3, 3), (3, 3)]))
+    passages = passages_of(corpus_of((3, 2, 2, 3), (3, 3), (3, 3)))
     made = splice(passages, 3000, np.random.default_rng(0))
     first = np.array([p.rows[0] for p in made])
     _, counts = np.unique(first, return_counts=True)
@@ -251,10 +245,10 @@ def test_the_negative_control_has_no_boundary():
             Corpus((Document.build("a", ["x"], gold=(1,)), Document.build("b", ["x", "y"]))),
             "document 'b': found no gold, which a scorer is trained on; expected gold in every",
         ),
-        (corpus_of([(2, 2)] * 3), "a corpus of 3 documents to train on; expected four at least"),
-        (corpus_of([(9,)] * 5), "found gold with a boundary in no gap"),
-        (corpus_of([(1, 1, 1)] * 5), "found gold with a boundary in no gap, or in every gap"),
-        (corpus_of([(1,)] * 5), "found gold with a boundary in no gap"),
+        (corpus_of(*[(2, 2)] * 3), "a corpus of 3 documents to train on; expected four at least"),
+        (corpus_of(*[(9,)] * 5), "found gold with a boundary in no gap"),
+        (corpus_of(*[(1, 1, 1)] * 5), "found gold with a boundary in no gap, or in every gap"),
+        (corpus_of(*[(1,)] * 5), "found gold with a boundary in no gap"),
     ],
 )
 def test_corpora_that_teach_nothing_are_refused(corpus, message):
@@ -263,9 +257,9 @@ def test_corpora_that_teach_nothing_are_refused(corpus, message):
 
 
 def test_stages_learn_from_corpora_of_their_own():
-    gold = {"a": corpus_of(golds_of(10, 1)), "b": corpus_of(golds_of(12, 2), "b")}
-    bare = Corpus(tuple(replace(d, gold=None) for d in corpus_of(golds_of(9, 3), "s")))
-    calibration = {"v": corpus_of(golds_of(5, 4), "v")}
+    gold = {"a": corpus_of(*golds_of(10, 1)), "b": corpus_of(*golds_of(12, 2))}
+    bare = Corpus(tuple(replace(d, gold=None) for d in corpus_of(*golds_of(9, 3))))
+    calibration = {"v": corpus_of(*golds_of(5, 4))}
     corpora = TrainingCorpora(gold, {"s": bare}, calibration)
     made = examples_of(corpora, QUICK)
     sizes = {name: corpus.n_units for name, corpus in corpora.everything.items()}
@@ -300,7 +294,7 @@ def test_stages_learn_from_corpora_of_their_own():
     [
         ({"gold": {}}, "no corpus to train on"),
         ({"gold": {"a": CORPUS}, "calibration": {"a": CORPUS}}, "'a' to calibrate on, which is tr"),
-        ({"gold": {"a": CORPUS}, "splices": {"a": corpus_of([(2, 2)])}}, "two corpora called 'a'"),
+        ({"gold": {"a": CORPUS}, "splices": {"a": corpus_of((2, 2))}}, "two corpora called 'a'"),
     ],
 )
 def test_corpora_that_do_not_go_together_are_refused(given, message):
@@ -310,8 +304,8 @@ def test_corpora_that_do_not_go_together_are_refused(given, message):
 
 def test_held_out_splices_need_more_than_a_greeting():
     golds = [(2, 3)] * 8
-    aside = {p.document for p in hold_out(passages_of(corpus_of(golds)), 0.2, seeded())[1]}
-    short = corpus_of([(1, 1) if i in aside else gold for i, gold in enumerate(golds)])
+    aside = {p.document for p in hold_out(passages_of(corpus_of(*golds)), 0.2, seeded())[1]}
+    short = corpus_of(*[(1, 1) if i in aside else gold for i, gold in enumerate(golds)])
     with pytest.raises(InputError, match="fewer than two held-out documents with more than a gree"):
         examples_of(TrainingCorpora({"d": short}), QUICK)
     assert (
@@ -463,7 +457,7 @@ def test_topics_are_learnt(checkpoint, folder):
 
 def test_history_is_that_of_tables_7_and_8():
     golds = {name: golds_of(12, i) for i, name in enumerate("ab")}
-    corpora = TrainingCorpora({name: corpus_of(g, name) for name, g in golds.items()})
+    corpora = TrainingCorpora({name: corpus_of(*g) for name, g in golds.items()})
     vectors = {name: topics(g, noise=0.6) for name, g in golds.items()}
     quick = replace(QUICK, epochs=1, learning_rate=0.003)
     made = train_scorer(corpora.gold, settings=quick, embeddings=vectors)
@@ -555,7 +549,7 @@ def test_every_stage_has_a_best_epoch_of_its_own(monkeypatch):
     shuffled = [x[rng.permutation(len(x))] for x in VECTORS]
     told = train_scorer(
         {"d": CORPUS},
-        splices={"s": corpus_of(FRESH_GOLDS, "s")},
+        splices={"s": corpus_of(*FRESH_GOLDS)},
         settings=replace(QUICK, splice_epochs=3, epochs=2),
         embeddings={"d": shuffled, "s": FRESH.embeddings},
     ).description
@@ -631,9 +625,6 @@ def test_interruption_before_there_is_anything():
 
     with pytest.raises(KeyboardInterrupt):
         trained(progress=progress)
-
-
-# Checkpoints ----------------------------------------------------------------------------------
 
 
 def test_round_trip(checkpoint, folder):
@@ -1011,7 +1002,7 @@ def test_command(train, tmp_path):
 def test_command_has_a_corpus_for_every_stage(train, tmp_path, write_corpus):
     def written(name, seed, *, has_gold=True):
         golds = golds_of(8, seed)
-        units = [d.units for d in corpus_of(golds, name)]
+        units = [d.units for d in corpus_of(*golds)]
         rows = [
             {"id": f"{i}", "units": list(u)} | ({"gold": list(g)} if has_gold else {})
             for i, (u, g) in enumerate(zip(units, golds, strict=True))
@@ -1035,7 +1026,7 @@ def test_command_has_a_corpus_for_every_stage(train, tmp_path, write_corpus):
 def test_small_files_are_one_corpus(train, tmp_path, write_corpus):
     golds = golds_of(8, 0)
     paths = []
-    for i, (document, gold) in enumerate(zip(corpus_of(golds), golds, strict=True)):
+    for i, (document, gold) in enumerate(zip(corpus_of(*golds), golds, strict=True)):
         row = {"id": document.id, "units": list(document.units), "gold": list(gold)}
         paths.append(str(write_corpus([row], f"f{i}.jsonl")))
     done = train(*paths[1:], "--epochs=1", "--splice-epochs=1", "--window=1", corpus=paths[0])

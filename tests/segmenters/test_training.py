@@ -370,35 +370,23 @@ def test_processes_of_a_launcher_train_one_network(tmp_path):
 
 
 @pytest.mark.gpu
-def test_gpu_trains_and_scores_as_the_cpu_does():
-    settings = replace(QUICK, dropout=0.0, mixed_precision="no")
-    here, there = (
-        train_scorer(CORPUS, settings=settings, embeddings={"corpus": VECTORS}, device=device)
-        for device in ("cpu", "cuda")
-    )
-    losses = [[e.training_loss for e in made.description.history] for made in (here, there)]
-    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-3)
-    models = [HeadOnVectors(here.network, VECTORS, torch.device(d)) for d in ("cpu", "cuda")]
-    windows = windows_of(np.arange(models[0].n_units), settings.window)
-    on_cpu, on_gpu = (logits_of(model, windows) for model in models)
-    np.testing.assert_allclose(on_gpu, on_cpu, atol=1e-4)
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_gpu_trains_segmenters(architecture):
-    settings = LabellerTraining(architecture, epochs=2, hidden=8, heads=2)
-    made = train_segmenter(CORPUS, settings, embeddings=VECTORS, device="cuda")
-    assert made.description.device.startswith("cuda")
+@pytest.mark.parametrize("train", [train_scorer, train_csm, train_segmenter])
+def test_gpu_trains_and_scores_as_the_cpu_does(train):
+    options = {"epochs": 1, "hidden": 8, "dropout": 0.0, "mixed_precision": "no"}
+    options["embeddings"] = VECTORS if train is train_segmenter else {"corpus": VECTORS}
+    here, there = (train(CORPUS, device=device, **options) for device in ("cpu", "cuda"))
+    losses = [made.description.history[0]["training_loss"] for made in (here, there)]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-3)
     inputs = [Inputs(CORPUS, embeddings=VECTORS, device=device) for device in ("cuda", "cpu")]
-    for a, b in zip(*(made.boundary_scores(each) for each in inputs), strict=True):
+    for a, b in zip(*(here.gap_scores(each) for each in inputs), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-3)
 
 
 @pytest.mark.gpu
 def test_gpu_reads_texts_in_other_processes():
-    with training_on(torch.device("cuda"), "auto", 0, has_idle=True) as accelerator:
+    settings = ScorerSettings(finetune=True)
+    with training_on(torch.device("cuda"), settings) as accelerator:
         network, loss_of, read = pair(torch.device("cuda"))
         trainer = Trainer(network, loss_of, accelerator)
-        trainer.begin(0.01, 0.0, Rising(3))
+        trainer.begin(0.01, 0.0, rise(3))
         assert torch.isfinite(trainer.epoch(trainer.batches(16, 4, read, workers=2)))
