@@ -172,6 +172,8 @@ def test_an_empty_folder_is_filled_and_a_link_stays_a_link():
     save(PLAIN, "link.jsonl")
     assert Path("link.jsonl").is_symlink()
     assert load("real.jsonl") == PLAIN
+    Path("other").write_text("")
+    assert Path("real.jsonl").stat().st_mode == Path("other").stat().st_mode
 
 
 def test_devices_are_written_to_and_not_replaced():
