@@ -33,10 +33,10 @@ from numpy.typing import NDArray
 
 import reffree
 from reffree.encoders.aliases import PACKAGED, is_installed
-from reffree.encoders.backends.backend import PACKAGES
 from reffree.encoders.batching import planned
 from reffree.encoders.embed import distinct_texts
 from reffree.encoders.models import find_model
+from reffree.encoders.options import PACKAGES, ModelSettings
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
 from reffree.util.optional import missing_packages
 
@@ -48,7 +48,7 @@ RESULTS = HERE / "results" / "encoding.json"
 SPEEDS = HERE.parent / "reffree" / "resources" / "encoder_speeds.json"
 CPU = torch.device("cpu")
 PLAIN = "sentence-transformers, 32"
-BACKENDS = ("torch", "onnx", "openvino", "onnx-int8")
+BACKENDS: tuple[Any, ...] = ("torch", "onnx", "openvino", "onnx-int8")
 ARCHITECTURES = ("mpnet", "roberta", "falcon")
 MANY_REPEATS = 0.1
 """Share of units from which on a corpus is taken with its repeats."""
@@ -256,7 +256,7 @@ def main() -> None:
     encoders: dict[str, Any] = {PLAIN: SentenceTransformer(str(model.path), device="cpu")}
     for backend in BACKENDS:
         if not missing_packages(PACKAGES.get(backend, ())):
-            encoder = SentenceTransformerEncoder(model, CPU, backend=backend)
+            encoder = SentenceTransformerEncoder(model, CPU, ModelSettings(backend=backend))
             encoders[f"reffree, {encoder.spec.backend.partition('+')[2] or 'torch'}"] = encoder
             encode(encoder, ["Export, load and warm up."])
     packages = ("torch", "sentence-transformers", "transformers", "onnxruntime", "openvino")

@@ -19,8 +19,7 @@ from gpu_costs import BATCH_TOKENS, CARDS, MATMUL_SHARE, MEMORY_SHARE, MINILM, D
 import reffree
 from reffree.encoders.base import encode_texts
 from reffree.encoders.batching import planned
-from reffree.encoders.cache import EmbeddingCache
-from reffree.encoders.cache.rows import make_rows
+from reffree.encoders.cache import EmbeddingCache, make_rows
 from reffree.encoders.embed import distinct_texts
 from reffree.encoders.models import find_model
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder

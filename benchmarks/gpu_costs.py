@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from reffree.encoders.budget import MOST_TOKENS
+from reffree.encoders.sentence_transformer import TOKENS_PER_BATCH
 
 Dtype = Literal["float64", "float32", "tf32", "bfloat16"]
 Attention = Literal["eager", "fused"]
@@ -27,8 +27,8 @@ KERNEL_SECONDS = 10e-6
 """Between two kernels that Python starts: some 100,000 a second from one thread."""
 
 KERNELS_PER_LAYER = 20
-BATCH_TOKENS = MOST_TOKENS
-"""Tokens in a batch: the most that `budget.py` takes, where memory has a place for them."""
+BATCH_TOKENS = TOKENS_PER_BATCH["cuda"]
+"""Tokens in a batch: the most that a batch holds, where memory has a place for them."""
 
 PCIE_SHARE = 0.80
 """Of the bus that pinned copies reach."""
@@ -178,7 +178,7 @@ LENGTHS = (20, 60)
 class Stages:
     """Seconds for one unit in every stage of encoding; they work at the same time.
 
-    So `reffree.encoders.pipeline` has it: batches in, the model and vectors out are queues of their
+    So an ideal pipeline has it: batches in, the model and vectors out are queues of their
     own, the host tokenises the next batches and a thread writes the cache.
     """
 

@@ -29,14 +29,12 @@ import reffree
 from reffree.encoders.base import Encoder, encode_texts
 from reffree.encoders.models import find_model
 from reffree.encoders.opening import open_encoder
-from reffree.encoders.options import CHOICES, EncoderOptions
+from reffree.encoders.options import EncoderOptions
 from reffree.encoders.precision import abilities_of
-from reffree.segmenters.labeller.description import LabellerTraining
-from reffree.segmenters.labeller.train import train_segmenter
-from reffree.segmenters.scorer.description import Training
-from reffree.segmenters.scorer.train import train_scorer
+from reffree.segmenters.trained.labeller import train_segmenter
+from reffree.segmenters.trained.scorer import train_scorer
 
-DTYPES = tuple(name for name in ("float32", "tf32", "bfloat16", "auto") if name in CHOICES["dtype"])
+DTYPES = ("float32", "tf32", "bfloat16", "auto")
 
 Vectors = NDArray[np.float32]
 
@@ -156,10 +154,10 @@ def measure_encoding(name: str, bench: Bench, card: Card) -> Iterator[dict[str, 
         for dtype in DTYPES:
             if dtype != "auto" and not model.fits(card, cast(Dtype, dtype)):
                 continue
-            if dtype == "tf32" and not abilities_of([bench.device]).tf32:
+            if dtype == "tf32" and not abilities_of([bench.device]).is_new:
                 continue
             options = EncoderOptions(
-                encoder=name, device=str(bench.device), dtype=cast(Any, dtype), cache=False
+                encoder=f"{name}:dtype={dtype}", device=str(bench.device), cache=False
             )
             vectors, row = encode_both_ways(options, texts, bench, model, card)
             reference = vectors if reference is None else reference
@@ -173,11 +171,11 @@ def encode_both_ways(
     encoder = open_encoder(options)
     vectors, tokens = encode_texts(encoder, texts)  # loads the model, too
     numbers, mean = numbers_of(encoder), float(tokens.mean())
-    plain = plain_encoder(str(options.encoder), bench.device, numbers)
+    plain = plain_encoder(options.model, bench.device, numbers)
     row: dict[str, Any] = {
-        "encoder": options.encoder,
+        "encoder": options.model,
         "tokens": round(mean, 1),
-        "dtype": options.dtype,
+        "dtype": options.model_settings.dtype,
         "computed_in": encoder.spec.dtype,
         "reffree": _rate(bench, len(texts), lambda: encode_texts(encoder, texts)),
         "reffree_cached": _with_cache(options, texts),
@@ -219,7 +217,7 @@ def _rate(bench: Bench, n: int, run: Callable[[], object]) -> float:
 
 def _with_cache(options: EncoderOptions, texts: list[str]) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        encoder = open_encoder(replace(options, cache=True, cache_dir=folder))
+        encoder = open_encoder(replace(options, cache=folder))
         encode_texts(encoder, ["Load the model."])
         start = time.perf_counter()
         encode_texts(encoder, texts)  # once: after that they are there
@@ -289,12 +287,18 @@ def measure_training(bench: Bench) -> Iterator[dict[str, Any]]:
     few, many = 1, 1 + bench.sizes.epochs
 
     def labelled(epochs: int, device: str) -> object:
-        settings = LabellerTraining(epochs=epochs, patience=epochs)
-        return train_segmenter(corpus, settings, embeddings=vectors, device=device)
+        return train_segmenter(
+            corpus, epochs=epochs, patience=epochs, embeddings=vectors, device=device
+        )
 
     def scored(epochs: int, device: str) -> object:
-        settings = Training(splice_epochs=0, epochs=epochs)
-        return train_scorer(corpus, settings=settings, embeddings=_named(vectors), device=device)
+        return train_scorer(
+            corpus,
+            splice_epochs=0,
+            epochs=epochs,
+            embeddings=_named(vectors),
+            device=device,
+        )
 
     for name, train in (("segmenter, bilstm", labelled), ("scorer, on vectors", scored)):
         row: dict[str, Any] = {"network": name, "units": n * len(documents)}

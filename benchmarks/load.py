@@ -110,8 +110,8 @@ def run_all(n_units: int) -> dict[str, Any]:
         corpus, cache = Path(name) / "corpus", Path(name) / "cache"
         cache.mkdir()
         write_corpus(corpus, n_units)
-        common = [*ENCODER, "--cache-dir", str(cache)]
-        embed = ["embed", str(corpus), *common, "-f", "json"]
+        common = [*ENCODER, "--cache", str(cache)]
+        embed = ["cache", "fill", str(corpus), *common]
         score = ["score", str(corpus), *common, *METRICS, "-f", "json"]
         a_third = n_units * 1100 // 3  # a row takes some 1,100 bytes
         rows = [

@@ -29,15 +29,15 @@ from reffree.metrics.free.posterior import Posterior
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.naive import Even, Random
 from reffree.statistics.meta_evaluation import MetaEvaluation
-from reffree.studies.correlation.cases import (
+from reffree.studies.correlate_pool import (
     SENTINELS,
     Case,
     CaseSettings,
+    Member,
     SystemSubset,
     make_case,
     score_case,
 )
-from reffree.studies.correlation.pool import Member
 from reffree.studies.study import corpus_parts
 from reffree.util.progress import no_progress
 from reffree.util.seeds import rng_for
@@ -45,7 +45,7 @@ from reffree.util.seeds import rng_for
 RESULTS = Path(__file__).parent / "results" / "truth.json"
 CHART = RESULTS.with_suffix(".svg")
 GOLD_BASED = ("pk", "windowdiff", "boundary_similarity")
-FREE = ("expected_pk", "arp_cos", "arp_pair", "silhouette", "segrefree", "sag")
+FREE = ("expected_pk", "arp_cos", "arp_pair", "silhouette", "segrefree")
 MEASURES = ("pearson", "kendall", "spa")
 POOLS = ("independent", "cohesion", "all")
 MINIMISER = "posterior"

@@ -15,6 +15,7 @@ from reffree.cli.help_page import PagedCommand, SectionOption
 from reffree.cli.messages import progress, tell, tell_notes
 from reffree.cli.reading import (
     READING_OPTIONS,
+    Decorator,
     check_encoding,
     corpora_argument,
     option_group,
@@ -32,7 +33,7 @@ ROUNDING = {"float32": 1e-5, "tf32": 1e-2, "float16": 1e-2, "bfloat16": 1e-1}
 """How far two vectors of one text may lie apart: batches round differently."""
 
 
-def _options(*names: str) -> Any:  # noqa: ANN401  (a decorator)
+def _options(*names: str) -> Decorator:
     """Return options of what encodes, as every command has them."""
     hints = get_type_hints(Encoding, include_extras=True)
     beside = {name: option_in(hints[name]) for name in names}
@@ -218,7 +219,8 @@ def _encoders_and_texts(given: Mapping[str, Any]) -> list[tuple[CachedEncoder, l
     """Open every encoder with its cache, and find the texts that it encodes of the corpora."""
     _folder(given["cache"])
     check_encoding(given, None)
-    shared = {name: given[name] for name in ("drop", "device", "offline", "cache")}
+    names = ("drop", "device", "offline", "cache")
+    shared = {name: given[name] for name in names if given[name] is not None}
     several = [EncoderOptions(encoder=e, **shared) for e in given["encoders"] or [None]]
     corpus = read_corpus(given)
 

@@ -75,6 +75,10 @@ def complete(kind: str) -> Complete:
         return file_names
     if kind == "encoders":
         return encoder_names
+    if kind == "chunkers":
+        from reffree.chunkers.registry import CHUNKERS
+
+        return names(CHUNKERS)
     if kind == "formats":
         from reffree.formats import format_names
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from typing import Unpack
+from typing import Any
 
 import click
 
 from reffree.cli.completion import file_names
 from reffree.cli.help_page import PagedCommand
-from reffree.cli.inputs import FileOptions, read_files
 from reffree.cli.messages import tell, tell_notes
-from reffree.cli.options import reading_options
+from reffree.cli.reading import READING_OPTIONS, read_corpus
 from reffree.formats.format import format_names, formats_with_options
 from reffree.util.errors import counted
 
@@ -41,9 +40,12 @@ def _names() -> str:
     type=click.Choice(format_names(writable=True)),
     help="Format of OUT, where its name does not tell.",
 )
-@reading_options
+@READING_OPTIONS
 def command(
-    source: str, target: str, target_format: str | None, **given: Unpack[FileOptions]
+    source: str,
+    target: str,
+    target_format: str | None,
+    **given: Any,  # noqa: ANN401
 ) -> None:
     """Convert a corpus between formats.
 
@@ -52,7 +54,7 @@ def command(
     """
     from reffree.formats import save
 
-    corpus = read_files([source], given)
+    corpus = read_corpus({**given, "corpora": (source,)})
     left_out = save(corpus, target, format=target_format)
     tell_notes((*corpus.notes, *left_out))
     tell(

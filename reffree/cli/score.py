@@ -23,7 +23,7 @@ from reffree.cli.reading import (
     read_corpus,
     read_vectors,
 )
-from reffree.util.errors import shorten
+from reffree.util.errors import check_documents, shorten
 
 if TYPE_CHECKING:
     from reffree.formats.shards import Shards
@@ -53,6 +53,14 @@ def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
 @corpora_argument()
 @derived_options(DECLARATION)
 @click.option(
+    "--only",
+    cls=SectionOption,
+    multiple=True,
+    metavar="NAME",
+    help="Of the rows of --explain, --per-document and --per-segment those of this document or "
+    "system; may be repeated.",
+)
+@click.option(
     "--fail-under",
     "limits",
     cls=SectionOption,
@@ -63,7 +71,7 @@ def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
 )
 @INPUT_OPTIONS
 @OUTPUT_OPTIONS
-def command(limits: dict[str, float], **given: Any) -> None:  # noqa: ANN401
+def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> None:  # noqa: ANN401
     """Score segmentations without gold labels, and against them where there are any.
 
     CORPUS is a file or folder of documents with systems' segmentations; - is standard input. JSONL
@@ -72,6 +80,10 @@ def command(limits: dict[str, float], **given: Any) -> None:  # noqa: ANN401
     options = given_options(DECLARATION, given)
     check_encoding(options, given["embeddings"])
     _check_limits(limits, options.get("metrics", ()))
+    if only and not any(map(options.get, ("explain", "per_document", "per_segment"))):
+        raise click.UsageError(
+            "--only is for what --explain, --per-document or --per-segment shows: add one of them."
+        )
     out = Output.of(given["output_format"], given["output"], input_files(given))
     shards = _large_files(given, options)
     corpus = read_corpus(given) if shards is None else shards
@@ -80,17 +92,20 @@ def command(limits: dict[str, float], **given: Any) -> None:  # noqa: ANN401
 
     vectors = None
     if isinstance(corpus, Corpus):
+        ids = [document.id for document in corpus]
+        check_documents([name for name in only if name not in corpus.hypotheses], ids)
         vectors = read_vectors(corpus, given["embeddings"])
     with waiting("Loading"):
         score = DECLARATION.load()
     table = score(corpus, embeddings=vectors, progress=progress, **options)
 
     from reffree.evaluate.table import judged_by
-    from reffree.report.score import render
 
     if out.format not in ("json", "csv"):  # for people, best first
         table = table.sorted_by(judged_by(table.metrics))
-    out.show(render, table, table.notes)
+    if only:
+        table = table.narrowed(only)
+    out.show(table)
     fail_if(table.worse_than(limits))
 
 
@@ -110,7 +125,7 @@ def _check_limits(limits: Mapping[str, float], metrics: Sequence[str]) -> None:
 
 def _large_files(given: Mapping[str, Any], options: Mapping[str, Any]) -> Shards | None:
     """Return files that are to be streamed; None for what fits into memory, or must be in it."""
-    beside = (given["systems"], given["text"], given["embeddings"], options.get("drop"))
+    beside = (given["system_files"], given["text"], given["embeddings"], options.get("drop"))
     if any(beside) or given["input_format"] not in (None, "jsonl"):
         return None
     import psutil

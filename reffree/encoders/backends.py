@@ -34,7 +34,7 @@ from reffree.encoders.options import APPROXIMATE, PACKAGES, backend_label
 from reffree.encoders.probe import PROBE, TOLERANCE, cosine_deviation, vector_deviation
 from reffree.encoders.tokenising import IDS, MASK, Features, Tokeniser
 from reffree.util.atomic import replacing
-from reffree.util.errors import CacheError, EncoderError, OptionError, first_line
+from reffree.util.errors import CacheError, EncoderError, first_line
 from reffree.util.optional import missing_packages
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ def write_graph(
             dynamic_shapes={"tensors": tuple(free for _ in tensors)},
         )
         where = str(folder / GRAPH)
-        how = {"dynamo": True, "external_data": True, "verbose": False}
+        how: dict[str, Any] = {"dynamo": True, "external_data": True, "verbose": False}
         torch.onnx.export(program, (), where, input_names=names, output_names=[OUTPUT], **how)
         if is_small:
             quantise_graph(folder)

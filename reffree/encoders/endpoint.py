@@ -211,7 +211,8 @@ class EndpointEncoder:
         again = _error_of(state)
         if again.after is not None:
             return again.after * random.uniform(1.0, 1.1)
-        return FIRST_WAIT * 2 ** (state.attempt_number - 1) * random.uniform(0.5, 1.5)
+        doubled: float = FIRST_WAIT * 2 ** (state.attempt_number - 1)
+        return doubled * random.uniform(0.5, 1.5)
 
     def _tell_wait(self, state: tenacity.RetryCallState) -> None:
         if state.upcoming_sleep >= TOLD_WAIT:
@@ -253,7 +254,11 @@ class EndpointEncoder:
     @cached_property
     def _client(self) -> httpx.Client:
         """Take the environment's proxies, but none to this machine; follow to no other address."""
-        return httpx.Client(follow_redirects=False, trust_env=not self.address.is_loopback)
+        return httpx.Client(
+            follow_redirects=False,
+            trust_env=not self.address.is_loopback,
+            limits=httpx.Limits(max_keepalive_connections=0),  # none stays open after its answer
+        )
 
     def _refuse(self, response: httpx.Response, content: bytes) -> NoReturn:
         """Say what an answer with another status than 200 means."""

@@ -8,27 +8,17 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from reffree.encoders.aliases import ALIASES
 
-LATIN = "Latin"
-ENGLISH = "en"
 SAMPLE = 500
 """Units that are looked at for their language, spread evenly."""
 
-_SAME = {
-    "CJK": "Han",
-    **dict.fromkeys(("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HALFWIDTH"), "Kana"),
-    "FULLWIDTH": LATIN,
-}
+KANA = dict.fromkeys(("Hiragana", "Katakana", "Katakana-hiragana", "Halfwidth"), "Kana")
+SAME = {"Cjk": "Han", "Fullwidth": "Latin", **KANA}
 """Scripts that the names of letters begin with otherwise."""
-
-LANGUAGES: dict[str, Mapping[str, Sequence[str]]] = {
-    known.model: known.languages for known in ALIASES.values()
-}
-"""By model: codes of languages by script."""
 
 
 def unread_units(model: str, units: Sequence[str]) -> dict[str, int]:
@@ -37,27 +27,26 @@ def unread_units(model: str, units: Sequence[str]) -> dict[str, int]:
     >>> unread_units("FacebookAI/roberta-base", ["Bees dance.", "蜜蜂会跳舞。", "42"])
     {'Han script': 1}
     """
-    made_for = LANGUAGES.get(model)
+    made_for = next((known.languages for known in ALIASES.values() if known.model == model), None)
     if not made_for:
         return {}
     scripts = [main_script(unit) for unit in units]
     found = Counter(f"{each} script" for each in scripts if each and each not in made_for)
-    if made_for.get(LATIN) == [ENGLISH]:
-        latin = [unit for unit, each in zip(units, scripts, strict=True) if each == LATIN]
-        language = _foreign_language(latin[:: len(latin) // SAMPLE + 1])
-        if language is not None:
-            found[language] = len(latin)
+    if made_for.get("Latin") == ["en"]:
+        from reffree.util.words import language_of
+
+        latin = [unit for unit, each in zip(units, scripts, strict=True) if each == "Latin"]
+        language = language_of(latin[:: len(latin) // SAMPLE + 1])
+        if language not in (None, "english"):
+            found[str(language).capitalize()] = len(latin)
     return dict(found)
 
 
 def readers(scripts: Iterable[str]) -> list[str]:
     """Return the aliases of the models that were made for many languages in all these scripts."""
-    wanted = [each.removesuffix(" script") for each in scripts if each.endswith(" script")]
-    return [
-        alias
-        for alias, known in ALIASES.items()
-        if len(known.languages) > 1 and all(script in known.languages for script in wanted)
-    ]
+    wanted = {each.removesuffix(" script") for each in scripts if each.endswith(" script")}
+    many = {alias: set(known.languages) for alias, known in ALIASES.items()}
+    return [alias for alias, known in many.items() if len(known) > 1 and wanted <= known]
 
 
 def main_script(text: str) -> str:
@@ -67,7 +56,7 @@ def main_script(text: str) -> str:
     ('Latin', '')
     """
     if text.isascii():
-        return LATIN if any(map(str.isalpha, text)) else ""
+        return "Latin" if any(map(str.isalpha, text)) else ""
     scripts = Counter(script for letter in text if (script := _script_of(letter)))
     return max(scripts, key=lambda script: scripts[script], default="")
 
@@ -77,12 +66,5 @@ def _script_of(sign: str) -> str:
     """Return the script that a letter's name begins with; empty for what is no letter."""
     if not unicodedata.category(sign).startswith("L"):
         return ""
-    first = unicodedata.name(sign, "").partition(" ")[0]
-    return _SAME.get(first, first.capitalize())
-
-
-def _foreign_language(units: Sequence[str]) -> str | None:
-    from reffree.util.words import language_of
-
-    language = language_of(units)
-    return None if language in (None, "english") else str(language).capitalize()
+    first = unicodedata.name(sign, "").partition(" ")[0].capitalize()
+    return SAME.get(first, first)

@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from reffree.encoders.address import is_endpoint, refuse_endpoint
 from reffree.encoders.base import Encoder, EncoderSpec
 from reffree.encoders.cache import CachedEncoder, EmbeddingCache, cache_path, fact_path, recall
 from reffree.encoders.device import RayCluster, device_names, parse_ray
 from reffree.encoders.models import ModelFolder, find_model
-from reffree.encoders.options import PACKAGES, EncoderOptions, ModelSettings, backend_label
+from reffree.encoders.options import PACKAGES, Backend, EncoderOptions, ModelSettings, backend_label
 from reffree.util.atomic import cache_folder
 from reffree.util.errors import EncoderError, OptionError
 from reffree.util.optional import missing_packages, require
@@ -56,7 +57,7 @@ def open_encoder(options: EncoderOptions, *, is_remote: bool = False) -> Encoder
         can = abilities_of([torch.device(name) for name in devices], settings.backend)
         folder = suited(folder, settings, can)
     check_backend(settings, folder.spec, devices)
-    settings = replace(settings, backend=_settled_backend(folder, settings, kept))
+    settings = _settle_backend(folder, settings, kept)
     spec = replace(folder.spec, backend=backend_label(folder.spec, settings.backend))
     open_model: Callable[[], Encoder] = partial(_open_model, folder, devices, settings, kept)
     if cluster is not None:
@@ -110,10 +111,12 @@ def check_backend(settings: ModelSettings, spec: EncoderSpec, devices: Sequence[
         )
 
 
-def _settled_backend(folder: ModelFolder, settings: ModelSettings, kept: Path | None) -> str:
-    """Return the backend; for ``auto`` the fastest, which is timed where it is not remembered."""
+def _settle_backend(
+    folder: ModelFolder, settings: ModelSettings, kept: Path | None
+) -> ModelSettings:
+    """Choose the fastest backend for ``auto``, which is timed where it is not remembered."""
     if settings.backend != "auto":
-        return settings.backend
+        return settings
     import torch
 
     from reffree.encoders.backends import fastest_backend
@@ -121,7 +124,8 @@ def _settled_backend(folder: ModelFolder, settings: ModelSettings, kept: Path | 
 
     plain = replace(settings, backend="torch")
     encoder = SentenceTransformerEncoder(folder, torch.device("cpu"), plain, kept)
-    return fastest_backend(folder.spec, kept, encoder.load, encoder.run_torch)
+    fastest = fastest_backend(folder.spec, kept, encoder.load, encoder.run_torch)
+    return replace(settings, backend=cast(Backend, fastest))
 
 
 def _open_model(

@@ -12,13 +12,13 @@ import difflib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args
 
-from reffree.encoders.device import check_device
 from reffree.encoders.address import is_endpoint, parse_address
+from reffree.encoders.device import check_device
 from reffree.util.declare import Option
 from reffree.util.errors import OptionError, shorten
 
@@ -48,58 +48,68 @@ PACKAGES: dict[str, tuple[str, ...]] = {
 """What backends need installed."""
 
 
-def _setting(
-    kind: tuple[str, ...] | type[str] | type[bool] | int | None,
-    help: str,
-    default: Value | None = None,
-) -> Any:  # noqa: ANN401  (a field of any type)
-    """Declare a setting; ``kind`` is its choices, a type, or the least whole number (None: any)."""
-    return field(default=default, metadata={"kind": kind, "help": help})
+Kind = tuple[str, ...] | type[str] | type[bool] | int | None
+"""Of a setting: its choices, a type, or the least whole number (None: any)."""
+
+SETTINGS: dict[str, tuple[Kind, str]] = {
+    "pooling": (
+        get_args(Pooling),
+        "of the tokens' vectors, over a model's bare transformer; by default the model's own, else "
+        "mean",
+    ),
+    "layer": (None, "whose output is pooled: 0 embeddings, -1 last (default)"),
+    "dtype": (
+        get_args(Dtype),
+        "of the computation; auto is the weights' own, and TF32 for float32 on cards that have it; "
+        "by default auto on such cards, else float32",
+    ),
+    "attention": (
+        get_args(Attention),
+        "implementation; by default the best the architecture has",
+    ),
+    "prompt": (str, "put before every text; empty for none where a model has its own"),
+    "max_length": (1, "tokens read of a text, special ones included"),
+    "quantisation": (get_args(Quantisation), "of the weights, by bitsandbytes"),
+    "device_map": (
+        str,
+        "spread the model over devices, memory and disk: auto, balanced, or JSON by module",
+    ),
+    "backend": (
+        BACKENDS,
+        "what runs the transformer; auto is the fastest of those that give torch's vectors",
+    ),
+    "context": (0, "units before and after each that it is encoded with"),
+    "batch_tokens": (1, "tokens per batch, padding included"),
+    "trust_remote_code": (bool, "run code that comes with the model"),
+    "allow_pickle": (
+        bool,
+        "read .bin weights where there are no safetensors (torch's restricted reader)",
+    ),
+}
+"""What values a setting takes, and what it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
-    """How a model makes a vector, and what it runs on; None leaves a setting to the model."""
+    """How a model makes a vector, and what it runs on (`SETTINGS`); None leaves it to the model."""
 
-    pooling: Pooling | None = _setting(
-        get_args(Pooling),
-        "of the tokens' vectors, over a model's bare transformer; by default the model's own, else "
-        "mean",
-    )
-    layer: int | None = _setting(None, "whose output is pooled: 0 embeddings, -1 last (default)")
-    dtype: Dtype | None = _setting(
-        get_args(Dtype),
-        "of the computation; auto is the weights' own, and TF32 for float32 on cards that have it; "
-        "by default auto on such cards, else float32",
-    )
-    attention: Attention | None = _setting(
-        get_args(Attention), "implementation; by default the best the architecture has"
-    )
-    prompt: str | None = _setting(
-        str, "put before every text; empty for none where a model has its own"
-    )
-    max_length: int | None = _setting(1, "tokens read of a text, special ones included")
-    quantisation: Quantisation | None = _setting(
-        get_args(Quantisation), "of the weights, by bitsandbytes"
-    )
-    device_map: str | None = _setting(
-        str, "spread the model over devices, memory and disk: auto, balanced, or JSON by module"
-    )
-    backend: Backend = _setting(
-        BACKENDS,
-        "what runs the transformer; auto is the fastest of those that give torch's vectors",
-        "torch",
-    )
-    context: int = _setting(0, "units before and after each that it is encoded with", 0)
-    batch_tokens: int | None = _setting(1, "tokens per batch, padding included")
-    trust_remote_code: bool = _setting(bool, "run code that comes with the model", False)
-    allow_pickle: bool = _setting(
-        bool, "read .bin weights where there are no safetensors (torch's restricted reader)", False
-    )
+    pooling: Pooling | None = None
+    layer: int | None = None
+    dtype: Dtype | None = None
+    attention: Attention | None = None
+    prompt: str | None = None
+    max_length: int | None = None
+    quantisation: Quantisation | None = None
+    device_map: str | None = None
+    backend: Backend = "torch"
+    context: int = 0
+    batch_tokens: int | None = None
+    trust_remote_code: bool = False
+    allow_pickle: bool = False
 
     def __post_init__(self) -> None:
         """Refuse values that do not exist."""
-        for name, kind in KINDS.items():
+        for name, (kind, _) in SETTINGS.items():
             value = getattr(self, name)
             if value is not None and not _is_value(value, kind):
                 raise _refusal(name, value)
@@ -111,10 +121,8 @@ class ModelSettings:
             )
 
 
-KINDS: dict[str, Any] = {each.name: each.metadata["kind"] for each in fields(ModelSettings)}
-SETTINGS_HELP: dict[str, str] = {each.name: each.metadata["help"] for each in fields(ModelSettings)}
-_START = re.compile(f":(?=(?:{'|'.join(KINDS)})=)")
-_NEXT = re.compile(f",(?=(?:{'|'.join(KINDS)})=)")
+_START = re.compile(f":(?=(?:{'|'.join(SETTINGS)})=)")
+_NEXT = re.compile(f",(?=(?:{'|'.join(SETTINGS)})=)")
 _MISSPELT = re.compile(r":([A-Za-z_-]+)=")
 
 
@@ -144,10 +152,10 @@ def parse_encoder(text: str | None) -> tuple[str, ModelSettings]:
 def _parse(text: str) -> tuple[str, ModelSettings]:
     name, *rest = _START.split(text, maxsplit=1)
     if misspelt := _MISSPELT.search(name):
-        near = difflib.get_close_matches(misspelt[1], KINDS, n=1)
+        near = difflib.get_close_matches(misspelt[1], SETTINGS, n=1)
         raise OptionError(
             f"the encoder setting {shorten(misspelt[1])!r}",
-            expected=", ".join(KINDS),
+            expected=", ".join(SETTINGS),
             remedy=f"write {near[0]}=…" if near else "see reffree models --help",
         )
     values: dict[str, Any] = {}
@@ -163,7 +171,7 @@ def _parse(text: str) -> tuple[str, ModelSettings]:
 
 def _read(name: str, text: str) -> Value:
     """Read the value of a setting."""
-    kind = KINDS[name]
+    kind, _ = SETTINGS[name]
     value: Value = text
     if kind is bool and text in ("true", "false"):
         value = text == "true"
@@ -174,7 +182,7 @@ def _read(name: str, text: str) -> Value:
     return value
 
 
-def _is_value(value: object, kind: Any) -> bool:  # noqa: ANN401
+def _is_value(value: object, kind: Kind) -> bool:
     """Whether a setting of this kind takes a value."""
     if isinstance(kind, tuple):
         return value in kind
@@ -193,7 +201,7 @@ def _is_device_map(text: str) -> bool:
 
 
 def _refusal(name: str, value: object) -> OptionError:
-    kind = KINDS[name]
+    kind, _ = SETTINGS[name]
     if isinstance(kind, tuple):
         expected = " or ".join(kind)
     elif isinstance(kind, type):

@@ -61,15 +61,6 @@ def cosine_deviation(found: NDArray[np.float32], expected: NDArray[np.float32]) 
     return float(np.abs(cosines(found) - cosines(expected)).max())
 
 
-def rounded_up(deviation: float) -> str:
-    """Two decimals, upwards, so that rounding of the last bits does not show.
-
-    >>> rounded_up(0.0612)
-    '0.07'
-    """
-    return f"{math.ceil(round(deviation * 100, 6)) / 100:.2f}"
-
-
 def one_digit_up(deviation: float) -> str:
     """One digit that counts, upwards.
 

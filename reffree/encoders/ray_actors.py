@@ -37,7 +37,9 @@ SETTINGS = {
 class _Actor:
     """Makes its work once, and gives results, or sentences: errors with arguments do not travel."""
 
-    def __init__(self, make: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...]):
+    def __init__(
+        self, make: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...]
+    ) -> None:
         self._make, self._arguments = make, arguments
         self._work: Callable[[Any], Any] | None = None
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from queue import Queue
+from queue import Queue, SimpleQueue
 from typing import TYPE_CHECKING
 
 from reffree.encoders.base import EncodedTexts, EncoderSpec
@@ -44,47 +43,53 @@ class ReplicatedEncoder:
         Closing this, or an interrupt, has every device end its batch and none begin another.
         """
         n = len(self._replicas)
-        todo = deque(shares(texts, n))
-        done: Queue[EncodedTexts | BaseException | None] = Queue()
-        room = threading.Semaphore(2 * n)  # few batches wait to be fetched
-        must_end = threading.Event()
-
-        def work(replica: SentenceTransformerEncoder) -> None:
-            try:
-                while todo and not must_end.is_set():
-                    try:
-                        part = todo.popleft()
-                    except IndexError:  # another thread took the last
-                        return
-                    with closing(replica.stream([texts[i] for i in part])) as stream:
-                        for encoded in stream:
-                            room.acquire()
-                            if must_end.is_set():
-                                return
-                            at = [part[i] for i in encoded.positions]
-                            done.put(EncodedTexts(at, encoded.vectors, encoded.tokens))
-            except BaseException as error:  # raised where it is waited for
-                done.put(error)
-            finally:
-                done.put(None)
-
+        work = _SharedWork(texts, n)
         with ThreadPoolExecutor(n, "reffree-device") as threads:
             try:
                 for replica in self._replicas:
-                    threads.submit(work, replica)
+                    threads.submit(work.take, replica)
                 n_running = n
                 while n_running:
-                    found = done.get()
+                    found = work.done.get()
                     if isinstance(found, BaseException):
                         raise found
                     if found is None:
                         n_running -= 1
                     else:
-                        room.release()
+                        work.room.release()
                         yield found
             finally:
-                must_end.set()
-                room.release(n)
+                work.must_end.set()
+                work.room.release(n)
+
+
+class _SharedWork:
+    """Parts of texts that threads take, and a queue of what they have encoded, with little room."""
+
+    def __init__(self, texts: Sequence[str], n: int) -> None:
+        self.texts = texts
+        self.todo: SimpleQueue[list[int] | None] = SimpleQueue()
+        for part in [*shares(texts, n), *[None] * n]:
+            self.todo.put(part)
+        self.done: Queue[EncodedTexts | BaseException | None] = Queue()
+        self.room = threading.Semaphore(2 * n)
+        self.must_end = threading.Event()
+
+    def take(self, replica: SentenceTransformerEncoder) -> None:
+        """Encode part after part; runs in a thread, and says so when it ends."""
+        try:
+            while (part := self.todo.get()) is not None and not self.must_end.is_set():
+                with closing(replica.stream([self.texts[i] for i in part])) as stream:
+                    for encoded in stream:
+                        self.room.acquire()
+                        if self.must_end.is_set():
+                            return
+                        at = [part[i] for i in encoded.positions]
+                        self.done.put(EncodedTexts(at, encoded.vectors, encoded.tokens))
+        except BaseException as error:  # raised where it is waited for
+            self.done.put(error)
+        finally:
+            self.done.put(None)
 
 
 def shares(texts: Sequence[str], n_devices: int) -> list[list[int]]:

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,11 +92,12 @@ class SentenceTransformerEncoder:
         self.share = share_threads() if is_shared else ThreadShare(1, 1)
         default = TOKENS_PER_BATCH[device.type] * self.share.threads
         self._budget = fact_path(kept, "budget", folder.spec.fingerprint, device_slug(device))
-        found = recall(self._budget).get("batch_tokens")
-        is_usable = type(found) is int and 0 < found <= LARGEST_BUDGET
         self.batch_tokens: int = settings.batch_tokens or (
-            found if is_usable else STATIC_TOKENS_PER_BATCH if is_static else default
+            STATIC_TOKENS_PER_BATCH if is_static else default
         )
+        found = recall(self._budget).get("batch_tokens")
+        if settings.batch_tokens is None and type(found) is int and 0 < found <= LARGEST_BUDGET:
+            self.batch_tokens = found  # fitted into memory before
         enough = None if is_static else ENOUGH_TOKENS.get(device.type)
         self.enough = enough and enough * self.share.threads
 
@@ -145,7 +146,7 @@ class SentenceTransformerEncoder:
         """Return the tokens of each word, special ones left out; None is the unknown one."""
         return self._tokeniser.pieces(words)
 
-    def stream(self, texts: Sequence[str]) -> Iterator[EncodedTexts]:
+    def stream(self, texts: Sequence[str]) -> Generator[EncodedTexts, None, None]:
         """Encode longest first; when memory runs out, go on with half the tokens per batch."""
         batches = planned(
             texts,
@@ -198,7 +199,7 @@ class SentenceTransformerEncoder:
                 free_memory(self.device)
             # Also batches that were planned before memory ran out.
             parts = self._parts(batch)
-            todo += [(part, lambda part=part: self._compute(part)) for part in reversed(parts)]
+            todo += [(part, partial(self._compute, part)) for part in reversed(parts)]
 
     def _parts(self, batch: Batch) -> list[Batch]:
         """Split a batch into such as fit into memory now."""
@@ -222,10 +223,10 @@ class SentenceTransformerEncoder:
             rows = torch.empty(vectors.shape, dtype=torch.float32, pin_memory=True)
             rows.copy_(vectors, non_blocking=True)
             arrived = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
-            arrived.record()  # type: ignore[no-untyped-call]
+            arrived.record()
 
         def wait() -> Matrix:
-            arrived.synchronize()  # type: ignore[no-untyped-call]
+            arrived.synchronize()
             return rows.numpy()
 
         return wait

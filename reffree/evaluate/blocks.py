@@ -18,14 +18,13 @@ from reffree.evaluate.corpus_counts import BLOCK_UNITS
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.table import DocumentScores, PartScore
+from reffree.evaluate.trained_scorers import check_scorers, readings
 from reffree.metrics.gold.metric import Golds, count_pairs
 from reffree.metrics.gold.pairs import Pairs
 from reffree.util.progress import Progress, no_progress
 
 if TYPE_CHECKING:
-    from reffree.encoders.base import EncoderSpec
     from reffree.encoders.embed import Embeddings
-    from reffree.metrics.free.evidence import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +45,8 @@ class Plan:
 
         options = self.settings.options
         encoder = open_encoder(options)
-        check_scorers(
-            self.metrics, replace(encoder.spec, context=options.context, dropped=options.dropped)
-        )
+        spec = replace(encoder.spec, context=options.context, dropped=options.dropped)
+        check_scorers(self.metrics.reference_free.values(), spec)
         return replace(self, embed=lambda block, show: encode_corpus(block, encoder, options, show))
 
     def with_vectors(self, corpus: Corpus, given: Embeddings) -> Plan:
@@ -61,7 +59,7 @@ class Plan:
             vectors = [by_id[document.id] for document in block]
             return replace(given if is_first else counted_once, vectors=vectors)
 
-        check_scorers(self.metrics, given.spec)
+        check_scorers(self.metrics.reference_free.values(), given.spec)
         return replace(self, embed=embed) if self.metrics.reference_free else self
 
 
@@ -96,7 +94,7 @@ def score_documents(documents: Corpus, plan: Plan, progress: Progress = no_progr
     vectors = embedded.vectors
     device = device_names(settings.options.device)[0]
     device = "cpu" if device == "mps" else device  # which has no float64
-    read = readings(documents, plan.metrics, embedded, settings.options.device)
+    read = readings(documents, metrics, vectors, embedded.spec, settings.options.device)
     size = len(plan.systems) * len(documents)
     with progress("Scoring", size) as advance:
         raw = engine.score_documents(
@@ -174,32 +172,6 @@ def _rows(
                 text["explanations"] = explanations[len(rows)]
             rows.append(DocumentScores(document.id, system, parts, **text))
     return tuple(rows)
-
-
-def check_scorers(metrics: MetricSet, spec: EncoderSpec | None) -> None:
-    """Refuse what metrics name as trained scorers and is none, or is of another encoder."""
-    if metrics.trained_scorers:
-        from reffree.segmenters import posterior
-
-        posterior.check_scorers(metrics.reference_free.values(), spec)
-
-
-def readings(
-    documents: Corpus, metrics: MetricSet, embedded: Embeddings, device: str
-) -> list[Reading]:
-    """Return the text of every document and what trained scorers that metrics name say of it.
-
-    That is what expected errors read besides vectors; other metrics read nothing.
-    """
-    from reffree.metrics.free.evidence import Reading
-
-    if not metrics.trained_scorers:
-        return [Reading(document.units) for document in documents]
-    from reffree.segmenters import posterior
-    from reffree.segmenters.base import Inputs
-
-    inputs = Inputs(documents, embeddings=embedded.vectors, encoder=embedded.spec, device=device)
-    return posterior.readings(inputs, metrics.reference_free.values())
 
 
 def golds_of(blocks: Callable[[], Iterable[Corpus]] | Sequence[Corpus]) -> Golds:

@@ -50,12 +50,6 @@ class MetricSet:
         """Which way what tables show is better."""
         return self.metric(name).direction
 
-    @property
-    def trained_scorers(self) -> set[str]:
-        """Folders of the trained scorers that expected errors name."""
-        named = {getattr(metric, "scorer", "") for metric in self.reference_free.values()}
-        return named - {"", None}
-
     def metric(self, name: str) -> FreeMetric | GoldMetric:
         """Return the metric of a column."""
         return self.gold_based.get(name) or self.reference_free[name]
@@ -88,9 +82,9 @@ def choose_metrics(
         else:
             free[name] = replace(metric, seed=seed) if hasattr(metric, "seed") else metric
         if getattr(metric, "scorer", ""):
-            from reffree.segmenters.scorer.description import read_description
+            from reffree.segmenters.trained.folder import read_description
 
-            read_description(Path(metric.scorer))  # refuses what is none before any work
+            read_description(Path(metric.scorer), "scorer")  # refuses what is none before any work
     if not order:
         raise InputError(
             "no metrics", expected="at least one", remedy="leave metrics out for the default ones"

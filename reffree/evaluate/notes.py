@@ -30,7 +30,9 @@ def score_notes(
         notes.append(
             f"Gold was not scored: only {counts.n_gold} of {counts.n_documents} documents have it."
         )
-    notes += _annotators(counts) if scores.metrics.gold_based else []
+    if scores.metrics.gold_based and counts.annotators:
+        numbers = " to ".join(map(str, sorted({min(counts.annotators), max(counts.annotators)})))
+        notes.append(f"Gold-based metrics: mean over {numbers} annotators of each document.")
     differing: dict[str, list[str]] = {}
     for name in systems[0].metrics:
         if name in incomparable:
@@ -107,11 +109,3 @@ def _unread(embedded: Embeddings, n_units: int) -> list[str]:
         f"{told}: {embedded.spec.name} was not made for that, and its vectors may say little; "
         f"{remedy} (reffree models)."
     ]
-
-
-def _annotators(counts: CorpusCounts) -> list[str]:
-    found = sorted(counts.annotators)
-    if not found:
-        return []
-    several = f"{found[0]}" if len(found) == 1 else f"{found[0]} to {found[-1]}"
-    return [f"Gold-based metrics: mean over {several} annotators of each document."]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 
-from reffree.data.corpus import Corpus
+from reffree.data.corpus import Corpus, Document
 from reffree.encoders.device import parse_ray
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
@@ -19,6 +20,7 @@ from reffree.evaluate.notes import score_notes
 from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.evaluate.table import NullTest, ScoreTable
+from reffree.evaluate.trained_scorers import with_scorers_encoder
 from reffree.evaluate.verdict import verdict
 from reffree.formats import load
 from reffree.formats.shards import Shards
@@ -27,7 +29,7 @@ from reffree.metrics.free.pooling import document_pool
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.util.bounds import MOST_SEED, check_limit
 from reffree.util.declare import Bounds, Option, declared
-from reffree.util.errors import InputError, OptionError, Place
+from reffree.util.errors import InputError, OptionError
 from reffree.util.progress import Progress, no_progress
 
 METRIC_HELP = (
@@ -125,7 +127,14 @@ def score(
     counts = CorpusCounts.of(corpus)
     counts.check_complete()
     chosen = choose_metrics(metrics, counts, seed=seed, offline=options.offline)
+    if given is None and isinstance(corpus, Corpus):
+        options = with_scorers_encoder(chosen.reference_free.values(), options)
+        if options is not settings.options:
+            settings = replace(settings, options=options)
+            corpus = units_taking_part(corpus, None, options)[0].corpus
+            counts = CorpusCounts.of(corpus)
     _check_request(counts, chosen, settings)
+    check_gold(corpus, chosen)
     plan = Plan(counts.hypotheses, chosen.over(golds_of(partial(blocks_of, corpus))), settings)
     if is_remote:
         from reffree.evaluate.ray import score_on_ray
@@ -160,10 +169,15 @@ def scores_of(
     return score_blocks(blocks_of(corpus), plan, corpus.n_units, progress)
 
 
-def check_gold(corpus: Corpus, metrics: MetricSet) -> None:
-    """Refuse gold-based metrics of a corpus without any gold, before anything is encoded."""
-    n_compared = sum(bool(document.references) for document in corpus)
-    _check_gold(metrics, n_compared=n_compared, place=corpus[0].place)
+def check_gold(documents: Iterable[Document], metrics: MetricSet) -> None:
+    """Refuse gold-based metrics of documents without any gold, before anything is encoded."""
+    if metrics.gold_based and not any(document.references for document in documents):
+        raise InputError(
+            f"no gold to compare with, as {', '.join(metrics.gold_based)} must",
+            expected="a gold segmentation in the corpus",
+            remedy='add "gold" to its documents, or --system gold=FILE, or choose other metrics',
+            place=next(iter(documents)).place,
+        )
 
 
 def _table(scores: Scores, counts: CorpusCounts, notes: Sequence[str]) -> ScoreTable:
@@ -241,7 +255,6 @@ def _check_request(counts: CorpusCounts, metrics: MetricSet, settings: ScoreSett
         )
     if settings.null:
         refuse_medians(metrics, "--null, which adds up draws over documents")
-    _check_gold(metrics, n_compared=counts.n_compared, place=counts.first)
 
 
 def refuse_medians(metrics: MetricSet, what: str) -> None:
@@ -253,14 +266,3 @@ def refuse_medians(metrics: MetricSet, what: str) -> None:
                 expected="pool_d=mean or pool_d=length",
                 remedy="leave one of the two out",
             )
-
-
-def _check_gold(metrics: MetricSet, *, n_compared: int, place: Place) -> None:
-    """Refuse gold-based metrics of a corpus without any gold."""
-    if metrics.gold_based and not n_compared:
-        raise InputError(
-            f"no gold to compare with, as {', '.join(metrics.gold_based)} must",
-            expected="a gold segmentation in the corpus",
-            remedy='add "gold" to its documents, or --system gold=FILE, or choose other metrics',
-            place=place,
-        )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from reffree.util.errors import InputError
+from reffree.util.errors import InputError, check_documents
 from reffree.util.notebooks import sentences_html, table_html
 from reffree.util.optional import require_pandas
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     # For annotations here and in the reports; nothing is imported when the program runs.
-    from reffree.evaluate.result import Result, Table
     from reffree.metrics.free.attribution import Addition as Addition
     from reffree.metrics.free.attribution import BoundaryEffect as BoundaryEffect
     from reffree.metrics.free.attribution import Explanation as Explanation
@@ -31,7 +30,6 @@ POSTERIOR = ("spread", "information", "chance_information", "assumed_segments")
 
 
 RECOMMENDED = "expected_pk"
-QUESTION = "How good are these segmentations?"
 
 
 def judged_by(metrics: Sequence[str]) -> str:
@@ -85,13 +83,6 @@ class Score:
     def posterior(self) -> dict[str, float | None]:
         """What comes with an expected error; None where there is nothing of it."""
         return {name: rounded(getattr(self, name)) for name in POSTERIOR}
-
-    @property
-    def row(self) -> dict[str, float | None]:
-        """The numbers that a tidy row has of any score."""
-        z, p = (None, None) if self.null is None else (self.null.z, self.null.p)
-        numbers = {"value": self.value, "raw": self.raw, "null_z": z, "null_p": p}
-        return {name: rounded(number) for name, number in numbers.items()} | self.posterior
 
     def _to_dict(self, own: Mapping[str, Any], **optional: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return plain values for JSON; what there is nothing to say of is left out."""
@@ -203,7 +194,7 @@ class DocumentScores:
 
 @dataclass(frozen=True, slots=True)
 class ScoreTable:
-    """Everything `reffree score` prints, in one value; `to_result` is what reports are made of."""
+    """Everything `reffree score` prints, in one value."""
 
     signature: str
     corpus: dict[str, int]
@@ -260,6 +251,22 @@ class ScoreTable:
             return frozenset()
         return frozenset(system for system, loss in losses.items() if loss == least)
 
+    def narrowed(self, names: Collection[str]) -> ScoreTable:
+        """Keep the rows of documents and systems of these names; where no system is named, of all.
+
+        The systems' scores over the corpus stay.
+        """
+        rows = self.documents or ()
+        systems = {row.system for row in self.systems} & set(names)
+        documents = set(names) - systems
+        check_documents(sorted(documents), (row.id for row in rows))
+        kept = tuple(
+            row
+            for row in rows
+            if row.id in (documents or {row.id}) and row.system in (systems or {row.system})
+        )
+        return replace(self, documents=None if self.documents is None else kept)
+
     def worse_than(self, limits: Mapping[str, float]) -> list[str]:
         """Say which systems are worse than a limit by metric, or have no score; gold aside."""
         from reffree.statistics.losses import as_loss
@@ -302,72 +309,38 @@ class ScoreTable:
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per system and metric (needs pandas)."""
-        numbers = ("value", "raw", "ci_low", "ci_high", "documents", "undefined")
-        columns = ("system", "metric", "direction", *numbers, *POSTERIOR)
-        return require_pandas().DataFrame(self._system_rows(), columns=columns)
-
-    def documents_to_pandas(self) -> pd.DataFrame:
-        """One row per document, system and metric (needs pandas and ``per_document=True``)."""
-        columns = ("id", "system", "metric", "value", "raw", "weight", *POSTERIOR)
-        rows = [row for row in self._document_rows() if row["segment"] is None]
-        return require_pandas().DataFrame(rows, columns=columns)
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """Tidy rows: of every system and metric, and if asked for of documents and segments."""
-        from reffree.evaluate.result import Table, columns, estimate
-
-        value = (*estimate("value", "value", ci="ci"), *columns("number", "raw"))
-        beside = (*columns("number", *POSTERIOR, null_z="z"), *columns("p", null_p="p"))
-        fields = (
-            *(*columns("text", "system", "metric", "direction"), *value),
-            *(*columns("count", "documents", "undefined", "left_out"), *beside),
-        )
-        made = [Table.of("scores", "Scores of systems", fields, self._system_rows())]
-        if self.documents is not None:
-            fields = (
-                *(*columns("text", "id", "system"), *columns("count", "segment")),
-                *(*columns("text", "metric"), *columns("number", "value", "raw", "weight")),
-                *(*beside, *columns("text", "reason")),
-            )
-            title = "Scores of documents and their segments"
-            made.append(Table.of("documents", title, fields, self._document_rows()))
-        return tuple(made)
-
-    def _system_rows(self) -> list[dict[str, Any]]:
-        return [
+        rows = [
             {
-                **{"system": row.system, "metric": name, "direction": score.direction},
-                **{"ci": score.ci, "documents": score.documents, "undefined": score.undefined},
-                **{"left_out": score.left_out, **score.row},
-                **dict(zip(("ci_low", "ci_high"), map(rounded, score.ci or ()), strict=False)),
+                "system": row.system,
+                "metric": name,
+                "direction": score.direction,
+                "value": rounded(score.value),
+                "raw": rounded(score.raw),
+                "ci_low": None if score.ci is None else rounded(score.ci[0]),
+                "ci_high": None if score.ci is None else rounded(score.ci[1]),
+                "documents": score.documents,
+                "undefined": score.undefined,
+                **score.posterior,
             }
             for row in self.systems
             for name, score in row.metrics.items()
         ]
+        return require_pandas().DataFrame(rows)
 
-    def _document_rows(self) -> list[dict[str, Any]]:
-        return [
+    def documents_to_pandas(self) -> pd.DataFrame:
+        """One row per document, system and metric (needs pandas and ``per_document=True``)."""
+        rows = [
             {
-                **{"id": row.id, "system": row.system, "metric": name, "segment": i or None},
-                **{"weight": rounded(score.weight), "reason": score.reason, **score.row},
+                "id": row.id,
+                "system": row.system,
+                "metric": name,
+                "value": rounded(score.value),
+                "raw": rounded(score.raw),
+                "weight": rounded(score.weight),
+                **score.posterior,
             }
             for row in self.documents or ()
-            for name, part in row.metrics.items()
-            for i, score in enumerate((part, *(part.segments or ())))
+            for name, score in row.metrics.items()
         ]
-
-    def to_result(self) -> Result:
-        """Return the same in the form of every other result."""
-        from reffree.evaluate.result import Result
-
-        return Result(
-            command="score",
-            question=QUESTION,
-            verdict=self.verdict,
-            signature=self.signature,
-            settings=self.settings,
-            corpora=({"name": "corpus", **self.corpus},),
-            tables=self.tables,
-            notes=self.notes,
-        )
+        columns = ("id", "system", "metric", "value", "raw", "weight", *POSTERIOR)
+        return require_pandas().DataFrame(rows, columns=columns)

@@ -15,7 +15,7 @@ from reffree.cli import cli, completion
 from reffree.data.perturbation import PERTURBATIONS
 from reffree.encoders.aliases import ALIASES
 from reffree.formats import format_names
-from reffree.metrics.registry import GOLD_METRICS, METRICS
+from reffree.metrics.registry import FREE_METRICS, GOLD_METRICS
 from reffree.segmenters.segment import ARP_BASELINES, SEGMENTERS
 from reffree.segmenters.selection import SELECTIONS
 from tests.test_architecture import HEAVY
@@ -30,8 +30,10 @@ def offered(*typed, kind="plain"):
 
 
 def test_names_are_those_of_the_registries():
-    assert set(completion.REFERENCE_FREE) == set(METRICS)
-    assert set(completion.EXPECTED) == {name for name in METRICS if name.startswith("expected_")}
+    assert set(completion.REFERENCE_FREE) == set(FREE_METRICS)
+    assert set(completion.EXPECTED) == {
+        name for name in FREE_METRICS if name.startswith("expected_")
+    }
     assert set(completion.GOLD_BASED) == set(GOLD_METRICS)
     assert set(completion.METHODS) == {*SEGMENTERS, ARP_BASELINES}
     assert set(completion.GAP_METHODS) < set(completion.METHODS)
@@ -42,10 +44,10 @@ def test_names_are_those_of_the_registries():
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [
-        (("score", "x.jsonl", "-m", ""), {"all", "gold", *METRICS, *GOLD_METRICS}),
+        (("score", "x.jsonl", "-m", ""), {"all", "gold", *FREE_METRICS, *GOLD_METRICS}),
         (("score", "x.jsonl", "-m", "pk", "-m", "win"), {n for n in GOLD_METRICS if "win" in n}),
         (("score", "x.jsonl", "--metric", "arp_"), {"arp_std", "arp_cos", "arp_pair"}),
-        (("correlate", "-m", ""), {*METRICS, *GOLD_METRICS}),
+        (("correlate", "-m", ""), {*FREE_METRICS, *GOLD_METRICS}),
         (("moves", "-m", ""), set(GOLD_METRICS)),
         (("granularity", "-m", ""), set(completion.EXPECTED)),
         (("segment", "--method", ""), {*SEGMENTERS, ARP_BASELINES}),
@@ -56,7 +58,7 @@ def test_names_are_those_of_the_registries():
         (("encoders", "--encoder", "minilm", "--encoder", "mp"), {"mpnet"}),
         (("score", "--format", ""), set(format_names())),
         (("score", "-f", ""), {"table", "json", "csv", "md", "latex", "html"}),
-        (("chunkers", "--chunker", "chonkie-"), {n for n in CHUNKERS if n.startswith("chonkie-")}),
+        (("chunks", "--chunker", "chonkie-"), {n for n in CHUNKERS if n.startswith("chonkie-")}),
         (("perturb", "--perturbation", ""), set(PERTURBATIONS)),
         (("sc",), {"score"}),
         (("score", "--unseg"), {"--unsegmented"}),
@@ -71,7 +73,7 @@ def test_offered(typed, expected):
 
 def test_files_and_folders_are_left_to_the_shell():
     assert offered("score", "cor", kind="file") == ["cor"]
-    assert offered("chunkers", "a.t", kind="file") == ["a.t"]
+    assert offered("chunks", "a.t", kind="file") == ["a.t"]
     assert offered("convert", "a.jsonl", "b", kind="file") == ["b"]
     assert offered("score", "--encoder", "./mod", kind="dir") == ["./mod"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from reffree.metrics.free.metrics import parse_metrics
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from reffree.data.masses import mass_matrix
 from reffree.metrics.free.layout import Layout
-from reffree.metrics.free.metrics import parse_metrics
 from reffree.metrics.free.pairs import Units
 from tests.metrics.free.test_scoring import random_masses
 

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import sqlite3
+import sys
 import traceback
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -20,11 +21,9 @@ from reffree.encoders import endpoint
 from reffree.encoders.address import Address, parse_address
 from reffree.encoders.base import EncoderSpec, encode_texts
 from reffree.encoders.endpoint import ATTEMPTS, PROBE, EndpointEncoder
-from reffree.encoders.fill_cache import CacheJob, fill_by_processes
-from reffree.encoders.launcher import SingleProcess
-from reffree.encoders.options import EncoderOptions
 from reffree.encoders.opening import open_encoder
-from reffree.studies import compare_encoders, correlate
+from reffree.encoders.options import EncoderOptions
+from reffree.studies import correlate, encoders
 from reffree.util.errors import EncoderError, OptionError
 from tests.encoders.embedding_server import (
     DIMENSION,
@@ -284,7 +283,7 @@ def test_the_text_that_is_refused_is_named_and_the_others_are_kept(server, tmp_p
         (says(413, {"message": "too long"}) if bad else works)(request)
 
     server.always = refuses
-    encoder = open_encoder(EncoderOptions(encoder=server.encoder, cache_dir=tmp_path))
+    encoder = open_encoder(EncoderOptions(encoder=server.encoder, cache=tmp_path))
     encoder.inner.batch_texts = 16
     said = sentence_of(encode_texts, encoder, TEXTS)
     assert f"found status 413 (too long) for the text '{TEXTS[21]}'; expected one that" in said
@@ -295,7 +294,7 @@ def test_the_text_that_is_refused_is_named_and_the_others_are_kept(server, tmp_p
 
 
 def test_a_batch_is_cached_before_the_next_is_asked_for(server, tmp_path):
-    encoder = open_encoder(EncoderOptions(encoder=server.encoder, cache_dir=tmp_path))
+    encoder = open_encoder(EncoderOptions(encoder=server.encoder, cache=tmp_path))
     encoder.inner.batch_texts = 16
     seen = []
 
@@ -313,7 +312,7 @@ def test_a_batch_is_cached_before_the_next_is_asked_for(server, tmp_path):
 def test_a_server_that_dies_in_the_middle(run, tmp_path, monkeypatch):
     monkeypatch.setattr(endpoint, "TEXTS_PER_REQUEST", 8)
     path, cache = corpus_file(tmp_path), tmp_path / "cache"
-    command = ("embed", path, "--cache-dir", cache, "-f", "json")
+    command = ("cache", "fill", path, "--cache", cache)
     with serving() as first:
         first.script = [works, works, works, first.die]
         failed = run(*command, "--encoder", first.encoder)
@@ -325,13 +324,11 @@ def test_a_server_that_dies_in_the_middle(run, tmp_path, monkeypatch):
     with serving(port) as second:
         done = run(*command, "--encoder", second.encoder)
         assert done.returncode == 0, done.stderr
-        report = json.loads(done.stdout)
-        assert (report["cached"], report["encoded"]) == (16, 24)
-        assert report["processes"] == [{"device": f"http://127.0.0.1:{port}/v1", "encoded": 24}]
+        assert "40 distinct texts: 16 cached before, 24 encoded" in done.stdout
         both = sorted([*before, *second.encoded])
         assert both == sorted([PROBE, *TEXTS]), "nothing lost, nothing twice, the probe neither"
     # All is cached now: nobody needs to listen.
-    scored = run("score", path, "--encoder", second.encoder, "--cache-dir", cache, "-f", "json")
+    scored = run("score", path, "--encoder", second.encoder, "--cache", cache, "-f", "json")
     assert scored.returncode == 0, scored.stderr
     signature = json.loads(scored.stdout)["signature"]
     assert f"encoder:{MODEL}@http://127.0.0.1:{port}/v1|backend:endpoint|" in signature
@@ -341,14 +338,12 @@ def test_a_server_that_dies_in_the_middle(run, tmp_path, monkeypatch):
 def test_scores_are_those_of_the_vectors(server, tmp_path):
     corpus = reffree.load(corpus_file(tmp_path))
     given = [np.float32([vector_of(text) for text in d.units]) for d in corpus]
-    how = {"encoder": server.encoder, "cache_dir": tmp_path / "cache"}
+    how = {"encoder": server.encoder, "cache": tmp_path / "cache"}
     server.always = reorders
     scored, expected = reffree.score(corpus, **how), reffree.score(corpus, embeddings=given)
     for row, other in zip(scored.systems, expected.systems, strict=True):
         assert row == other
     assert scored.signature.endswith(expected.signature[expected.signature.index("|seed:") :])
-    short = reffree.score(corpus, **how, short_signature=True).signature
-    assert f"|e:tiny:v1@127.0.0.1:{server.port}|" in short
     assert server.encoded.count(TEXTS[0]) == 1
     uncached = reffree.embed(corpus, encoder=server.encoder, cache=False)
     np.testing.assert_array_equal(uncached.vectors[1], given[1])
@@ -359,7 +354,7 @@ def test_another_model_under_the_same_name_is_noticed(server, tmp_path):
         data = [{"index": i, "embedding": vector_of(t)[:3]} for i, t in enumerate(request.texts)]
         request.answer(200, {"data": data})
 
-    options = EncoderOptions(encoder=server.encoder, cache_dir=tmp_path)
+    options = EncoderOptions(encoder=server.encoder, cache=tmp_path)
     encode_texts(open_encoder(options), TEXTS[:4])
     server.always = shorter
     said = sentence_of(encode_texts, open_encoder(options), TEXTS)
@@ -370,7 +365,7 @@ def test_another_model_under_the_same_name_is_noticed(server, tmp_path):
 
 
 def test_offline_asks_nobody(server, tmp_path):
-    options = {"encoder": server.encoder, "cache_dir": tmp_path}
+    options = {"encoder": server.encoder, "cache": tmp_path}
     said = sentence_of(open_encoder, EncoderOptions(**options, offline=True))
     assert "found texts that are not cached; expected none when offline; leave out" in said
     assert not server.requests
@@ -383,8 +378,8 @@ def test_offline_asks_nobody(server, tmp_path):
 def test_studies_compare_endpoints_with_models(server, tmp_path, waits):
     corpus = reffree.load(corpus_file(tmp_path))
     how = {"pool": "given", "resamples": 100, "metrics": ["arp_pair", "pk"]}
-    how |= {"encoders": ["wordllama", server.encoder], "cache_dir": tmp_path / "cache"}
-    result = compare_encoders({"mine": corpus}, **how)
+    how |= {"encoders": ["wordllama", server.encoder], "cache": tmp_path / "cache"}
+    result = encoders({"mine": corpus}, **how)
     rows = {row["encoder"]: row for row in result.table("encoders").records()}
     assert rows[server.encoder]["dimension"] == DIMENSION
     assert rows[server.encoder]["units_per_second"] is None, "requests may cost"
@@ -396,9 +391,9 @@ def test_all_encoders_are_found_before_the_first_is_run(server, tmp_path):
     corpus = reffree.load(corpus_file(tmp_path))
     with serving() as gone:
         absent = gone.encoder
-    for study in (correlate, compare_encoders):
+    for study in (correlate, encoders):
         names = [server.encoder, absent]
-        said = sentence_of(study, {"mine": corpus}, encoders=names, cache_dir=tmp_path / "c")
+        said = sentence_of(study, {"mine": corpus}, encoders=names, cache=tmp_path / "c")
         assert f"encoder '{absent}': found nobody who listens there" in said
     assert server.encoded == [PROBE]
 
@@ -407,7 +402,7 @@ def test_run_takes_an_endpoint(run, server, tmp_path):
     corpus_file(tmp_path)
     (tmp_path / "study.yaml").write_text(
         "name: mine\ncorpora: [mine.jsonl]\n"
-        f"encoding: {{encoder: '{server.encoder}', cache_dir: cache}}\n"
+        f"encoding: {{encoder: '{server.encoder}', cache: cache}}\n"
         "studies:\n- {study: correlate, pool: given, resamples: 100, metrics: [arp_pair, pk]}\n"
     )
     done = run("run", "study.yaml", "-o", "out")
@@ -450,16 +445,16 @@ def test_the_key_reaches_the_server_and_nothing_else(run, tmp_path, monkeypatch,
         ):
             server.script = [works]
             server.always = behaviour
-            how = ("--encoder", server.encoder, "--cache-dir", cache / str(len(said)))
-            for command in ("embed", "score"):
-                done = run(command, path, *how, "-f", "json", REFFREE_API_KEY=KEY)
+            how = ("--encoder", server.encoder, "--cache", cache / str(len(said)))
+            for command in (["cache", "fill"], ["score", "-f", "json"]):
+                done = run(*command, path, *how, REFFREE_API_KEY=KEY)
                 assert done.returncode == (behaviour is not works), done.stderr
                 said += (done.stdout + done.stderr).encode()
                 with monkeypatch.context() as patch:
                     patch.setenv("REFFREE_API_KEY", KEY)
                     try:
                         reffree.embed(
-                            reffree.load(path), encoder=server.encoder, cache_dir=tmp_path / "py"
+                            reffree.load(path), encoder=server.encoder, cache=tmp_path / "py"
                         )
                     except EncoderError as error:
                         said += "".join(traceback.format_exception(error)).encode()
@@ -505,7 +500,7 @@ def test_addresses_that_may_hold_a_secret_are_refused(run, tmp_path, monkeypatch
     secret_files = {path, tmp_path / "study.yaml"}
     for arguments in (
         ("score", path, "--encoder", address),
-        ("embed", path, "--encoder", address),
+        ("cache", "fill", path, "--encoder", address),
         ("encoders", path, "--encoder", address),
         ("correlate", path, "--encoder", address, "--encoder", "minilm"),
         ("run", "study.yaml", "-o", "out"),
@@ -568,11 +563,20 @@ def test_which_addresses_are_this_machine_s():
 
 
 def test_settings_that_are_the_server_s(server, tmp_path):
-    for settings in ({"pooling": "mean"}, {"backend": "onnx"}, {"trust_remote_code": True}):
-        options = EncoderOptions(encoder=server.encoder, cache_dir=tmp_path, **settings)
+    for setting in ("pooling=mean", "backend=onnx", "trust_remote_code=true"):
+        options = EncoderOptions(encoder=f"{server.encoder}:{setting}", cache=tmp_path)
         with pytest.raises(OptionError, match="how a model makes its vectors is set where it runs"):
             open_encoder(options)
     assert not server.requests
+    named = f"{server.encoder}:prompt=query: ,batch_tokens=9"
+    encoder = open_encoder(EncoderOptions(encoder=named, cache=tmp_path))
+    assert (encoder.inner.prompt, encoder.inner.batch_tokens) == ("query: ", 9)
+
+
+def test_what_asks_must_be_installed(server, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tenacity", None)
+    with pytest.raises(EncoderError, match=r"found no installed package tenacity; .*\[endpoint\]"):
+        open_encoder(EncoderOptions(encoder=server.encoder))
 
 
 def test_where_a_model_s_files_are_needed(run, server, tmp_path):
@@ -580,25 +584,10 @@ def test_where_a_model_s_files_are_needed(run, server, tmp_path):
     path.write_text(path.read_text() + path.read_text().replace('"d', '"e'))  # enough to train on
     for arguments in (
         ("score", path, "-m", f"sed:vectors={server.encoder}"),
-        ("train-scorer", path, "-o", "scorer", "--finetune", "--encoder", server.encoder),
-        ("embed", path, "--engine", "ray", "--encoder", server.encoder),
-        ("score", path, "--engine", "ray", "--encoder", server.encoder),
+        ("train", "scorer", path, "-o", "scorer", "--finetune", "--encoder", server.encoder),
+        ("cache", "fill", path, "--device", "ray", "--encoder", server.encoder),
     ):
         done = run(*arguments)
         assert done.returncode in (1, 2)
         assert "found an endpoint for " in done.stderr, done.stderr
-    assert not server.requests
-
-
-def test_several_processes_do_not_ask_one_server(server, tmp_path):
-    class Two(SingleProcess):
-        size = 2
-
-    path = corpus_file(tmp_path)
-    job = CacheJob(
-        lambda: reffree.load(path),
-        EncoderOptions(encoder=server.encoder, cache_dir=tmp_path / "c"),
-        ("cpu",),
-    )
-    assert "found an endpoint for several processes" in sentence_of(fill_by_processes, job, Two())
     assert not server.requests

@@ -25,7 +25,7 @@ from reffree.encoders.device import may_have_card
 from reffree.encoders.models import DECODERS, find_model, is_decoder
 from reffree.encoders.models import ENCODERS as ENCODER_TYPES
 from reffree.encoders.opening import open_encoder
-from reffree.encoders.options import KINDS, EncoderOptions, ModelSettings, parse_encoder
+from reffree.encoders.options import SETTINGS, EncoderOptions, ModelSettings, parse_encoder
 from reffree.util.errors import EncoderError, OptionError
 from tests.checkpoints import CONFIGS, ENCODERS, WORDS
 from tests.encoders.streams import encode, opened, spelt
@@ -318,7 +318,7 @@ def test_one_layer_has_one_name(checkpoint):
 
 
 def test_settings_that_do_not_exist_or_fit():
-    for name in (name for name, kind in KINDS.items() if isinstance(kind, tuple)):
+    for name in (name for name, (kind, _) in SETTINGS.items() if isinstance(kind, tuple)):
         with pytest.raises(OptionError, match=f"{name} = 'x'; expected"):
             ModelSettings(**{name: "x"})
     for length in (3, 513):

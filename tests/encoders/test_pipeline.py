@@ -1,4 +1,4 @@
-"""Batches queued on a device, as on cards; here on the CPU, which a replica beside others uses so."""
+"""Batches queued on a device, as on cards; here on the CPU, as a replica beside others uses it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_no_result_is_lost_doubled_or_swapped(n, depth, begin_fails, wait_fails)
         assert device.open <= depth
         assert all(begun <= item + depth for begun in device.begun), "not far ahead"
         if item in begin_fails:
-            assert max(device.begun, default=0) < item, "none is begun before it is split"
+            assert max(device.begun, default=-1) < item, "none is begun before it is split"
             with pytest.raises(torch.OutOfMemoryError, match=f"begin {item}$"):
                 result()
         elif item in wait_fails:

@@ -21,7 +21,6 @@ from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.encoders.precision import Abilities, abilities_of, suited
 from reffree.encoders.probe import PROBE, cosine_deviation, one_digit_up
 from reffree.encoders.replicas import ReplicatedEncoder, shares
-from reffree.segmenters.network_folder import check_encoder
 from reffree.util.errors import EncoderError, OptionError
 from tests.checkpoints import WORDS
 from tests.encoders.streams import CPU, encode, opened, spelt
@@ -100,21 +99,6 @@ def test_tf32_is_refused_where_it_would_be_float32(checkpoint):
     options = EncoderOptions(encoder=spelt(checkpoint("roberta"), dtype="tf32"), cache=False)
     with pytest.raises(EncoderError, match="dtype tf32 on cpu: found a device without it"):
         encode(open_encoder(options), TEXTS[:3])
-
-
-def test_what_a_network_was_trained_on_may_come_from_a_card():
-    spec = EncoderSpec("a/b", "1", "mean", "none", "float32", 128, "test")
-    check_encoder("scorer", replace(spec, dtype="tf32", deviation=1e-3), spec)
-    with pytest.raises(
-        EncoderError,
-        match=r"\(dtype bfloat16 instead of tf32\).* use --encoder a/b with dtype float32, or",
-    ):
-        check_encoder(
-            "scorer", replace(spec, dtype="bfloat16", deviation=0.1), replace(spec, dtype="tf32")
-        )
-    other = replace(spec, name="c/d", dtype="tf32")  # the name is what differs
-    with pytest.raises(EncoderError, match=r"\(name c/d instead of a/b\).* use --encoder a/b, or"):
-        check_encoder("scorer", other, spec)
 
 
 # Held against float32.

@@ -86,7 +86,7 @@ def test_units_are_left_out_as_if_they_had_never_been_there(drop, gone, dropped)
     counted = [note for note in chosen.corpus.notes if "left out as" in note]
     assert len(counted) == len(drop)
     assert chosen.corpus.notes[0] == "a note"
-    if len(options) == 2:
+    if len(drop) == 2:
         assert counted == [
             "3 units left out as backchannels, the boundaries reindexed.",
             "1 unit left out as repeats, the boundaries reindexed.",

@@ -15,8 +15,8 @@ from transformers import PreTrainedTokenizerFast
 
 from reffree.encoders.base import encode_texts
 from reffree.encoders.models import find_model
-from reffree.encoders.options import EncoderOptions
 from reffree.encoders.opening import open_encoder
+from reffree.encoders.options import EncoderOptions
 from reffree.encoders.word_vectors import (
     EncodedWordVectors,
     FileWordVectors,

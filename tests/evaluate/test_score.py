@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose
 
 import reffree
 from reffree.data.corpus import Corpus, Document
-from reffree.evaluate.result import Result
 from reffree.evaluate.signature import _words
 from reffree.evaluate.table import CorpusScore, ScoreTable, SystemScores
 from reffree.metrics.gold.cohesion import FUNCTION_WORDS
@@ -225,30 +224,6 @@ def test_options_are_validated_and_repeated():
             reffree.score(corpus, embeddings=arrays, **wrong)
     with pytest.raises(TypeError, match="'metric'; did you mean 'metrics'"):
         reffree.score(corpus, metric="pk")
-
-
-def test_tidy_tables_hold_what_the_json_holds():
-    corpus, arrays = make(fine=lambda n: [2] * (n // 2) + [1] * (n % 2))
-    metrics = ["arp_pair", "pk"]
-    table = reffree.score(corpus, embeddings=arrays, metrics=metrics, null=9, per_segment=True)
-    found = table.to_dict()
-    result = table.to_result()
-    assert (result.command, result.signature) == ("score", table.signature)
-    for row in found["systems"]:
-        for name, score in row["metrics"].items():
-            (record,) = result.table("scores").records(system=row["system"], metric=name)
-            assert [record[key] for key in ("value", "raw", "ci", "documents", "direction")] == [
-                score[key] for key in ("value", "raw", "ci", "documents", "direction")
-            ]
-            assert record["null_p"] == score.get("null", {}).get("p")
-    rows = result.table("documents")
-    for part in found["documents"]:
-        wanted = {"id": part["id"], "system": part["system"], "metric": "arp_pair"}
-        whole, *segments = rows.records(**wanted)
-        score = part["metrics"]["arp_pair"]
-        assert whole["value"] == score["value"]
-        assert [row["value"] for row in segments] == [each["value"] for each in score["segments"]]
-    assert Result.from_dict(json.loads(json.dumps(result.to_dict()))).tables == result.tables
 
 
 def test_vectors_are_part_of_the_signature():

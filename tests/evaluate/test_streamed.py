@@ -17,7 +17,7 @@ from reffree.cli import score as command
 from reffree.evaluate import corpus_counts
 from reffree.evaluate.corpus_counts import CorpusCounts, blocks_of
 from reffree.formats.shards import Shards
-from reffree.report.score import render
+from reffree.report.render import render
 from reffree.util.errors import InputError, OptionError
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.properties import examples

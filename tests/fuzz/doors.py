@@ -295,6 +295,20 @@ def parquet(rng: Random, folder: Path) -> None:
     load(_written(folder, "c.parquet", mutations.mutate_bytes(sink.getvalue(), rng)))
 
 
+def _products() -> tuple[Any, Any]:
+    """A comparison, whose tables are wide, and a map of boundaries, which is drawn."""
+    from reffree.data.corpus import Corpus, Document
+    from reffree.studies import boundaries, compare
+
+    units = ["bees and honey", "a ship", "a rope", "cable", "honey"]
+    systems = {"a": [2, 3], "b": [1, 4]}
+    given = [Document.build(f"d{i}", units, systems=systems) for i in range(2)]
+    vectors = [[[1, 2], [2, 1], [0, 3], [3, 3], [1, 1]]] * 2
+    corpus = Corpus(tuple(given))
+    compared = compare(corpus, metrics=["arp_pair", "silhouette"], embeddings=vectors)
+    return compared, boundaries(corpus, embeddings=vectors)
+
+
 @cache
 def _results() -> list[dict[str, Any]]:
     made = (
@@ -302,34 +316,36 @@ def _results() -> list[dict[str, Any]]:
         synthetic_results.perturb(),
         synthetic_results.density(n_thresholds=3),
         synthetic_results.selection(),
-        synthetic_results.tune(),
+        synthetic_results.chunks(),
         synthetic_results.granularity(n_numbers=3),
         synthetic_results.encoders(),
         synthetic_results.diagnose(),
+        *_products(),
     )
     trees = [result.to_dict() for result in made]
     for tree in trees:  # few rows, so that damage hits more than rows
         for table in tree["tables"]:
-            table["rows"] = table["rows"][:: max(1, len(table["rows"]) // 6)]
+            if tree["command"] != "boundaries":
+                table["rows"] = table["rows"][:: max(1, len(table["rows"]) // 6)]
     return trees
 
 
 def results(rng: Random, folder: Path) -> None:
     """Read damaged results of a study and render them in every way."""
     from reffree.evaluate.result import load_result
+    from reffree.report.boundaries import mapped_documents
     from reffree.report.charts import charts_of
-    from reffree.report.page import packed, page_corpora, page_settings, page_table, page_texts
-    from reffree.report.study import render
+    from reffree.report.page import packed, page_corpora, page_settings, page_texts
+    from reffree.report.render import render
 
     data = mutations.mutated_json(rng.choice(_results()), rng)
     result = load_result(_written(folder, "r.json", data))
     for format in ("table", "json", "csv", "md", "latex"):
         render(result, format, width=rng.choice((None, 40)))
-    for table in result.tables:
-        page_table(table)
     page_corpora(result.corpora)
     page_settings(result.settings)
     page_texts(result.texts)
+    list(mapped_documents(result))
     for chart in charts_of(result):
         json.dumps(packed(chart.rows), allow_nan=False)
         chart.body.to_dict()
@@ -368,9 +384,9 @@ def _names(registry: Any) -> tuple[list[str], Callable[[str], list[str]]]:
 
 def metric(rng: Random, folder: Path) -> None:
     """Score with a metric of odd options."""
-    from reffree.metrics.registry import GOLD_METRICS, METRICS
+    from reffree.metrics.registry import FREE_METRICS, GOLD_METRICS
 
-    registry = rng.choice((METRICS, GOLD_METRICS))
+    registry = rng.choice((FREE_METRICS, GOLD_METRICS))
     text = mutations.named_text(*_names(registry), rng)
     if text.startswith("sed"):  # its word vectors come from an encoder
         return

@@ -66,7 +66,7 @@ def test_units_left_out_take_their_gaps_along():
     units = ["The budget is late.", "Okay.", "We plan a dinner.", "Fish is fine."]
     corpus = Corpus((Document.build("d", units),))
     made = reffree.segment(
-        corpus, scores={"m": [[0.1, 0.9, 0.2]]}, select="static:gap=1", drop_backchannels=True
+        corpus, scores={"m": [[0.1, 0.9, 0.2]]}, select="static:gap=1", drop=["backchannels"]
     )
     assert made.hypotheses["m"][0].masses == (2, 2)
 
@@ -84,7 +84,7 @@ def test_what_a_rule_cannot_do():
     assert "system 'm': found scores of 1 document; expected 2" in said
     said = refusal(reffree.segment, TALK, scores={"m": {"d0": [0.5] * 11}})
     assert "document 'd1': found no list of scores (1 of 2 documents lack it)" in said
-    said = refusal(boundary_scores, TALK, "texttiling", drop_repeats=True)
+    said = refusal(boundary_scores, TALK, "texttiling", drop=["repeats"])
     assert "scores to be kept, with repeats left out" in said
 
 
@@ -92,9 +92,10 @@ def test_posterior_scores_gaps_by_their_probability():
     corpus, vectors = topical_corpus([[6, 5], [4, 4, 6], [1]])
     found = LeastExpectedPk(length=5)
     scores = found.boundary_scores(Inputs(corpus, embeddings=vectors))
-    shown = boundaries(corpus, length=5, embeddings=vectors).documents
-    for given, document in zip(scores[:2], shown, strict=False):
-        assert given.tolist() == pytest.approx(document.probabilities)
+    shown = boundaries(corpus, length=5, embeddings=vectors)
+    for given, document in zip(scores[:2], corpus, strict=False):
+        rows = shown.table("gaps").records(document=document.id)
+        assert given.tolist() == pytest.approx([row["probability"] for row in rows])
     assert scores[2].shape == (0,)
     assert len(found(Inputs(corpus, embeddings=vectors))) == 3
 
@@ -132,7 +133,7 @@ def test_command_saves_scores_and_takes_them_back(tmp_path):
         (["--method", "random", "--save-scores", "s"], "random gives no score per gap"),
         (["--method", "c99", "--save-scores", "s"], "'c99', which gives no score per gap"),
         (["--method", "depth", "--save-scores", "o.jsonl"], "this is also -o"),
-        (["--method", "depth", "--save-scores", "s", "--drop-repeats"], "scores to be kept"),
+        (["--method", "depth", "--save-scores", "s", "--drop", "repeats"], "scores to be kept"),
         (["--method", "depth", "--save-scores", "c.jsonl"], "this is an input"),
         (["--method", "depth", "--save-scores", "no/s.jsonl"], "no/s.jsonl"),
         (["--method", "depth", "--select", "x"], "unknown selection 'x'"),

@@ -75,7 +75,7 @@ class Expected(FreeMetric, ABC):
 
     ``length`` is the number of units a segment is expected to have, where it is known. ``evidence``
     names what the posterior rests on: ``embedding``, ``words``, ``cues`` (questions, pronouns,
-    connectives), a boundary scorer trained by ``reffree train-scorer`` (``scorer:FOLDER``), or
+    connectives), a boundary scorer trained by ``reffree train scorer`` (``scorer:FOLDER``), or
     ``all`` that is at hand. ``draws`` are those of
     the spread, and of all but Pk itself.
     """

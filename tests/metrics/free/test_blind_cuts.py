@@ -62,7 +62,7 @@ def scores(corpus, metric, cache_dir):
         for d, document in enumerate(corpus)
     ]
     table = reffree.score(
-        Corpus(tuple(documents)), metrics=[metric], encoder="wordllama", cache_dir=cache_dir
+        Corpus(tuple(documents)), metrics=[metric], encoder="wordllama", cache=cache_dir
     )
     values = {row.system: row.metrics[metric].value for row in table.systems}
     gold = values.pop("gold")

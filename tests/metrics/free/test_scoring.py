@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -419,3 +421,21 @@ def test_every_hypothesis_is_told_of_once(names, path):
     assert [[len(raw.documents) for raw in found] for found in scores.values()] == [
         [2, 1, 3] for _ in names
     ]
+
+
+def test_scores_of_numpy_vectors_on_a_cpu_need_no_torch():
+    code = (
+        "import sys\n"
+        "import numpy as np\n"
+        "from reffree.metrics.free.engine import score_documents\n"
+        "from reffree.metrics.registry import parse_metrics\n"
+        "x = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)\n"
+        "metrics = parse_metrics(['all', 'arp_cos:rule=paper', 'silhouette:pool_n=median'])\n"
+        "found = score_documents([x], [[[3, 9], [4, 4, 4]]], metrics, device='cpu')\n"
+        "assert all(np.isfinite(raw.documents).all() for (raw,) in found.values())\n"
+        "print(sorted({'torch', 'pandas', 'pydantic'} & sys.modules.keys()))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240
+    )
+    assert done.stdout.strip() == "[]"
