@@ -330,14 +330,24 @@ def test_segmentations_without_text_have_numbers_for_units():
 def test_agreement_needs_no_text():
     name = write("s.json", segeval(**CODERS))
     with_text = invoke(
-        "agreement", name, "--format", "segeval:coders=golds", "--text", "c.jsonl", "-f", "json"
+        "study",
+        "agreement",
+        name,
+        "--format",
+        "segeval:coders=golds",
+        "--text",
+        "c.jsonl",
+        "-f",
+        "json",
     )
-    without = invoke("agreement", name, "--format", "segeval:coders=golds", "-f", "json")
+    without = invoke("study", "agreement", name, "--format", "segeval:coders=golds", "-f", "json")
     assert without.exit_code == 0
     assert json.loads(without.output) == json.loads(with_text.output)
     rows = [{"id": id, "golds": golds} for id, golds in CODERS.items()]
     lines = write("g.jsonl", "\n".join(map(json.dumps, rows)))
-    assert json.loads(invoke("agreement", lines, "-f", "json").output) == json.loads(without.output)
+    assert json.loads(invoke("study", "agreement", lines, "-f", "json").output) == json.loads(
+        without.output
+    )
     assert invoke("score", lines).exit_code == 1
 
 
