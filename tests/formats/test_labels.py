@@ -344,7 +344,7 @@ def test_agreement_needs_no_text():
     assert without.exit_code == 0
     assert json.loads(without.output) == json.loads(with_text.output)
     rows = [{"id": id, "golds": golds} for id, golds in CODERS.items()]
-    lines = write("g.jsonl", "\n".join(map(json.dumps, rows)))
+    lines = write("s.jsonl", "\n".join(map(json.dumps, rows)))
     assert json.loads(invoke("study", "agreement", lines, "-f", "json").output) == json.loads(
         without.output
     )
