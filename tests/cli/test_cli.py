@@ -140,7 +140,8 @@ def test_score_json_equals_the_python_api(run, write_corpus, cache_dir):
 def test_cached_and_uncached_runs_agree(run, write_corpus):
     path = write_corpus(six())
     cached = validated(run("score", path, "-f", "json").stdout)
-    fresh = validated(run("score", path, "-f", "json", "--cache", "off", "--encoder", "minilm:batch_tokens=8").stdout)
+    anew = ("--cache", "off", "--encoder", "minilm:batch_tokens=8")
+    fresh = validated(run("score", path, "-f", "json", *anew).stdout)
     for a, b in zip(cached["systems"], fresh["systems"], strict=True):
         for metric in METRICS:
             assert a["metrics"][metric]["value"] == pytest.approx(

@@ -21,7 +21,7 @@ from reffree.encoders.batching import plan_batches
 from reffree.encoders.device import choose_device, scoring_device
 from reffree.encoders.embed import encode_corpus, from_arrays, from_file
 from reffree.encoders.models import find_model
-from reffree.encoders.options import EncoderOptions, ModelSettings
+from reffree.encoders.options import EncoderOptions
 from reffree.encoders.sentence_transformer import SentenceTransformerEncoder
 from reffree.util.errors import EncoderError, InputError, UnknownNameError
 from tests.checkpoints import WORDS, save_checkpoint
@@ -73,16 +73,6 @@ def test_vectors_equal_sentence_transformers_own(minilm):
     assert_allclose(encode(minilm, SENTENCES)[0], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("batch_tokens", [1, 20, 10_000])
-def test_batch_plan_changes_nothing(minilm, batch_tokens):
-    texts = [*SENTENCES, "word " * 400]
-    alone = np.concatenate([encode(minilm, [text])[0] for text in texts])
-    encoder = opened("minilm", batch_tokens=batch_tokens)
-    together, tokens = encode(encoder, texts)
-    assert_allclose(together, alone, atol=1e-5)
-    assert tokens[-1] == 402
-
-
 MINILM = PACKAGED["minilm"]
 
 
@@ -116,28 +106,6 @@ def test_missing_and_added_files_of_the_package_are_refused(copy_of_minilm):
 
 
 TEXTS = [" ".join(WORDS[:k]) for k in (1, 3, 7, 15, 2)] + [" ".join(WORDS * 4)]
-
-
-@pytest.mark.parametrize("architecture", ["roberta", "mpnet", "falcon", "llama"])
-def test_plain_transformers_are_mean_pooled(tmp_path, architecture):
-    from transformers import AutoModel, AutoTokenizer
-
-    folder = save_checkpoint(architecture, tmp_path / architecture)
-    model = find_model(str(folder))
-    assert (model.spec.pooling, model.spec.normalisation) == ("mean", "none")
-    assert model.spec.max_length == 32
-    vectors, tokens = encode(
-        SentenceTransformerEncoder(model, CPU, ModelSettings(batch_tokens=64)), TEXTS
-    )
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    plain = AutoModel.from_pretrained(folder).eval()
-    for text, vector in zip(TEXTS, vectors, strict=True):
-        ids = tokenizer(text, return_tensors="pt", truncation=True, max_length=32)["input_ids"]
-        with torch.no_grad():
-            expected = plain(ids).last_hidden_state.mean(1)[0]
-        assert_allclose(vector, expected, atol=1e-5)
-    specials = 2 if architecture in ("roberta", "mpnet") else 0
-    assert tokens == [len(text.split()) + specials for text in TEXTS]
 
 
 def test_a_chat_template_stays_away_from_plain_text(tmp_path):
@@ -290,24 +258,6 @@ def test_offline_makes_no_connection_and_says_where_it_looked(monkeypatch, tmp_p
 def test_a_name_that_cannot_be_a_model():
     with pytest.raises(UnknownNameError, match="did you mean 'minilm'"):
         find_model("mini lm", offline=True)
-
-
-class ScarceMemory(SentenceTransformerEncoder):
-    """The device takes two texts at a time."""
-
-    def _compute(self, batch):
-        if len(batch.reads) > 2:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
-        return super()._compute(batch)
-
-
-def test_out_of_memory_halves_the_batches(tmp_path):
-    model = find_model(str(save_checkpoint("roberta", tmp_path / "m")))
-    texts = TEXTS * 3
-    expected, _ = encode(SentenceTransformerEncoder(model, CPU), texts)
-    scarce = ScarceMemory(model, CPU, ModelSettings(batch_tokens=4096))
-    assert_allclose(encode(scarce, texts)[0], expected, atol=1e-5)
-    assert scarce.batch_tokens < 4096
 
 
 def test_other_failures_of_the_model_get_a_sentence(tmp_path):

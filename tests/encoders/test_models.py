@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 from dataclasses import fields, replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,6 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.encoders.aliases import ALIASES, PACKAGED, is_installed, packaged_folder
-from reffree.encoders.base import EncoderSpec
 from reffree.encoders.cache import cache_path
 from reffree.encoders.device import may_have_card
 from reffree.encoders.models import DECODERS, find_model, is_decoder
@@ -275,19 +273,6 @@ def test_each_ingredient_has_a_file_of_its_own(checkpoint, tmp_path):
     } == elsewhere
 
 
-def test_each_field_of_the_spec_is_in_the_fingerprint(tmp_path):
-    spec = EncoderSpec("a/b", "1", "mean", "none", "float32", 128, "test")
-    other = {str: "other", int: 7}
-    changed = []
-    for field in (field for field in fields(EncoderSpec) if field.compare):
-        kind = int if field.name in ("max_length", "layer", "context") else str
-        changed.append(replace(spec, **{field.name: other[kind]}))
-    assert len({s.fingerprint for s in [spec, *changed]}) == len(changed) + 1
-    assert len({cache_path(tmp_path, s) for s in [spec, *changed]}) == len(changed) + 1
-    assert replace(spec, deviation=0.1).fingerprint == spec.fingerprint  # measured, not chosen
-    assert replace(spec, deviation=0.1) == spec
-
-
 def test_settings_do_not_mix_in_the_cache(checkpoint, tmp_path):
     folder = str(checkpoint("roberta"))
     chosen = [{}, {"pooling": "cls"}, {"prompt": "winter "}, {"layer": 1}, {"max_length": 5}]
@@ -390,12 +375,6 @@ def test_types_of_the_computation(checkpoint):
     assert half.dtype == np.float32
     assert {p.dtype for p in encoder._model.parameters()} == {torch.float16}
     assert 0 < np.abs(half - encode(opened(stored), TEXTS)).max() < 0.05
-
-
-@pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="for where it is not installed")
-def test_quantisation_needs_its_package(checkpoint):
-    with pytest.raises(EncoderError, match="found no installed package bitsandbytes"):
-        encode(opened(checkpoint("llama"), quantisation="4bit"), TEXTS)
 
 
 OWN_CODE = """

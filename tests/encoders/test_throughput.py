@@ -108,24 +108,6 @@ def test_bags_of_tokens_are_those_the_model_makes_itself(prompt):
     assert_allclose(encode(encoder, list(PROBE)), plain, atol=1e-6)
 
 
-@pytest.mark.parametrize("prompt", ["", "the honey "])
-@pytest.mark.parametrize("architecture", CONFIGS)
-def test_batches_equal_texts_alone(checkpoint, architecture, prompt):
-    encoder = opened(checkpoint(architecture), prompt=prompt)
-    alone = np.concatenate([encode(encoder, [text]) for text in TEXTS])
-    for limits in ((1, None), (40, None), (64, 20), (4096, None)):
-        encoder.batch_tokens, encoder.enough = limits
-        assert_allclose(encode(encoder, TEXTS), alone, atol=1e-5, rtol=1e-5)
-
-
-def test_minilm_batches_equal_sentence_transformers(checkpoint):
-    encoder = opened("minilm")
-    texts = [*PROBE[::6], "word " * 400]
-    expected = encoder._model.encode(texts, batch_size=32, show_progress_bar=False)
-    assert_allclose(encode(encoder, texts), expected, atol=1e-5)
-    assert isinstance(encoder._tokeniser, TokenisedOnce)
-
-
 def test_models_that_ask_more_of_their_tokenizer_make_their_own_features(checkpoint):
     """Such as another maximum length in the model's folder: what is tried at loading differs."""
     encoder = opened(checkpoint("roberta"))

@@ -174,6 +174,7 @@ def test_a_later_step_is_refused_before_an_earlier_one_runs(tmp_path, broken):
 def test_no_place_for_the_segments_is_refused_first(tmp_path, broken, target):
     text = json.dumps({"id": "a", "units": ["x"] * 6})
     (tmp_path / "c.jsonl").write_text(text + "\n", encoding="utf-8")
-    arguments = ("--method", "depth", "--encoder", broken, "--cache", "off", "-o", tmp_path / target)
+    arguments = ("--method", "depth", "--encoder", broken, "--cache", "off")
+    arguments += ("-o", tmp_path / target)
     found = invoke("segment", tmp_path / "c.jsonl", *arguments)
     assert target in str(found.exception)

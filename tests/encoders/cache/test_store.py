@@ -149,14 +149,6 @@ def test_every_ingredient_of_the_spec_gets_a_file_of_its_own(tmp_path):
     EmbeddingCache(long, replace(SPEC, name="m" * 300)).close()
 
 
-def test_two_settings_never_mix(tmp_path):
-    other = replace(SPEC, revision="r2")
-    for texts in (TEXTS[:40], TEXTS[20:60], TEXTS[:60]):
-        for spec in (SPEC, other):
-            got, _ = collect(open_cached(tmp_path, spec=spec)[0], texts)
-            assert_array_equal(got, np.stack([vector(t, spec.revision) for t in texts]))
-
-
 def test_a_row_of_another_encoder_fails_its_checksum(tmp_path, caplog):
     """Even one copied into the file by hand: a row belongs to its fingerprint."""
     other = replace(SPEC, revision="r2")
@@ -217,27 +209,6 @@ def test_a_damaged_row_is_encoded_again_and_told(tmp_path, damage, caplog):
     assert list(encoder.cache.verify())[-1] == 20
     (note,) = caplog.messages
     assert note.startswith(f"reffree: note: {path}: found 3 rows failing the checksum; encoded")
-
-
-def test_mending_is_told_on_standard_error(tmp_path, pytestconfig):
-    change(filled(tmp_path), "UPDATE v SET tokens = 99 WHERE id = 3")
-    code = (
-        "import sys, pathlib\n"
-        "from tests.encoders.cache.test_store import TEXTS, collect, open_cached\n"
-        "collect(open_cached(pathlib.Path(sys.argv[1]))[0], TEXTS[:20])\n"
-        "assert 'torch' not in sys.modules"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, tmp_path],
-        cwd=pytestconfig.rootpath,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("reffree: note: ")
-    assert "found 1 row failing the checksum; encoded again" in line
 
 
 def test_files_are_chosen_by_name(tmp_path):
