@@ -254,6 +254,8 @@ class EndpointEncoder:
     @cached_property
     def _client(self) -> httpx.Client:
         """Take the environment's proxies, but none to this machine; follow to no other address."""
+        for name in ("httpx", "httpcore"):  # which log what a server sends, a key it repeats too
+            logging.getLogger(name).setLevel(logging.WARNING)
         return httpx.Client(
             follow_redirects=False,
             trust_env=not self.address.is_loopback,
