@@ -23,7 +23,7 @@ from typing import Any
 
 from gpu_checks import calibrate, published
 from gpu_costs import CARDS, LENGTHS, MODELS, Dtype, encoding
-from gpu_scoring_costs import arithmetic_on, scoring
+from gpu_scoring_costs import scoring
 
 RESULTS = Path(__file__).parent / "results" / "gpu_model.json"
 
@@ -52,7 +52,6 @@ def predict_scoring(units: int = 500) -> Iterator[dict[str, Any]]:
         one, many = (scoring(units, dimension, count, card, corpus=x) for x in (False, True))
         yield {
             "card": card.name,
-            "arithmetic": arithmetic_on(card).dtype_name,
             "dimension": dimension,
             "hypotheses": count,
             "document": {"per_second": round(one.alone), "bound": one.bound_alone},
@@ -130,7 +129,7 @@ def table(results: dict[str, Any]) -> str:
     ]
     scored = [
         [
-            *(row["card"], row["arithmetic"], f"{row['dimension']:,}", f"{row['hypotheses']:,}"),
+            *(row["card"], f"{row['dimension']:,}", f"{row['hypotheses']:,}"),
             *(_rate(row[way], "per_second") for way in ("document", "corpus")),
             row["corpus"]["documents"],
         ]

@@ -1,7 +1,7 @@
 """Operations, bytes and kernels of scoring on a card, counted while the code itself runs.
 
 Scoring is run on torch's meta device, where every operation is called and none is computed, with
-the arithmetic and within the memory of a card. So there is no second description of it that could
+within the memory of a card. So there is no second description of it that could
 be of older code; `gpu_costs.py` has the cards.
 """
 
@@ -19,25 +19,15 @@ import torch
 from gpu_costs import (
     FREE_SHARE,
     KERNEL_SECONDS,
-    MATMUL_SHARE,
     MEMORY_SHARE,
     PCIE_SHARE,
     Card,
 )
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
 
-from reffree.metrics.free import engine, pairs
-from reffree.metrics.free.arithmetic import (
-    FLOAT32,
-    FLOAT64,
-    GOOD_AT_FLOAT64,
-    Arithmetic,
-    arithmetic_of,
-)
-from reffree.metrics.free.batches import Budget
-from reffree.metrics.free.metrics import WITHOUT_SEARCH, parse_metrics
+from reffree.metrics.free import batches, engine
+from reffree.metrics.registry import WITHOUT_SEARCH, parse_metrics
 
 SECTOR_BYTES = 32
 """A card reads at least so much for an entry of a table that stands alone."""
@@ -52,6 +42,10 @@ HOST_BYTES_PER_SECOND = 5e9
 MOST_MEMORY = 1e12
 """Bytes taken for a card whose memory is not known."""
 
+DISTANCE_SHARE = 0.25
+"""Of a card's peak in float64 that distances reach: that of matrix products is twice what a card
+does otherwise, and each difference waits for two numbers from a cache."""
+
 SEGMENT_UNITS = 16
 
 NO_KERNEL = {"empty", "empty_like", "empty_strided", "new_empty", "scalar_tensor", "lift_fresh"}
@@ -62,7 +56,7 @@ LOOK_UPS = {"take": SECTOR_BYTES, "index": SECTOR_BYTES, "gather": 0}
 
 
 class Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts kernels, and the bytes that they read and write if each reads its arrays once.
+    """Counts kernels, operations of distances, and bytes read and written if each array is once.
 
     A lower bound of what they move, and an upper one of what comes from a card's memory, since
     small arrays stay in its cache.
@@ -73,6 +67,7 @@ class Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.kernels = 0
         self.moved = 0
+        self.flops = 0
 
     def __torch_dispatch__(
         self,
@@ -96,6 +91,8 @@ class Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             given = given[1:]
         elif name in SHAPE_ONLY:
             given = []
+        if name == "_cdist_forward":  # a difference, its square, a sum
+            self.flops += 3 * made[0].numel() * given[0].shape[-1]
         self.kernels += 1
         self.moved += sum(map(_nbytes, (*given, *made)))
         return result
@@ -112,13 +109,9 @@ def _nbytes(x: torch.Tensor) -> int:
 
 
 @contextmanager
-def by_torch(arithmetic: Arithmetic | None = None) -> Iterator[None]:
+def by_torch() -> Iterator[None]:
     """Score CPU tensors by torch, as other devices' are, not by the compiled loop."""
-    chosen = arithmetic_of if arithmetic is None else lambda device: arithmetic
-    with (
-        patch.object(engine, "COMPILED_DEVICES", frozenset()),
-        patch.object(pairs, "arithmetic_of", chosen),
-    ):
+    with patch.object(engine, "COMPILED_DEVICES", frozenset()):
         yield
 
 
@@ -136,21 +129,20 @@ def count(
     documents: int,
     shape: tuple[int, int],
     hypotheses: int,
-    arithmetic: Arithmetic,
     memory: int,
     device: str = "meta",
 ) -> Counted:
     """Score documents of a shape (units, dimensions), so many hypotheses each, and count."""
     vectors = torch.ones(shape, device=device)
     masses = np.tile(_masses(shape[0]), (hypotheses, 1))
-    with by_torch(arithmetic), FlopCounterMode(display=False) as flops, Traffic() as traffic:
+    with by_torch(), Traffic() as traffic:
         engine.score_documents(
             [vectors] * documents,
             [masses] * documents,
             parse_metrics(WITHOUT_SEARCH),
             memory=memory,
         )
-    return Counted(flops.get_total_flops(), traffic.moved, traffic.kernels)
+    return Counted(traffic.flops, traffic.moved, traffic.kernels)
 
 
 def _masses(units: int) -> list[int]:
@@ -214,18 +206,11 @@ def _longest(parts: dict[str, float]) -> str:
     return max(parts, key=lambda name: parts[name])
 
 
-def arithmetic_on(card: Card) -> Arithmetic:
-    """How digits are multiplied on a card, by its capability as in `arithmetic_of`."""
-    is_good = card.capability is None or card.capability in GOOD_AT_FLOAT64
-    return FLOAT64 if is_good else FLOAT32
-
-
 def scoring(
     units: int,
     dimension: int,
     hypotheses: int,
     card: Card,
-    arithmetic: Arithmetic | None = None,
     *,
     corpus: bool = False,
 ) -> Scoring:
@@ -234,18 +219,15 @@ def scoring(
     Of one document whose vectors are on the card, or of a ``corpus`` of such documents that come
     from the host, as many together as the card's memory holds.
     """
-    chosen = arithmetic or arithmetic_on(card)
     memory = int(min(card.memory, MOST_MEMORY) * FREE_SHARE) // 4
-    budget = Budget(torch.device("cuda"), memory)
-    n = _together(budget, units, dimension, hypotheses) if corpus else 1
-    found = count(n, (units, dimension), hypotheses, chosen, memory)
+    n = _together(memory, units, dimension, hypotheses) if corpus else 1
+    found = count(n, (units, dimension), hypotheses, memory)
     segments = len(_masses(units))
     sent = 8.0 * (segments + 2) * n * hypotheses  # edges, and which document's they are
     vectors = 4.0 * n * units * dimension if corpus else 0.0
-    peak = card.peak["float64" if chosen.dtype_name == "float64" else "float32"]
     return Scoring(
         hypotheses=n * hypotheses,
-        products=found.flops / (peak * MATMUL_SHARE),
+        products=found.flops / (card.peak["float64"] * DISTANCE_SHARE),
         memory=found.moved / (card.bandwidth * MEMORY_SHARE),
         copies=(sent + vectors) / (card.bus * PCIE_SHARE),
         launches=found.kernels * KERNEL_SECONDS,
@@ -254,10 +236,10 @@ def scoring(
     )
 
 
-def _together(budget: Budget, units: int, dimension: int, hypotheses: int) -> int:
+def _together(memory: int, units: int, dimension: int, hypotheses: int) -> int:
     """Documents of a batch whose hypotheses are laid out together."""
-    most = max(1, budget.hypotheses(units, len(_masses(units))) // hypotheses)
-    n = 1
-    while n < most and budget.holds(n + 1, units, dimension):
-        n += 1
-    return n
+    each = batches.UNIT_BYTES * units + batches.SEGMENT_BYTES * len(_masses(units))
+    most = memory // (4 * each * hypotheses)
+    pairs = memory // (2 * batches.PAIR_BYTES * units**2)
+    components = memory // (4 * batches.COMPONENT_BYTES * units * dimension)
+    return max(1, min(most, pairs, components))

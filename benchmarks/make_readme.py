@@ -63,8 +63,8 @@ assumption is a constant there, with its reason. Stages work at the same time, c
 directions among them: the slowest bounds. Python is what threads of one process take turns at.
 
 Scoring is not described by formulas but counted while it runs on torch's meta device
-(`gpu_scoring_costs.py`): operations of the exact products, 9 of float64 or 36 of float32 for each
-of two Gram matrices, bytes of all arrays as if none stayed in a card's cache, and kernels, which
+(`gpu_scoring_costs.py`): operations of the distances of vectors and of directions in
+float64, bytes of all arrays as if none stayed in a card's cache, and kernels, which
 Python starts in 10 µs each. Reading is that of lists of masses by the host. One card scores,
 however many encode. Few hypotheses of one document are bound by starting kernels, and there the
 compiled loop of a CPU may be faster (`scoring.py`): cards are for many hypotheses or documents.""",

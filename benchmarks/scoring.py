@@ -33,12 +33,12 @@ from reffree.data.masses import mass_matrix
 from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.expected import ExpectedWindowDiff
 from reffree.metrics.free.fast import vectors as workspace
-from reffree.metrics.free.metrics import WITHOUT_SEARCH
 from reffree.metrics.free.posterior import Posterior
+from reffree.metrics.registry import WITHOUT_SEARCH
 from reffree.util.arrays import Floats
 
 RESULTS = Path(__file__).parent / "results" / "scoring.json"
-EXPECTED_TIMES = ("posterior_ms", "hypothesis_ms", "drawn_hypothesis_ms", "sag_ms")
+EXPECTED_TIMES = ("posterior_ms", "hypothesis_ms", "drawn_hypothesis_ms")
 TURNS = 3
 """Runs of one way in a row."""
 
@@ -207,13 +207,11 @@ def measure(n: int, d: int, count: int, rounds: int) -> dict[str, Any]:
 def measure_expected(n: int, d: int, rounds: int) -> dict[str, Any]:
     """Time expected errors of one document: the posterior once, then one more hypothesis.
 
-    ``sag`` has its search beside it, and WindowDiff what a hypothesis costs where the expectation
-    is a mean over 200 draws.
+    WindowDiff says what a hypothesis costs where the expectation is a mean over 200 draws.
     """
     rng = np.random.default_rng(0)
     x = np.repeat(rng.normal(size=(n // 10, d)), 10, axis=0) + 2 * rng.normal(size=(n, d))
     hypotheses = mass_matrix(random_hypotheses(n, 1000, rng), n, "benchmark")
-    one = random_hypotheses(n, 1, rng)
     posterior = Posterior(x, Reading())
     drawn = ExpectedWindowDiff()
     times = {
@@ -221,7 +219,6 @@ def measure_expected(n: int, d: int, rounds: int) -> dict[str, Any]:
         "hypothesis_ms": best_of(lambda: posterior.expected_pk(hypotheses), rounds) / 1000,
         "drawn_hypothesis_ms": best_of(lambda: drawn.scores(posterior, hypotheses[:100]), rounds)
         / 100,
-        "sag_ms": best_of(lambda: reffree.score_document(x, one, ["sag"]), 1),
     }
     return {"n": n, "d": d, **{name: 1000 * value for name, value in times.items()}}
 
@@ -241,12 +238,11 @@ def table(results: dict[str, Any]) -> str:
     lines += [
         "",
         "Expected errors of one document from its vectors, ms: the posterior for seven numbers of "
-        "segments, one more hypothesis in closed form (Pk) and over 200 draws (WindowDiff), and "
-        "`sag` of one hypothesis, whose search is made for every document. Beyond 1,024 units a "
-        "document is read in steps.",
+        "segments, one more hypothesis in closed form (Pk) and over 200 draws (WindowDiff). Beyond "
+        "1,024 units a document is read in steps.",
         "",
-        "| units | posterior | one more, Pk (µs) | one more, WindowDiff | sag |",
-        "|--:|--:|--:|--:|--:|",
+        "| units | posterior | one more, Pk (µs) | one more, WindowDiff |",
+        "|--:|--:|--:|--:|",
     ]
     for row in results.get("expected", []):
         times = [row[name] for name in EXPECTED_TIMES]

@@ -45,7 +45,7 @@ from reffree.util.seeds import rng_for
 RESULTS = Path(__file__).parent / "results" / "truth.json"
 CHART = RESULTS.with_suffix(".svg")
 GOLD_BASED = ("pk", "windowdiff", "boundary_similarity")
-FREE = ("expected_pk", "arp_cos", "arp_pair", "silhouette", "segrefree", "sag")
+FREE = ("expected_pk", "arp_cos", "arp_pair", "silhouette", "segrefree")
 MEASURES = ("pearson", "kendall", "spa")
 POOLS = ("independent", "cohesion", "all")
 MINIMISER = "posterior"

@@ -14,8 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModel
 
 from reffree.encoders.precision import abilities_of
-from reffree.metrics.free import batches, engine
-from reffree.metrics.free.arithmetic import FLOAT32, FLOAT64, arithmetic_of
+from reffree.metrics.free.batches import TorchTask
 from tests.checkpoints import config, save_checkpoint
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
@@ -87,7 +86,6 @@ def test_predictions_grow_with_the_card_and_shrink_with_the_text(module):
 
 # Scoring ---------------------------------------------------------------------------------------
 
-BOTH = pytest.mark.parametrize("arithmetic", [FLOAT64, FLOAT32], ids=lambda a: a.dtype_name)
 MEMORY = 1 << 30
 
 
@@ -111,50 +109,32 @@ def test_bytes_are_those_that_operations_read_and_write(module):
         assert (traffic.moved, traffic.kernels) == (moved, int(moved > 0))
 
 
-@BOTH
 @pytest.mark.parametrize("shape", [(40, 24), (33, 700)])
-def test_products_are_those_of_digits_of_two_gram_matrices(arithmetic, shape, module):
-    """Nine of float64 or 36 of float32 each, of vectors and of directions."""
+def test_operations_are_those_of_two_matrices_of_distances(shape, module):
+    """Of the vectors and of their directions."""
     n, d = shape
-    products = {"float64": 9, "float32": 36}[arithmetic.dtype_name]
-    parts = -(-d // arithmetic.terms)
-    found = module("gpu_scoring_costs").count(1, shape, 3, arithmetic, MEMORY)
-    assert found.flops == 2 * products * 2 * n * n * parts * -(-d // parts)
+    assert module("gpu_scoring_costs").count(1, shape, 3, MEMORY).flops == 2 * 3 * n * n * d
 
 
-@BOTH
-def test_counts_without_values_are_those_of_cpu_tensors(arithmetic, module):
+def test_counts_without_values_are_those_of_cpu_tensors(module):
     count = module("gpu_scoring_costs").count
     for documents, hypotheses in ((1, 5), (3, 40)):
-        given = (documents, (64, 48), hypotheses, arithmetic, MEMORY)
+        given = (documents, (64, 48), hypotheses, MEMORY)
         meta, cpu = count(*given), count(*given, device="cpu")
         assert meta.flops == cpu.flops
         assert meta.moved == pytest.approx(cpu.moved, rel=0.01)
         assert meta.kernels == pytest.approx(cpu.kernels, rel=0.01)
 
 
-@BOTH
-def test_hypotheses_and_documents_add_bytes_but_no_kernels(arithmetic, module):
+def test_hypotheses_and_documents_add_bytes_but_no_kernels(module):
     count = module("gpu_scoring_costs").count
-    one, two, three = (count(1, (64, 48), h, arithmetic, MEMORY) for h in (100, 200, 300))
+    one, two, three = (count(1, (64, 48), h, MEMORY) for h in (100, 200, 300))
     assert one.flops == two.flops
     assert one.kernels == two.kernels
     assert three.moved - two.moved == two.moved - one.moved > 0
-    together = count(4, (64, 48), 25, arithmetic, MEMORY)
+    together = count(4, (64, 48), 25, MEMORY)
     assert together.flops == 4 * one.flops
     assert together.kernels < 1.1 * one.kernels
-
-
-def test_a_card_multiplies_in_the_numbers_that_it_is_good_at(module, monkeypatch):
-    costs, scoring = module("gpu_costs"), module("gpu_scoring_costs")
-    for card, expected in zip(costs.CARDS, (FLOAT64, FLOAT64, FLOAT32), strict=True):
-        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _, c=card: c.capability)
-        assert scoring.arithmetic_on(card) == arithmetic_of(torch.device("cuda")) == expected
-        times = {
-            one: sum(scoring.scoring(500, 768, 10, card, one).on_card.values())
-            for one in (FLOAT64, FLOAT32)
-        }
-        assert times[expected] == min(times.values())
 
 
 def test_the_host_works_beside_the_card_unless_it_is_waited_for(module):
@@ -171,11 +151,13 @@ def test_the_benchmark_scores_by_torch_even_on_a_cpu(module, monkeypatch):
     measures, scored = module("gpu_measures"), []
     module("gpu_scoring_costs").count.cache_clear()
 
-    def score_batch(*args, **kwargs):
-        scored.append(1)
-        return batches.score_batch(*args, **kwargs)
+    score = TorchTask.score
 
-    monkeypatch.setattr(engine, "score_batch", score_batch)
+    def watched(*args, **kwargs):
+        scored.append(1)
+        return score(*args, **kwargs)
+
+    monkeypatch.setattr(TorchTask, "score", watched)
     bench = measures.Bench(torch.device("cpu"), measures.SMOKE)
     (row,) = measures.measure_scoring(bench, module("gpu_costs").CARDS[0])
     # Once for the scores, once for the time, once to count; never for the compiled loop's.

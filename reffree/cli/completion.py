@@ -10,20 +10,12 @@ from collections.abc import Callable, Iterable
 import click
 from click.shell_completion import CompletionItem
 
-EXPECTED = (
-    *("expected_pk", "expected_windowdiff", "expected_boundary_similarity", "expected_w_f1"),
-)
-REFERENCE_FREE = (
-    *EXPECTED,
-    *("arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree", "sag"),
-)
-GOLD_BASED = (
-    *("pk", "windowdiff", "pk_prime", "pr_error", "pr_miss", "pr_false_alarm"),
-    *("winpr", "winpr_precision", "winpr_recall"),
-    *("boundary_similarity", "segmentation_similarity", "bed", "bed_precision", "bed_recall"),
-    *("ghd", "alignment", "sed", "f1", "w_f1", "w_f1_one_to_one", "bor", "purity", "coverage"),
-)
-METRICS = (*REFERENCE_FREE, *GOLD_BASED)
+from reffree.metrics.names import FREE, GOLD
+
+EXPECTED = tuple(name for name in FREE if name.startswith("expected"))
+REFERENCE_FREE = tuple(FREE)
+GOLD_BASED = tuple(GOLD)
+METRICS = (*FREE, *GOLD)
 METHODS = (
     *("none", "all", "even", "random", "random_known", "random_unknown"),
     *("oracle_random", "oracle_periodic", "arp_baselines"),

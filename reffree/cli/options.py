@@ -15,6 +15,7 @@ from reffree.formats import FORMATS
 from reffree.formats.labels import CodersAs
 from reffree.formats.readers import TextDocuments, check_names
 from reffree.formats.tables import COLUMNS, check_columns
+from reffree.metrics.names import HELP
 from reffree.report.grid import OUTPUT_FORMATS
 from reffree.util.bounds import (
     MOST_SEED,
@@ -262,10 +263,7 @@ def unsegmented_option(
 
 scoring_options = option_group(
     metric_option(
-        "Without gold: expected_pk (_windowdiff …), arp_std, arp_cos, arp_pair, silhouette, "
-        "segrefree, sag, or all. With it: pk, windowdiff, boundary_similarity, w_f1 …, or gold for "
-        "all. Options as in pk:k=3; may be repeated.  [default: expected_pk, arp_std to segrefree; "
-        "with gold the first three]",
+        HELP,
         ("all", "gold", *METRICS),
     ),
     more_systems,

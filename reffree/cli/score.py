@@ -173,8 +173,7 @@ def _check_limits(limits: Mapping[str, float], metrics: Sequence[str]) -> None:
     if not limits:
         return
     from reffree.evaluate.metric_set import ALL, check_metrics
-    from reffree.metrics.free.metrics import DEFAULT
-    from reffree.metrics.gold.metrics import GOLD_DEFAULT
+    from reffree.metrics.registry import DEFAULT, GOLD_DEFAULT
 
     check_metrics([*limits])
     scored = {name for each in metrics for name in ALL.get(each, [each])}

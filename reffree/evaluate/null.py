@@ -21,8 +21,7 @@ from reffree.data.masses import Masses, stack_masses
 from reffree.evaluate.scores import Scores, average_weight, corpus_mean, filled_weights
 from reffree.evaluate.table import NullTest
 from reffree.metrics.free.evidence import Reading
-from reffree.metrics.free.metrics import Metric
-from reffree.statistics.exact_sums import ExactSums
+from reffree.metrics.free.result import FreeMetric
 from reffree.util.arrays import Floats
 from reffree.util.seeds import rng_for
 
@@ -46,8 +45,8 @@ class NullSums:
     weight, which only the whole corpus knows (see `filled_weights`).
     """
 
-    totals: ExactSums  # (own weight or none, systems, metrics, draws) weight × score
-    sizes: ExactSums  # alike: weight
+    totals: Floats  # (own weight or none, systems, metrics, draws) weight × score
+    sizes: Floats  # alike: weight
 
     def __add__(self, other: NullSums) -> NullSums:
         """Join two sets of documents."""
@@ -56,7 +55,7 @@ class NullSums:
     def means(self, average_weights: Floats) -> Floats:
         """Mean over documents of every draw, given average weights (systems, metrics)."""
         average = average_weights[:, :, None]
-        totals, sizes = self.totals.values, self.sizes.values
+        totals, sizes = self.totals, self.sizes
         with np.errstate(invalid="ignore"):
             means: Floats = (totals[0] + average * totals[1]) / (sizes[0] + average * sizes[1])
         return means
@@ -82,7 +81,7 @@ def against_null(
     metrics = scores.metrics.reference_free
     draws = settings.null
     shape = (2, len(systems), len(metrics), draws)
-    totals, sizes = ExactSums(shape), ExactSums(shape)
+    totals, sizes = np.zeros(shape), np.zeros(shape)
     hypotheses = block.hypotheses
     tests: DocumentTests = {}
     for group in _groups(len(block), len(systems) * draws):
@@ -109,15 +108,15 @@ def against_null(
         for m, (name, metric) in enumerate(metrics.items()):
             at = scores.index(name)
             for d, drawn in zip(group, found[name], strict=True):
-                null = drawn.documents.cpu().numpy().reshape(len(systems), draws)
+                null = drawn.on_host().documents.reshape(len(systems), draws)
                 for s, system in enumerate(systems):
                     raw, weight = float(scores.raw[at, d, s]), float(scores.weights[at, d, s])
                     tests[d, system, name] = compare_with_null(raw, null[s], metric)
                     if not np.isnan(raw):
                         defined = ~np.isnan(null[s])
                         kind, weight = (0, weight) if weight > 0 else (1, 1.0)
-                        totals.add((kind, s, m), weight * np.where(defined, null[s], 0.0))
-                        sizes.add((kind, s, m), weight * defined)
+                        totals[kind, s, m] += weight * np.where(defined, null[s], 0.0)
+                        sizes[kind, s, m] += weight * defined
     return NullSums(totals, sizes), tests
 
 
@@ -140,7 +139,7 @@ def corpus_tests(scores: Scores) -> dict[tuple[str, str], NullTest | None]:
     return tests
 
 
-def compare_with_null(raw: float, null: Floats, metric: Metric) -> NullTest | None:
+def compare_with_null(raw: float, null: Floats, metric: FreeMetric) -> NullTest | None:
     """``z = (loss - mean)/sd``, ``p = (1 + #{null loss ≤ loss}) / (1 + draws)``.
 
     None where the score or every draw is undefined; no z where all draws are equal.

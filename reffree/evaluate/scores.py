@@ -111,11 +111,12 @@ class Scores:
         """Put a reference-free metric's scores of every document into their places."""
         m = self.index(name)
         for d, scores in enumerate(found):
-            self.raw[m, d] = scores.documents.cpu()
-            self.weights[m, d] = scores.weights.cpu()
-            self.left_out[m, d] = scores.left_out.cpu()
+            scores = scores.on_host()
+            self.raw[m, d] = scores.documents
+            self.weights[m, d] = scores.weights
+            self.left_out[m, d] = scores.left_out
             if scores.facts is not None:
-                self.spread[m, d] = scores.spread.cpu()
+                self.spread[m, d] = scores.spread
                 self.facts[m, d] = scores.facts
 
     @classmethod

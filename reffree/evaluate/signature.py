@@ -24,8 +24,7 @@ from reffree.encoders.probe import PROBE, one_digit_up
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.metric_set import MetricSet
 from reffree.metrics.free.custom import CustomMetric
-from reffree.metrics.free.metrics import Metric
-from reffree.metrics.free.result import OF_DOCUMENTS, OF_SEGMENTS
+from reffree.metrics.free.result import OF_DOCUMENTS, OF_SEGMENTS, FreeMetric
 from reffree.metrics.gold.cohesion import FUNCTION_WORDS
 from reffree.metrics.gold.sed import Sed
 from reffree.statistics.resampling import CONFIDENCE, RESAMPLES
@@ -126,7 +125,7 @@ class Signature:
         return "|".join(f"{SHORT_KEYS[key]}:{short[key]}" for key in short if key in SHORT_KEYS)
 
 
-def _aggregation(metrics: Collection[Metric]) -> str:
+def _aggregation(metrics: Collection[FreeMetric]) -> str:
     """How scores become those of documents and of the corpus; weighted means are named."""
     kinds = {metric.aggregation for metric in metrics}
     if len(kinds) == 1:
@@ -173,9 +172,9 @@ def _with_settings(metric: Named) -> str:
     }
     if isinstance(metric, CustomMetric):
         settings["code"] = metric.code
-    if isinstance(metric, Sed):
-        settings["vectors"] = metric.vectors.name
-        settings["threshold"] = metric.threshold or metric.vectors.threshold
+    if isinstance(metric, Sed) and metric.table is not None:
+        settings = {"vectors": metric.table.name}
+        settings["threshold"] = metric.threshold or metric.table.threshold
         settings["left_out"] = _words(metric.left_out)
     if settings.get("unit") == "units":  # goes without saying
         del settings["unit"]

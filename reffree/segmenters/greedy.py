@@ -21,8 +21,8 @@ from reffree.metrics.free.engine import score_documents
 from reffree.metrics.free.expected import Expected
 from reffree.metrics.free.fast.document import CompiledDocument
 from reffree.metrics.free.inputs import check_embeddings
-from reffree.metrics.free.metrics import COMPILED, Metric, parse_metric, parse_metrics, spelling
-from reffree.metrics.free.sag import Sag
+from reffree.metrics.free.result import FreeMetric
+from reffree.metrics.registry import COMPILED, FREE_METRICS, parse_metric, parse_metrics, spelling
 from reffree.segmenters.base import Inputs, Segmenter, check_wanted
 from reffree.segmenters.optimal import TIE
 from reffree.util.arrays import Booleans, Floats, Integers
@@ -50,7 +50,7 @@ class Greedy(Segmenter):
     def __post_init__(self) -> None:
         """Refuse unknown metrics and numbers of boundaries that are none."""
         check_wanted(self.k, self.name)
-        if isinstance(parse_metric(self.metric), Expected):
+        if isinstance(parse_metric(self.metric, FREE_METRICS), Expected):
             raise InputError(
                 f"metric = {self.metric}",
                 expected="a metric without a posterior",
@@ -75,7 +75,7 @@ class Greedy(Segmenter):
 class _Losses:
     """Losses of many segmentations of one document; its tables are made once."""
 
-    def __init__(self, vectors: NDArray[np.generic], metric: Metric) -> None:
+    def __init__(self, vectors: NDArray[np.generic], metric: FreeMetric) -> None:
         self._metric = metric
         self._vectors = check_embeddings(vectors, "0")
         self._document = CompiledDocument(self._vectors)
@@ -92,12 +92,11 @@ class _Losses:
 
     def _raw(self, masses: Masses) -> Floats:
         name = spelling(self._metric)
-        if not isinstance(self._metric, Sag) and name not in COMPILED:
+        if name not in COMPILED:
             (scored,) = score_documents([self._vectors], [masses], [self._metric]).values()
-            return scored[0].documents.numpy()
+            losses: Floats = scored[0].on_host().documents
+            return losses
         scores = self._document.score_all([lambda: masses], lambda: self._memory)
-        if isinstance(self._metric, Sag):
-            return self._metric.scores(self._document, scores)[0]
         return scores.raw[:, COMPILED.index(name)]
 
 

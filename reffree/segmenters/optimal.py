@@ -1,7 +1,7 @@
 """``optimal``: the best segmentation there is under a metric that can be searched exactly.
 
-It reads no topics, only the metric it is judged by, and is the most there is to gain under ``sag``,
-and under ARP without one-unit segments. A metric that ranks it above gold can be gamed.
+It reads no topics, only the metric it is judged by, and is the most there is to gain under
+ARP without one-unit segments. A metric that ranks it above gold can be gamed.
 """
 
 from __future__ import annotations
@@ -15,15 +15,12 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from reffree.data.masses import masses_from_gaps
 from reffree.data.segmentation import Segmentation
 from reffree.metrics.free.arp import Arp
-from reffree.metrics.free.engine import score_documents
 from reffree.metrics.free.fast.document import CompiledDocument
 from reffree.metrics.free.fast.tables import TableBand, build_tables, table_bytes
 from reffree.metrics.free.inputs import check_embeddings
-from reffree.metrics.free.metrics import Metric, parse_metric, parse_metrics, spelling
-from reffree.metrics.free.sag import Sag
+from reffree.metrics.registry import FREE_METRICS, parse_metric, parse_metrics, spelling
 from reffree.segmenters.base import Inputs, Segmenter, check_wanted
 from reffree.util.arrays import Floats
 from reffree.util.compiling import njit
@@ -37,11 +34,7 @@ TIE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Optimal(Segmenter):
-    r"""The lowest loss there is under ``sag`` or an ARP, with ``k`` boundaries or any number.
-
-    ``sag``: of all segmentations. With ``k`` boundaries the lowest loss has the least sum of
-    squares within segments, a sum over segments, found by dynamic programming, which is what
-    ``changepoint:kernel=linear,min_size=1`` finds; without ``k`` the best of these for all ``k``.
+    r"""The lowest loss there is under an ARP, with ``k`` boundaries or any number.
 
     ``arp_std``, ``arp_cos``, ``arp_pair``: of all segmentations without one-unit segments, but for
     the last, which may have one: the score of others depends on the whole document (eq. 16). The
@@ -54,7 +47,7 @@ class Optimal(Segmenter):
     neighbours, four edges at a time, and that takes of the order of :math:`n^4` steps.
     """
 
-    metric: str = "sag"
+    metric: str = "arp_pair"
     k: Literal["gold"] | int | None = None
     name: ClassVar[str] = "optimal"
     needs_embeddings: ClassVar[bool] = True
@@ -62,12 +55,11 @@ class Optimal(Segmenter):
     def __post_init__(self) -> None:
         """Refuse metrics that cannot be searched, and numbers of boundaries that are none."""
         check_wanted(self.k, self.name)
-        metric = parse_metric(self.metric)
-        is_mean = isinstance(metric, Sag) or (isinstance(metric, Arp) and metric.pool_n == "mean")
-        if not is_mean:
+        metric = parse_metric(self.metric, FREE_METRICS)
+        if not (isinstance(metric, Arp) and metric.pool_n == "mean"):
             raise InputError(
                 f"metric = {self.metric}",
-                expected="sag, arp_std, arp_cos or arp_pair, by the mean over segments",
+                expected="arp_std, arp_cos or arp_pair, by the mean over segments",
                 remedy=f"write greedy:metric={self.metric} for a good one, if not the best",
             )
 
@@ -80,10 +72,8 @@ class Optimal(Segmenter):
             n, place = len(vectors), inputs.corpus[i].place
             if n < 2 or k == 0:
                 boundaries: list[int] = []
-            elif isinstance(metric, Arp):
-                boundaries = _highest_proximity(vectors, metric, k, place)
             else:
-                boundaries = _least_squares(vectors, metric, k, place)
+                boundaries = _highest_proximity(vectors, metric, k, place)
             found.append(Segmentation.from_boundaries(boundaries, n))
         return tuple(found)
 
@@ -100,25 +90,6 @@ def _highest_proximity(
         dispersion = np.sqrt(dispersion)  # the table has the variance
     table = proximities(dispersion)
     return _best_mean(table) if k is None else _best_mean_of(table, k)
-
-
-def _least_squares(
-    vectors: NDArray[np.generic], metric: Metric, k: int | None, place: Place
-) -> list[int]:
-    """Boundaries with the least sum of squares within segments; their best number, if not known."""
-    n = len(vectors)
-    size = np.arange(n) - np.arange(n)[:, None] + 1
-    variance = _spread(vectors, 0, place)
-    starts = least_costs(variance * size, n - 1 if k is None else min(k, n - 1))
-    if k is not None:
-        return _traced(starts, min(k, n - 1))
-    gaps = np.zeros((n - 1, n - 1), dtype=bool)  # [k] the best k boundaries
-    for row in range(1, n - 1):
-        gaps[row, np.array(_traced(starts, row)) - 1] = True
-    scores = score_documents([vectors], [masses_from_gaps(gaps)], [metric])
-    raw = scores[spelling(metric)][0].documents.numpy()
-    best: list[int] = (np.flatnonzero(gaps[int(np.nanargmax(raw))]) + 1).tolist()
-    return best
 
 
 def _best_mean(proximity: Floats) -> list[int]:
@@ -176,15 +147,6 @@ def _path(
     yield from _path(proximity, work, found, (stop - size, stop), k - middle)
 
 
-def _traced(starts: Integers, k: int) -> list[int]:
-    """Boundaries of the cheapest segmentation with ``k``, from its last segment's start on."""
-    boundaries, j = [], starts.shape[1] - 1
-    for row in range(k, 0, -1):
-        boundaries.append(int(starts[row, j]))
-        j = boundaries[-1] - 1
-    return boundaries[::-1]
-
-
 def _spread(vectors: NDArray[np.generic], column: int, place: Place) -> Floats:
     """``[i, j]``: variance, cosine or pairwise dispersion of the units ``i … j``, 0 for j < i."""
     n = len(vectors)
@@ -205,24 +167,6 @@ def _spread(vectors: NDArray[np.generic], column: int, place: Place) -> Floats:
 
 # The dynamic programmes. n counts units; a segment is known by its end c (units before that) and
 # its length l.
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def least_costs(cost: Floats, k_max: int) -> Integers:
-    """``[k, j]``: where the last segment starts in the cheapest cut of the units up to ``j``.
-
-    Args:
-        cost: (n, n) ``[i, j]`` of the segment of the units ``i … j``.
-        k_max: largest number of boundaries, less than ``n``; there is a row for each.
-    """
-    n = len(cost)
-    least = np.full((k_max + 1, n), np.inf)
-    start = np.zeros((k_max + 1, n), dtype=np.int32)
-    least[0] = cost[0]
-    for i in range(1, n):
-        for k in range(1, min(k_max, i) + 1):
-            _lower(least[k, i:], start[k, i:], least[k - 1, i - 1], cost[i, i:], i)
-    return start
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import stdtr
 
 from reffree.statistics.coefficients import Coefficient, correlation
 from reffree.statistics.paired import TIE
@@ -163,6 +162,8 @@ def williams(r_first: float, r_second: float, r_between: float, n: int) -> Willi
     spread = 2 * max(k, 0.0) * (n - 1) / (n - 3) + mean**2 * (1 - r_between) ** 3
     if spread == 0:
         return WilliamsTest(None, None, None, n, "the test's variance is 0")
+    from scipy.special import stdtr
+
     t = float((r_first - r_second) * np.sqrt((n - 1) * (1 + r_between) / spread))
     return WilliamsTest(t, 2 * float(stdtr(n - 3, -abs(t))), float(stdtr(n - 3, -t)), n)
 

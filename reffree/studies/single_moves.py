@@ -27,11 +27,12 @@ import numpy as np
 from reffree.data.corpus import Corpus
 from reffree.encoders.embed import units_taking_part
 from reffree.evaluate.blocks import golds_of
-from reffree.evaluate.metric_set import MetricSet, parse_any
+from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.result import Field, Result, Table, columns
 from reffree.evaluate.signature import Signature
 from reffree.metrics.gold.metric import GoldMetric, count_pairs
 from reffree.metrics.gold.pairs import Pairs
+from reffree.metrics.registry import parse_metric
 from reffree.statistics.losses import as_loss
 from reffree.studies.study import StudiedCorpus, StudyKeywords, StudySettings, check_study
 from reffree.util.arrays import Booleans, Integers
@@ -132,7 +133,7 @@ def _chosen(metrics: Sequence[str]) -> dict[str, GoldMetric]:
     """Read the names; refuse metrics that no two segmentations alone have."""
     chosen = {}
     for name in metrics:
-        metric = parse_any(name)
+        metric = parse_metric(name)
         if not isinstance(metric, GoldMetric) or getattr(metric, "unit", "units") != "units":
             raise OptionError(
                 f"the metric {name!r}",

@@ -64,6 +64,7 @@ class Bounds:
 
     least: int = 0
     most: int = MANY
+    remedy: str = "leave it out for its default"
 
     def __get_pydantic_core_schema__(self, source: object, handler: Any) -> dict[str, Any]:  # noqa: ANN401
         """Let pydantic hold a field to the bounds; NumPy's whole numbers are whole numbers, too."""
@@ -196,8 +197,8 @@ def check_number(
 def check_choice(option: str, value: object, choices: Sequence[str], default: str) -> None:
     """Refuse what is none of the choices."""
     if value not in choices:
-        raise InputError(
-            f"{option} = {value}",
+        raise OptionError(
+            f"{option} = {shorten(str(value))}",
             expected=" or ".join(choices),
             remedy=f"leave it out for {default}",
         )

@@ -7,12 +7,23 @@ metadata say ``{"option": False}`` cannot be named.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
 from functools import cache, lru_cache
 from types import NoneType
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
+from reffree.util.bounds import bounds_in, check_choice, check_number, check_whole
 from reffree.util.errors import InputError, OptionError, UnknownNameError, shorten
 
 Value = int | float | bool | str | None
@@ -94,9 +105,27 @@ def spelling_of(thing: Named) -> str:
     return ":".join(filter(None, [thing.name, ",".join(changed)]))
 
 
+def check_options(thing: Named) -> None:
+    """Refuse options that are none of the choices of their type, or out of its bounds.
+
+    Bounds stand beside the type, ``k: Annotated[int, Bounds(1)]``, and choices in it.
+    """
+    for name, hint in _options(type(thing)).items():
+        value, kinds, bounds = getattr(thing, name), _kinds(hint), bounds_in(hint)
+        choices = [c for kind in kinds if get_origin(kind) is Literal for c in get_args(kind)]
+        if value in choices or (value is None and NoneType in kinds):
+            continue
+        if bounds is not None:
+            check: Callable[..., None] = check_number if float in kinds else check_whole
+            check(name, value, bounds.least, bounds.most, remedy=bounds.remedy)
+        elif choices and not {int, float} & {*kinds}:
+            default: Any = next(f.default for f in fields(thing) if f.name == name)
+            check_choice(name, value, [_written(c) for c in choices], _written(default))
+
+
 @cache
 def _options(kind: type[Named]) -> dict[str, Any]:
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
     return {
         field.name: hints[field.name]
         for field in fields(kind)
@@ -111,6 +140,8 @@ def _written(value: Value) -> str:
 
 
 def _kinds(hint: object) -> tuple[object, ...]:
+    if get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
     is_union = get_origin(hint) is not None and get_origin(hint) is not Literal
     return get_args(hint) if is_union else (hint,)
 

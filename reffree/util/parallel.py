@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache, partial
@@ -14,6 +15,14 @@ THREADED = 1 << 18
 def available_threads() -> int:
     """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def compute_threads() -> int:
+    """Return how many threads a document's work is shared out to: as many as torch would use."""
+    if "torch" in sys.modules:
+        return int(sys.modules["torch"].get_num_threads())
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    return int(wanted) if wanted.isdecimal() and int(wanted) else available_threads()
 
 
 def over_rows(work: Callable[[slice], object], n_rows: int, threads: int) -> None:

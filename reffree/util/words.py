@@ -12,18 +12,18 @@ are as rare as chance has it, and those within a longer word recur when it does.
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
-import regex
-import snowballstemmer  # type: ignore[import-untyped]
-from bm25s import stopwords  # type: ignore[import-untyped]
 
 from reffree.util.arrays import Integers
 
@@ -34,34 +34,22 @@ Language = Literal[
 ]
 # fmt: on
 STOP_WORDS: dict[Language, tuple[str, ...]] = {
-    "danish": stopwords.STOPWORDS_DANISH,
-    "dutch": stopwords.STOPWORDS_DUTCH,
-    "english": stopwords.STOPWORDS_EN_PLUS,
-    "french": stopwords.STOPWORDS_FRENCH,
-    "german": stopwords.STOPWORDS_GERMAN,
-    "italian": stopwords.STOPWORDS_ITALIAN,
-    "norwegian": stopwords.STOPWORDS_NORWEGIAN,
-    "portuguese": stopwords.STOPWORDS_PORTUGUESE,
-    "russian": stopwords.STOPWORDS_RUSSIAN,
-    "spanish": stopwords.STOPWORDS_SPANISH,
-    "swedish": stopwords.STOPWORDS_SWEDISH,
-    "turkish": stopwords.STOPWORDS_TURKISH,
+    language: tuple(words.split())
+    for language, words in json.loads(
+        (Path(__file__).parents[1] / "resources" / "stop_words.json").read_text("utf-8")
+    )["words"].items()
 }
 """NLTK's lists, of function words; that of English has 179."""
 
 WORD = re.compile(r"[^\W_]+")
 PLAIN = re.compile("[\0-\u02ff\u0370-\u0482\u048a-\u0590\u10a0-\u10ff\u1e00-\u20cf\uac00-\ud7a3]*")
 """Texts of Latin, Greek, Cyrillic and Korean letters without marks: there `WORD` finds what
-`WORD_OR_RUN` does, in a sixth of the time."""
+`_patterns` do, in a sixth of the time."""
 
 # Letters that the Unicode line breaking algorithm would need a dictionary for (SA) are those of
 # Thai, Lao, Khmer, Burmese and their neighbours; the prolonged sound mark is of both kana.
 _UNSPACED = r"[[\p{Han}\p{Hiragana}\p{Katakana}ー\p{Line_Break=SA}]&&[\p{L}\p{Nl}]]"
 _LETTER = rf"[[\p{{L}}\p{{N}}]--{_UNSPACED}]"
-WORD_OR_RUN = regex.compile(
-    rf"(?V1)(?:{_LETTER}\p{{M}}*)+|(?P<run>(?:{_UNSPACED}\p{{M}}*)+)",
-)
-LETTER = regex.compile(r"[\p{L}\p{Nl}]\p{M}*")
 NO_TERM = -1
 
 
@@ -86,6 +74,8 @@ class Lexicon(dict[str, int]):
 
     def __init__(self, language: Language) -> None:
         """Take the stop words and the stemmer of a language, for English that of Porter (1980)."""
+        import snowballstemmer  # type: ignore[import-untyped]
+
         super().__init__()
         self._stop_words = frozenset(STOP_WORDS[language])
         self._stemmer = snowballstemmer.stemmer("porter" if language == "english" else language)
@@ -153,12 +143,20 @@ def words_of(text: str) -> list[str]:
     if PLAIN.fullmatch(composed):
         return WORD.findall(composed)
     words: list[str] = []
-    for found in WORD_OR_RUN.finditer(composed):
-        words += [found.group()] if found["run"] is None else _pairs(found["run"])
+    word_or_run, letter = _patterns()
+    for found in word_or_run.finditer(composed):
+        if (run := found["run"]) is None:
+            words.append(found.group())
+        else:
+            letters = letter.findall(run)
+            words += [a + b for a, b in pairwise(letters)] or letters
     return words
 
 
-def _pairs(run: str) -> list[str]:
-    """Every two neighbouring letters of a run, with their marks."""
-    letters = LETTER.findall(run)
-    return [a + b for a, b in pairwise(letters)] or letters
+@cache
+def _patterns() -> tuple[Any, Any]:
+    """Words and runs of letters that no spaces part; a letter with its marks."""
+    import regex
+
+    word = rf"(?V1)(?:{_LETTER}\p{{M}}*)+|(?P<run>(?:{_UNSPACED}\p{{M}}*)+)"
+    return regex.compile(word), regex.compile(r"[\p{L}\p{Nl}]\p{M}*")

@@ -15,8 +15,7 @@ from reffree.cli import cli, completion
 from reffree.data.perturbation import PERTURBATIONS
 from reffree.encoders.aliases import ALIASES
 from reffree.formats import FORMATS
-from reffree.metrics.free.metrics import METRICS
-from reffree.metrics.gold.metrics import GOLD_METRICS
+from reffree.metrics.registry import FREE_METRICS, GOLD_METRICS
 from reffree.segmenters.segment import ARP_BASELINES, SEGMENTERS
 from reffree.segmenters.selection import SELECTIONS
 from tests.test_architecture import HEAVY
@@ -31,8 +30,10 @@ def offered(*typed, kind="plain"):
 
 
 def test_names_are_those_of_the_registries():
-    assert set(completion.REFERENCE_FREE) == set(METRICS)
-    assert set(completion.EXPECTED) == {name for name in METRICS if name.startswith("expected_")}
+    assert set(completion.REFERENCE_FREE) == set(FREE_METRICS)
+    assert set(completion.EXPECTED) == {
+        name for name in FREE_METRICS if name.startswith("expected_")
+    }
     assert set(completion.GOLD_BASED) == set(GOLD_METRICS)
     assert set(completion.METHODS) == {*SEGMENTERS, ARP_BASELINES}
     assert set(completion.GAP_METHODS) < set(completion.METHODS)
@@ -43,10 +44,10 @@ def test_names_are_those_of_the_registries():
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [
-        (("score", "x.jsonl", "-m", ""), {"all", "gold", *METRICS, *GOLD_METRICS}),
+        (("score", "x.jsonl", "-m", ""), {"all", "gold", *FREE_METRICS, *GOLD_METRICS}),
         (("score", "x.jsonl", "-m", "pk", "-m", "win"), {n for n in GOLD_METRICS if "win" in n}),
         (("score", "x.jsonl", "--metric", "arp_"), {"arp_std", "arp_cos", "arp_pair"}),
-        (("correlate", "-m", ""), {*METRICS, *GOLD_METRICS}),
+        (("correlate", "-m", ""), {*FREE_METRICS, *GOLD_METRICS}),
         (("moves", "-m", ""), set(GOLD_METRICS)),
         (("granularity", "-m", ""), set(completion.EXPECTED)),
         (("segment", "--method", ""), {*SEGMENTERS, ARP_BASELINES}),

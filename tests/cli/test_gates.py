@@ -69,8 +69,8 @@ def test_no_score_is_worse_than_any(run, write_corpus):
         (["--fail-under", "pk=nan"], "expected METRIC=VALUE"),
         (["--fail-under", "=1"], "expected METRIC=VALUE"),
         (["--fail-under", "pq=1"], "unknown metric 'pq'"),
-        (["--fail-under", "sag=1"], "--fail-under sag: it is not scored; add -m sag."),
-        (["-m", "gold", "--fail-under", "sag=1"], "add -m sag."),
+        (["--fail-under", "purity=1"], "--fail-under purity: it is not scored; add -m purity."),
+        (["-m", "gold", "--fail-under", "arp_cos=1"], "add -m arp_cos."),
     ],
 )
 def test_limits_that_are_none(run, corpus, flags, message):

@@ -13,7 +13,7 @@ import reffree
 from reffree.cli import main
 from reffree.data.corpus import Corpus, Document
 from reffree.metrics.gold.agreement import agreement
-from reffree.metrics.gold.metrics import GOLD_METRICS
+from reffree.metrics.registry import GOLD_METRICS
 from reffree.report.score import render
 from reffree.util.errors import InputError, OptionError
 from tests.oracles import reference_based as oracle

@@ -10,7 +10,7 @@ import reffree
 from reffree.data.corpus import Corpus, Document
 from reffree.evaluate.null import compare_with_null
 from reffree.metrics.free.engine import score_document
-from reffree.metrics.free.metrics import parse_metric
+from reffree.metrics.registry import parse_metric
 
 
 def corpus_of(lengths, masses, ids=None):

@@ -367,10 +367,9 @@ def _names(registry: Any) -> tuple[list[str], Callable[[str], list[str]]]:
 
 def metric(rng: Random, folder: Path) -> None:
     """Score with a metric of odd options."""
-    from reffree.metrics.free.metrics import METRICS
-    from reffree.metrics.gold.metrics import GOLD_METRICS
+    from reffree.metrics.registry import FREE_METRICS, GOLD_METRICS
 
-    registry = rng.choice((METRICS, GOLD_METRICS))
+    registry = rng.choice((FREE_METRICS, GOLD_METRICS))
     text = mutations.named_text(*_names(registry), rng)
     if text.startswith("sed"):  # its word vectors come from an encoder
         return

@@ -7,14 +7,12 @@ import os
 import numpy as np
 import pytest
 
-from reffree.metrics.free import engine, pairs
-from reffree.metrics.free.arithmetic import FLOAT32, FLOAT64
+from reffree.metrics.free import engine
 from tests.fuzz.bits import (
     different,
     engine_differences,
     engine_values,
     random_case,
-    short_windows,
     table_differences,
 )
 
@@ -27,13 +25,7 @@ def test_scores_depend_on_vectors_and_hypothesis_alone(seed):
 
 
 @pytest.mark.parametrize("seed", range(0, CORPORA, 3))
-def test_so_do_those_of_long_documents(seed):
-    with short_windows():
-        assert engine_differences(random_case(seed)) == []
-
-
-@pytest.mark.parametrize("seed", range(0, CORPORA, 3))
-def test_tables_do_not_depend_on_blocks_memory_or_what_else_is_asked(seed):
+def test_tables_do_not_depend_on_memory_or_what_else_is_asked(seed):
     assert table_differences(random_case(seed)) == []
 
 
@@ -46,14 +38,12 @@ def test_the_comparison_can_see():
     assert different(values, {}) == ["nothing to compare"]
 
 
-@pytest.mark.parametrize("arithmetic", [FLOAT64, FLOAT32])
-def test_the_other_path_agrees_within_the_tolerance(arithmetic):
+def test_the_other_path_agrees_within_the_tolerance():
     for seed in range(0, CORPORA, 4):
         case = random_case(seed)
         expected = engine_values(case)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(engine, "COMPILED_DEVICES", frozenset())
-            patch.setattr(pairs, "arithmetic_of", lambda device: arithmetic)
             found = engine_values(case)
         for key, value in expected.items():
             ours, theirs = (np.frombuffer(x, dtype="<f8")[0] for x in (value, found[key]))

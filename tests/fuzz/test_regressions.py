@@ -57,7 +57,6 @@ def refused(done, *parts, code):
         (f"boundary_similarity:n_t={MANY_DIGITS}", "found n_t = a number of 400 digits"),
         ("pr_error:c_miss=1e308", "found c_miss = 1e+308"),
         (f"pk:k={'9' * 5000}", "the option 'k=999"),
-        ("sag:shuffles=1000000000", "shuffles = 1000000000"),
     ],
 )
 def test_numbers_of_metrics_have_bounds(run, corpus, metric, found):

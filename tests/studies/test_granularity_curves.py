@@ -17,7 +17,7 @@ from reffree.evaluate.result import Result
 from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.expected import ExpectedPk, ExpectedWF1
 from reffree.metrics.free.posterior import Posterior
-from reffree.metrics.gold import pk
+from reffree.reference import pk
 from reffree.report.study import render
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.granularity_curves.curves import (
@@ -362,7 +362,7 @@ def test_two_corpora_are_told_apart():
 @pytest.mark.parametrize(
     ("keywords", "error", "message"),
     [
-        ({"metrics": ["sag"]}, OptionError, "only expected errors can be followed"),
+        ({"metrics": ["arp_pair"]}, OptionError, "only expected errors can be followed"),
         ({"metrics": ["pk"]}, UnknownNameError, "unknown metric"),
         ({"metrics": []}, OptionError, "no metric"),
         ({"length": 0.5}, OptionError, "length = 0.5"),

@@ -23,25 +23,16 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from reffree.metrics.free.arithmetic import power_of_two
-from reffree.metrics.free.layout import Layout, SetName
-from reffree.metrics.free.lookups import PairValue, Request, Sums
-from reffree.metrics.free.pairs import MOST_EXPONENT, Units
+from reffree.metrics.free.inputs import MOST_EXPONENT
 from reffree.metrics.free.pooling import Pooled
-from reffree.metrics.free.result import (
-    SIMILARITY,
-    UNUSUAL,
-    Orientation,
-    RawScores,
-    Rule,
-    masked_mean,
-)
+from reffree.metrics.free.result import SIMILARITY, UNUSUAL, Orientation, Rule
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-
-ROLES: tuple[SetName, ...] = ("intra", "inter")
+    from reffree.metrics.free.batches import TorchScores
+    from reffree.metrics.free.layout import Layout, SetName
+    from reffree.metrics.free.pairs import Sums
 
 ZERO_CENTROID = 1e-12
 """Squared length of a centroid, relative to its vectors', below which it has no direction."""
@@ -52,22 +43,27 @@ class Arp(Pooled, ABC):
     """Common part of the three; a subclass says what dispersion is."""
 
     name: ClassVar[str]
-    values: ClassVar[tuple[PairValue, ...]]
+    values: ClassVar[tuple[str, ...]]
     orientation: ClassVar[Orientation] = SIMILARITY
     undefined: ClassVar[str] = "no boundary"
     p: int = field(default=1, init=False)
     rule: Rule = field(default="released", metadata=UNUSUAL)
 
     @property
-    def requests(self) -> tuple[Request, ...]:
+    def requests(self) -> tuple[tuple[str, str], ...]:
         """Pair sums this metric needs."""
-        return tuple((value, role) for role in ROLES for value in self.values)
+        return tuple((value, role) for role in ("intra", "inter") for value in self.values)
 
-    def __call__(self, units: Units, layout: Layout, sums: Sums) -> RawScores:
+    def from_sums(self, layout: Layout, sums: Sums) -> TorchScores:
         """Score every hypothesis."""
         import torch
 
-        intra, inter = (self._dispersion(layout, sums, role) for role in ROLES)
+        from reffree.metrics.free.batches import TorchScores
+        from reffree.metrics.free.layout import masked_mean
+        from reffree.metrics.free.pairs import power_of_two
+
+        intra = self._dispersion(layout, sums, "intra")
+        inter = self._dispersion(layout, sums, "inter")
         multiple = layout.has_successor & (layout.masses > 1)
         single = layout.has_successor & (layout.masses == 1)
         inter_p = inter.square() if self.p == 2 else inter  # (h, s)
@@ -82,15 +78,15 @@ class Arp(Pooled, ABC):
         if self.rule == "paper":
             # Here the vectors' length counts, by which they were divided.
             if "squared" in self.values:
-                power = (self.p * units.exponent).clamp(-MOST_EXPONENT, MOST_EXPONENT)
-                substitute = substitute * power_of_two(power)[layout.document, None]
+                power = (self.p * layout.exponent).clamp(-MOST_EXPONENT, MOST_EXPONENT)
+                substitute = substitute * power_of_two(power)[:, None]
             proximity = torch.where(single, substitute, proximity)
-        return RawScores.from_segments(proximity, layout.has_successor)
+        return TorchScores.from_segments(proximity, layout.has_successor)
 
     def _dispersion(self, layout: Layout, sums: Sums, role: SetName) -> Tensor:
         start, stop = layout.places(role)
         count = (stop - start).clamp(min=1).double()
-        return self.dispersion(count, *(sums[value, role] for value in self.values))
+        return self.dispersion(count, *(sums[value, role] for value in self.values))  # type: ignore[index]
 
     @abstractmethod
     def dispersion(self, count: Tensor, *sums: Tensor) -> Tensor:
@@ -105,7 +101,7 @@ class ArpStd(Arp):
     """
 
     name: ClassVar[str] = "arp_std"
-    values: ClassVar[tuple[PairValue, ...]] = ("squared",)
+    values: ClassVar[tuple[str, ...]] = ("squared",)
     p: Literal[1, 2] = 2
 
     def dispersion(self, count: Tensor, *sums: Tensor) -> Tensor:
@@ -119,7 +115,7 @@ class ArpPair(Arp):
     """Dispersion = 1 - mean cosine over the ``m(m-1)/2`` pairs (eq. 19-20)."""
 
     name: ClassVar[str] = "arp_pair"
-    values: ClassVar[tuple[PairValue, ...]] = ("angle",)
+    values: ClassVar[tuple[str, ...]] = ("angle",)
 
     def dispersion(self, count: Tensor, *sums: Tensor) -> Tensor:
         """Mean angle over the pairs."""
@@ -135,7 +131,7 @@ class ArpCos(Arp):
     """
 
     name: ClassVar[str] = "arp_cos"
-    values: ClassVar[tuple[PairValue, ...]] = ("weighted", "product", "length")
+    values: ClassVar[tuple[str, ...]] = ("weighted", "product", "length")
 
     def dispersion(self, count: Tensor, *sums: Tensor) -> Tensor:
         r"""From pair angles, without cancellation.

@@ -13,17 +13,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from reffree.data.masses import MadeMasses, Masses
 from reffree.data.segmentation import Segmentation
 from reffree.metrics.free.engine import score_documents
 from reffree.metrics.free.evidence import Reading
-from reffree.metrics.free.metrics import Metric, spelling
-from reffree.metrics.free.result import Unsegmented
+from reffree.metrics.free.result import FreeMetric, Unsegmented
+from reffree.metrics.registry import spelling
 from reffree.util.arrays import Floats, Integers
 
 if TYPE_CHECKING:
+    import torch
+
     from reffree.metrics.free.inputs import Array
 
 MAX_SHIFT = 3
@@ -58,10 +59,10 @@ class Explanation:
 def explain_document(
     embeddings: Array,
     hypotheses: Sequence[Segmentation],
-    metrics: Sequence[Metric],
+    metrics: Sequence[FreeMetric],
     *,
     unsegmented: Unsegmented = "neutral",
-    device: torch.device | None = None,
+    device: torch.device | str | None = None,
     memory: int | None = None,
     name: str = "0",
     reading: Reading | None = None,
@@ -83,8 +84,7 @@ def explain_document(
     )
     explanations: list[dict[str, Explanation]] = [{} for _ in hypotheses]
     for metric in metrics:
-        raw = scores[spelling(metric)][0].documents.cpu().numpy()
-        losses = metric.orientation.offset + metric.orientation.slope * raw
+        losses = metric.losses(scores[spelling(metric)][0].on_host().documents)
         for i, part in enumerate(np.split(losses, neighbours.ends[:-1])):
             explanations[i][spelling(metric)] = _explain(hypotheses[i], part)
     return explanations

@@ -1,11 +1,12 @@
-"""Documents scored together by torch, as many and as much at a time as a device's memory holds."""
+"""Documents scored together by torch, as many at a time as a device's memory holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import cast
+from typing import Protocol
 
 import numpy as np
 import psutil
@@ -14,19 +15,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
-from reffree.data.masses import Masses
+from reffree.data.masses import Masses, stack_masses
+from reffree.metrics.base import Metric
+from reffree.metrics.free.inputs import Given, check_finite
 from reffree.metrics.free.layout import Layout
-from reffree.metrics.free.metrics import PairMetric, spelling
-from reffree.metrics.free.pairs import Units
-from reffree.metrics.free.pooling import Pooled, document_pool, needs_segments, pool_segments
-from reffree.metrics.free.result import RawScores, Unsegmented
-from reffree.util.errors import InputError, Place, counted
+from reffree.metrics.free.pairs import LookUps, Request, Sums
+from reffree.metrics.free.pooling import Pool, Pooled, document_pool
+from reffree.metrics.free.result import Orientation, RawScores, Unsegmented
+from reffree.util.naming import spelling_of
 
 PAIR_BYTES = 96
 """Bytes per pair of units that are alive at the peak, while look-ups are made."""
 
-COMPONENT_BYTES = 96
-"""Bytes per component of a vector that are alive at the peak, while it is cut into digits."""
+COMPONENT_BYTES = 32
+"""Bytes per component of a vector that are alive at the peak."""
 
 UNIT_BYTES = 192
 """Bytes per hypothesis and unit that are alive at the peak, while metrics are computed."""
@@ -37,11 +39,53 @@ SEGMENT_BYTES = 288
 LEAST_MEMORY = 1 << 20
 """Bytes below which a device whose memory is full is given up."""
 
-CPU_PAIRS = 1 << 22
-"""Pairs of units at a time on CPUs, whose caches are small."""
 
-CPU_HYPOTHESES = 1 << 20
-"""Hypotheses × units at a time on CPUs."""
+class PairMetric(Protocol):
+    """A metric made of pair sums: which it needs, and how they become scores."""
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """Pair sums needed."""
+        ...
+
+    @property
+    def orientation(self) -> Orientation:
+        """What documents without a boundary score."""
+        ...
+
+    def from_sums(self, layout: Layout, sums: Sums) -> TorchScores:
+        """Raw scores of every hypothesis in the layout."""
+        ...
+
+
+@dataclass(frozen=True)
+class TorchScores:
+    """Scores of some hypotheses by one metric."""
+
+    segments: Tensor  # (h, s) NaN where a segment has no score
+    documents: Tensor  # (h,) NaN where a document has none
+    left_out: Tensor  # (h,)
+
+    @classmethod
+    def from_segments(cls, segments: Tensor, is_defined: Tensor) -> TorchScores:
+        """Average the defined segments of each document (eq. 4)."""
+        segments = torch.where(is_defined, segments, torch.nan)
+        documents = pool_tensor(segments, is_defined, "mean")
+        return cls(segments, documents, torch.zeros_like(documents))
+
+
+def pool_tensor(segments: Tensor, masses: Tensor, pool: Pool) -> Tensor:
+    """Pool the scores of segments as `pooling.pool_segments` does, wherever they are."""
+    is_defined = ~segments.isnan()
+    count = is_defined.sum(1)
+    if pool == "median":
+        ordered = pad(segments.sort(1).values, (0, 1), value=torch.nan)  # NaN comes last
+        low, high = ((count - 1).clamp(min=0) // 2)[:, None], (count // 2)[:, None]
+        middle = (ordered.gather(1, low) + ordered.gather(1, high))[:, 0] / 2
+        return torch.where(count > 0, middle, torch.nan)
+    weights = torch.where(is_defined, masses if pool == "length" else 1.0, 0.0)
+    total = (weights * segments.nan_to_num(0.0)).sum(1)
+    return torch.where(count > 0, total / weights.sum(1), torch.nan)
 
 
 def free_memory(device: torch.device) -> int:
@@ -57,155 +101,161 @@ def free_memory(device: torch.device) -> int:
     return int(free + module.memory_reserved(device) - module.memory_allocated(device))
 
 
+Scored = tuple[list[int], dict[str, list[RawScores]]]
+"""Documents that were scored together, and by metric the scores of each."""
+
+
 @dataclass
-class Budget:
-    """What scoring on a device may take, less each time that it proves too much."""
+class TorchTask:
+    """What is to be scored on one device, and within what memory."""
 
     device: torch.device
-    memory: int  # bytes: half for look-ups, a quarter each for vectors and for hypotheses
+    documents: Sequence[Given]
+    names: Sequence[str]
+    masses: Callable[[int, int, int], Masses]  # of a document's hypotheses from … to
+    counts: Sequence[int]  # of each document's hypotheses
+    widths: Sequence[int]  # segments at most
+    metrics: Sequence[Metric]
+    unsegmented: Unsegmented
+    keep_segments: bool
+    limit: int | None  # in bytes
+    memory: int = field(init=False)  # half for look-ups, a quarter each for vectors and hypotheses
 
-    @classmethod
-    def of(cls, device: torch.device, limit: int | None) -> Budget:
-        """A quarter of what is free on the device, unless told."""
-        return cls(device, limit or free_memory(device) // 4)
-
-    @property
-    def pairs(self) -> int:
-        """Pairs of units whose look-ups are made together."""
-        fitting = max(1, self.memory // (2 * PAIR_BYTES))
-        return min(fitting, CPU_PAIRS) if self.device.type == "cpu" else fitting
+    def __post_init__(self) -> None:
+        """Take a quarter of what is free on the device, unless told."""
+        self.memory = self.limit or free_memory(self.device) // 4
 
     def holds(self, count: int, n_units: int, dimensions: int) -> bool:
         """Whether so many documents have a place together."""
-        components = count * n_units * dimensions
-        return count * n_units**2 <= self.pairs and components <= (
-            self.memory // (4 * COMPONENT_BYTES)
-        )
+        pairs, components = count * n_units**2, count * n_units * dimensions
+        return 2 * PAIR_BYTES * pairs <= self.memory >= 4 * COMPONENT_BYTES * components
 
-    def hypotheses(self, n_units: int, n_segments: int) -> int:
-        """How many hypotheses of so many units and segments are scored together."""
-        each = UNIT_BYTES * n_units + SEGMENT_BYTES * n_segments
-        fitting = self.memory // (4 * each)
-        if self.device.type == "cpu":
-            fitting = min(fitting, CPU_HYPOTHESES // n_units)
-        return max(1, fitting)
+    def score(
+        self, chosen: Sequence[int]
+    ) -> Iterator[tuple[list[int], dict[str, list[RawScores]]]]:
+        """Score documents: those done together, and by metric the scores of each.
 
-    def halve(self, n_units: int, name: str) -> None:
-        """Take half from now on, after the device's memory was full; refuse if that is nothing."""
-        if self.memory < LEAST_MEMORY:
-            raise InputError(
-                f"{counted(n_units, 'unit')} that have no place in the memory of "
-                f"{self.device}, even one hypothesis at a time",
-                expected="a device with more free memory",
-                remedy="end other programs that use it, or score with --device cpu",
-                place=Place(document=name),
-            )
-        self.memory //= 2
+        A document that has no place on the device, whatever is scored beside it, is left out. Where
+        memory is full all the same, half as much is tried, and so on.
+        """
+        self._check_finite(chosen)
+        pending = list(self._batches(chosen))
+        while pending:
+            batch = pending.pop(0)
+            scored = self._try(batch)
+            if scored is not None:
+                yield batch, scored
+            elif len(batch) > 1:
+                pending[:0] = [batch[: len(batch) // 2], batch[len(batch) // 2 :]]
+            elif self.memory >= LEAST_MEMORY:
+                self.memory //= 2
+                pending.insert(0, batch)
+
+    def _check_finite(self, chosen: Sequence[int]) -> None:
+        """Refuse NaN and infinity; waits once for all that is not on the host."""
+        there = [i for i in chosen if self.documents[i].device not in ("cpu", "meta")]
+        sums = [self.documents[i].vectors.detach().sum(dtype=torch.float64) for i in there]
+        found = dict(zip(there, torch.stack(sums).tolist() if sums else [], strict=True))
+        for i in chosen:
+            if not math.isfinite(found.get(i, math.nan)):
+                check_finite(self.documents[i], self.names[i])
+
+    def _batches(self, chosen: Sequence[int]) -> Iterator[list[int]]:
+        """Group documents of similar length that have a place together."""
+        batch: list[int] = []
+        for i in sorted(chosen, key=lambda i: (len(self.documents[i]), i)):
+            n, d = self.documents[i].vectors.shape
+            if not self.holds(1, n, d):
+                continue
+            is_alike = not batch or self.documents[batch[0]].vectors.shape[1] == d
+            if batch and not (is_alike and self.holds(len(batch) + 1, n, d)):
+                yield batch
+                batch = []
+            batch.append(i)
+        if batch:
+            yield batch
+
+    def _try(self, batch: list[int]) -> dict[str, list[RawScores]] | None:
+        """Scores of a batch; None if the device's memory does not hold it.
+
+        Nothing is read back from the device: the host only lays out hypotheses and says what is to
+        be done.
+        """
+        try:
+            return self._score_batch(batch)
+        except torch.OutOfMemoryError:
+            pass  # what holds the tensors that were made is gone with the exception
         if self.device.type in ("cuda", "xpu"):
             torch.get_device_module(self.device).empty_cache()
+        return None
+
+    def _score_batch(self, batch: list[int]) -> dict[str, list[RawScores]]:
+        requests = chain.from_iterable(metric.requests for metric in self.metrics)  # type: ignore[attr-defined]
+        documents = [self.documents[i].as_tensor() for i in batch]
+        look_ups = LookUps(documents, self.device, requests)
+        found: dict[str, list[RawScores]] = {spelling_of(metric): [] for metric in self.metrics}
+        for slots, masses in self._parts(batch, look_ups.n_units):
+            layout = Layout.pack(slots, masses, look_ups.n_units, look_ups.exponent)
+            sums = look_ups.sums(layout)
+            for metric in self.metrics:
+                found[spelling_of(metric)].append(self._scores(metric, layout, sums))  # type: ignore[arg-type]
+        counts = [self.counts[i] for i in batch]
+        return {name: self._by_document(parts, counts) for name, parts in found.items()}
+
+    def _scores(self, metric: PairMetric, layout: Layout, sums: Sums) -> RawScores:
+        scores = metric.from_sums(layout, sums)
+        documents, segments = scores.documents, scores.segments
+        if isinstance(metric, Pooled) and metric.pool_n != "mean":
+            documents = pool_tensor(segments, layout.masses, metric.pool_n)
+        weights = torch.ones_like(documents)
+        if document_pool(metric) == "length":
+            weights = layout.length.double()
+        raw = metric.orientation.unsegmented(self.unsegmented)
+        documents = torch.where(layout.n_segments == 1, raw, documents)
+        if not self.keep_segments:  # nor a view that would keep all of them
+            segments = segments.new_empty(len(documents), 0)
+        return RawScores(documents, weights, scores.left_out, segments)
+
+    def _parts(self, batch: list[int], n: int) -> Iterator[tuple[NDArray[np.int64], Masses]]:
+        """Hypotheses that are scored together: the place of each one's document, and masses."""
+        each = UNIT_BYTES * n + SEGMENT_BYTES * max(self.widths[i] for i in batch)
+        step = max(1, self.memory // (4 * each))
+        pending: list[tuple[int, Masses]] = []
+        for slot, i in enumerate(batch):
+            for start in range(0, self.counts[i], step):
+                masses = self.masses(i, start, start + step)
+                if sum(len(m) for _, m in pending) + len(masses) > step and pending:
+                    yield _stack(pending)
+                    pending = []
+                pending.append((slot, masses))
+        if pending:
+            yield _stack(pending)
+
+    def _by_document(self, parts: list[RawScores], counts: list[int]) -> list[RawScores]:
+        """Cut the scores of a batch, which come in parts, into those of its documents."""
+        if not parts:
+            empty = torch.empty(0, dtype=torch.float64, device=self.device)
+            parts = [RawScores(empty, empty, empty, empty[:, None])]
+        width = max(part.segments.shape[1] for part in parts)
+        parts = [
+            replace(
+                part,
+                segments=pad(
+                    part.segments,
+                    (0, width - part.segments.shape[1]),
+                    value=torch.nan,
+                ),
+            )
+            for part in parts
+        ]
+        columns = [
+            torch.split(torch.cat([getattr(part, name) for part in parts]), counts)
+            for name in ("documents", "weights", "left_out", "segments")
+        ]
+        return [RawScores(*each) for each in zip(*columns, strict=True)]
 
 
-def similar_documents(
-    documents: Sequence[Tensor], chosen: Iterable[int], budget: Budget
-) -> Iterator[list[int]]:
-    """Group documents of similar length that have a place together."""
-    batch: list[int] = []
-    for i in sorted(chosen, key=lambda i: (len(documents[i]), i)):
-        n, d = documents[i].shape
-        first = documents[batch[0]] if batch else documents[i]
-        same = (d, documents[i].device) == (first.shape[1], first.device)
-        if batch and not (same and budget.holds(len(batch) + 1, n, d)):
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
-
-
-Parts = Iterable[tuple[NDArray[np.int64], Masses]]
-"""Hypotheses some at a time: the number of each one's document in the batch, and masses."""
-
-
-def score_batch(
-    documents: list[Tensor],
-    parts: Callable[[int], Parts],
-    n_segments: int,
-    metrics: Sequence[PairMetric],
-    budget: Budget,
-    *,
-    unsegmented: Unsegmented,
-    keep_segments: bool,
-    progress: Callable[[int], None],
-) -> dict[str, list[RawScores]]:
-    """Score documents together: by metric, the scores of every part.
-
-    ``parts`` gives the hypotheses, at most so many at a time, of ``n_segments`` at most. Nothing is
-    read back from the device: the host only lays out hypotheses and says what is to be done.
-    """
-    units = Units(documents, budget.device, pairs=budget.pairs)
-    found: dict[str, list[RawScores]] = {spelling(metric): [] for metric in metrics}
-    requests = list(chain.from_iterable(metric.requests for metric in metrics))
-    for slots, masses in parts(budget.hypotheses(units.n_units, n_segments)):
-        layout = Layout.pack(slots, masses, units.n_units, budget.device)
-        sums = units.sums(layout, requests)
-        is_single = layout.n_segments == 1
-        for metric in metrics:
-            scores = metric(units, layout, sums)
-            if needs_segments(metric):
-                pool = cast(Pooled, metric).pool_n
-                pooled = pool_segments(scores.segments, layout.masses, pool)
-                scores = replace(scores, documents=pooled)
-            if document_pool(metric) == "length":
-                scores = replace(scores, weights=layout.length.double())
-            raw = metric.orientation.unsegmented(unsegmented)
-            scored = torch.where(is_single, raw, scores.documents)
-            segments = scores.segments  # not a view that would keep all of them
-            segments = segments if keep_segments else segments.new_empty(len(slots), 0)
-            found[spelling(metric)].append(replace(scores, documents=scored, segments=segments))
-        progress(len(slots))
-    return found
-
-
-class Told:
-    """Tell how many hypotheses were done, though some are done again."""
-
-    def __init__(self, progress: Callable[[int], None]) -> None:
-        """Pass on to ``progress`` what it does not know yet."""
-        self.progress = progress
-        self.told = 0  # in this attempt
-        self.known = 0  # of attempts that failed, not yet done again
-
-    def __call__(self, done: int) -> None:
-        """Some more were done."""
-        self.told += done
-        known = min(done, self.known)
-        self.known -= known
-        if done > known:
-            self.progress(done - known)
-
-    def again(self) -> None:
-        """What was told since the last attempt will be done again."""
-        self.known += self.told
-        self.told = 0
-
-    def kept(self) -> None:
-        """What was told stays."""
-        self.told = 0
-
-
-def by_document(
-    pieces: list[RawScores], counts: list[int], device: torch.device
-) -> Iterator[RawScores]:
-    """Cut the scores of a batch, which come in pieces, into those of its documents."""
-    if not pieces:
-        empty = torch.empty(0, dtype=torch.float64, device=device)
-        pieces = [RawScores(empty, empty, empty, empty[:, None])]
-    width = max(piece.segments.shape[1] for piece in pieces)
-    columns = [
-        [piece.documents for piece in pieces],
-        [piece.weights for piece in pieces],
-        [piece.left_out for piece in pieces],
-        [pad(x.segments, (0, width - x.segments.shape[1]), value=torch.nan) for x in pieces],
-    ]
-    split = [torch.split(torch.cat(column), counts) for column in columns]
-    return (RawScores(*fields) for fields in zip(*split, strict=True))
+def _stack(parts: list[tuple[int, Masses]]) -> tuple[NDArray[np.int64], Masses]:
+    """Put masses of several documents under one another, with each row's document."""
+    slots = np.concatenate([np.full(len(masses), slot, dtype=np.int64) for slot, masses in parts])
+    return slots, stack_masses([masses for _, masses in parts])

@@ -18,10 +18,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from reffree.metrics.free.metrics import METRICS
 from reffree.metrics.free.pooling import Pooled
 from reffree.metrics.free.result import Orientation
-from reffree.metrics.gold.metrics import GOLD_METRICS
+from reffree.metrics.registry import FREE_METRICS, METRICS
 from reffree.util.arrays import Floats
 from reffree.util.errors import InputError, OptionError, Place, first_line, shorten
 
@@ -116,7 +115,7 @@ def register_metric(
         >>> register_metric("contrast", contrast)  # doctest: +SKIP
         >>> score(corpus, metrics=["contrast", "contrast:pool_n=median"])  # doctest: +SKIP
     """
-    is_taken = name in (*RESERVED, *GOLD_METRICS) or (name in METRICS and name not in _CODES)
+    is_taken = name in RESERVED or (name in METRICS and name not in _CODES)
     if not isinstance(name, str) or not NAME.fullmatch(name) or is_taken:
         raise OptionError(
             f"the metric name {shorten(repr(name))}" + (", which is taken" if is_taken else ""),
@@ -145,7 +144,7 @@ def register_metric(
         "score": staticmethod(score),
     }
     _CODES[name] = own["code"]
-    METRICS[name] = dataclass(frozen=True)(type(name, (CustomMetric,), own))
+    FREE_METRICS.add(dataclass(frozen=True)(type(name, (CustomMetric,), own)))
 
 
 def registered() -> dict[str, str]:

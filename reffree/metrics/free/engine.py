@@ -1,62 +1,36 @@
-"""Many documents, many hypotheses each, all metrics: batches in, raw scores out.
+"""Many documents, many hypotheses each, all metrics: vectors in, raw scores out.
 
-On CPUs a score depends on the document's vectors, the hypothesis, the metric and the seed alone, to
-the last bit of one machine: not on the documents and hypotheses beside it, their order, threads,
-memory, or whether segments are kept. On other devices documents are scored together, by sums that
-have an order of their own (`arithmetic`): a score has the same bits twice, and whatever is beside
-it unless memory is too small for its document's pairs. Between machines and devices, scores agree
-within `TOLERANCE`.
+On CPUs a document is scored alone, by compiled loops: a score depends on the document's vectors,
+the hypothesis, the metric and the seed alone, to the last bit of one machine, whatever the memory
+and the threads. On other devices torch scores documents of similar length together; between
+machines and devices, scores agree within `TOLERANCE`. Torch is imported for other devices only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import psutil
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn.functional import pad
 
-from reffree.data.masses import (
-    Hypotheses,
-    MadeMasses,
-    Masses,
-    hypothesis_width,
-    mass_matrix,
-    stack_masses,
-)
-from reffree.metrics.free.arithmetic import in_own_types
-from reffree.metrics.free.batches import Budget, Told, by_document, score_batch, similar_documents
+from reffree.data.masses import Hypotheses, MadeMasses, Masses, hypothesis_width, mass_matrix
 from reffree.metrics.free.custom import CustomMetric, registered
 from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.expected import Expected, score_expected
-from reffree.metrics.free.fast.document import CompiledDocument
-from reffree.metrics.free.inputs import check_all_finite, check_finite, check_matrix
-from reffree.metrics.free.metrics import (
-    COMPILED,
-    WITHOUT_SEARCH,
-    Metric,
-    PairMetric,
-    parse_metrics,
-    spelling,
-)
-from reffree.metrics.free.pooling import (
-    Pooled,
-    by_means,
-    document_pool,
-    needs_segments,
-    pool_segments,
-)
-from reffree.metrics.free.result import RawScores, Unsegmented, check_unsegmented
-from reffree.metrics.free.sag import Sag
+from reffree.metrics.free.inputs import Given, check_finite, check_matrix, is_tensor
+from reffree.metrics.free.pooling import Pooled, document_pool, pool_segments
+from reffree.metrics.free.result import FreeMetric, RawScores, Rule, Unsegmented, check_unsegmented
+from reffree.metrics.names import COMPILED
+from reffree.metrics.registry import WITHOUT_SEARCH, parse_metrics, spelling
 from reffree.util.arrays import Floats
+from reffree.util.errors import InputError, Place, counted
 
 if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
     from reffree.metrics.free.inputs import Array
 
 Progress = Callable[[int], None]
@@ -69,8 +43,8 @@ COMPILED_HYPOTHESES = 1 << 16
 MASS_BYTES = 32
 """Bytes per hypothesis and segment that are alive while hypotheses are laid out and compared."""
 
-COMPILED_DEVICES = frozenset({"cpu"})
-"""Whose documents the compiled loop scores; torch scores those of all others."""
+COMPILED_DEVICES = frozenset({"cpu", "mps"})
+"""Whose documents are scored on the CPU; Metal has no float64."""
 
 FEW_MASSES = 1 << 19
 """Masses that are laid out without asking how much memory there is (16 MiB)."""
@@ -102,9 +76,9 @@ def score_document(
         hypotheses: one list of masses (or `Segmentation`) each, or an integer matrix of masses
             with a row per hypothesis, padded with zeros.
         metrics: reference-free names as for ``reffree score -m``; by default the published ones.
-            Expected errors first make tables of the document, ``sag`` searches it.
+            Expected errors first make tables of the document.
         unsegmented: what a hypothesis without a boundary scores.
-        seed: of the draws of expected errors, and of the shuffles of ``sag``.
+        seed: of the draws of expected errors.
         memory: see `score_documents`.
 
     Returns:
@@ -119,27 +93,43 @@ def score_document(
         >>> [round(score, 4) for score in scores["arp_pair"].tolist()]
         [0.9661, -0.6756]
     """
+    import torch
+
     given = WITHOUT_SEARCH if metrics is None else metrics
-    names = given if isinstance(given, str) else tuple(given)
     scores = score_documents(
         [embeddings],
         [hypotheses],
-        _parsed(names, seed, frozenset(registered().items())),
+        _parse(
+            given if isinstance(given, str) else tuple(given),
+            seed,
+            frozenset(registered().items()),
+        ),
         unsegmented=unsegmented,
         memory=memory,
     )
-    return {name: raw.documents for name, (raw,) in scores.items()}
+    device: Any = "cpu"
+    if is_tensor(embeddings) and embeddings.device.type not in COMPILED_DEVICES:  # type: ignore[union-attr]
+        device = embeddings.device
+    return {name: torch.as_tensor(raw.documents, device=device) for name, (raw,) in scores.items()}
+
+
+@lru_cache(maxsize=64)
+def _parse(
+    names: str | tuple[str, ...], seed: int, known: frozenset[tuple[str, str]]
+) -> tuple[FreeMetric, ...]:
+    """Read names once, for as long as the registered metrics stay the same."""
+    return parse_metrics(names, seed)
 
 
 def score_documents(
-    embeddings: Sequence[Array],
+    embeddings: Sequence[Array | Given],
     hypotheses: Sequence[Hypotheses | MadeMasses],
-    metrics: Sequence[Metric],
+    metrics: Sequence[FreeMetric],
     *,
     unsegmented: Unsegmented = "neutral",
     keep_segments: bool = False,
     keep_spread: bool = False,
-    device: torch.device | None = None,
+    device: torch.device | str | None = None,
     names: Sequence[str] | None = None,
     readings: Sequence[Reading] | None = None,
     memory: int | None = None,
@@ -147,286 +137,238 @@ def score_documents(
 ) -> dict[str, list[RawScores]]:
     """Score every hypothesis of every document: by metric, one `RawScores` per document.
 
-    ``progress`` is told how many hypotheses were just done.
+    Scores of documents on CPUs are NumPy arrays; those that torch made elsewhere are tensors there
+    (`RawScores.on_host`). ``progress`` is told how many hypotheses were just done.
 
     ``readings`` are the documents' texts and what trained scorers say of them, for expected errors;
     ``keep_spread`` asks for how far these are unsure, and for what they rest on.
 
-    Documents on CPUs go through the compiled loop, one at a time; those on other devices through
-    torch, in batches of documents of similar length.
-
     ``memory`` is in bytes, a quarter of what is free by default, on the device that a document is
     scored on, and covers what scoring makes and throws away: tables of pairs and hypotheses laid
     out. It does not cover the program itself, the embeddings and hypotheses given, one document's
-    vectors in float64, nor the scores. A document takes at least some 200 bytes per unit, and
-    ``sag`` 64 MiB per thread beside that. On CPUs less memory takes more time and changes no score.
-    Where the memory of another device is full all the same, half as much is tried, and so on.
+    vectors in float64, nor the scores. A document takes at least some 200 bytes per unit. On CPUs
+    less memory takes more time and changes no score. A document that has no place on another
+    device is scored on the CPU.
     """
     check_unsegmented(unsegmented)
     labels = names or [str(i) for i in range(len(embeddings))]
-    given = [check_matrix(x, name) for x, name in zip(embeddings, labels, strict=True)]
-    documents = [x.cpu() if x.is_mps else x for x in given]  # where there is float64
-    named = {spelling(metric): metric for metric in metrics}
-    results: Results = {name: {} for name in named}
-    task = _Task(documents, hypotheses, labels, unsegmented, keep_segments, device, memory, results)
-    expected = {name: m for name, m in named.items() if isinstance(m, Expected)}
-    custom = {name: m for name, m in named.items() if isinstance(m, CustomMetric)}
-    others = {
-        name: cast("PairMetric", m)
-        for name, m in named.items()
-        if name not in expected and name not in custom
-    }
+    documents = [check_matrix(x, name) for x, name in zip(embeddings, labels, strict=True)]
+    task = _Task(documents, hypotheses, labels, unsegmented, keep_segments, memory)
+    for metric in metrics:
+        task.results[spelling(metric)] = {}
+    expected = [m for m in metrics if isinstance(m, Expected)]
+    custom = [m for m in metrics if isinstance(m, CustomMetric)]
+    others = [m for m in metrics if not isinstance(m, Expected | CustomMetric)]
     for i in range(len(documents)) if expected else []:
-        told = _silent if others or custom else progress
         reading = Reading() if readings is None else readings[i]
-        task.run_expected(i, reading, expected, told, keep_spread=keep_spread)
+        tell = _keep_quiet if custom or others else progress
+        task.score_expected(i, reading, expected, keep_spread=keep_spread, progress=tell)
     for i in range(len(documents)) if custom else []:
-        task.run_custom(i, custom, _silent if others else progress)
+        task.score_custom(i, custom)
+        if not others:
+            progress(len(hypotheses[i]))
     if others:
-        task.run_pairs(others, progress)
-    return {name: [found[i] for i in range(len(documents))] for name, found in results.items()}
+        task.score_pairs(others, device, progress)
+    return {name: [found[i] for i in range(len(documents))] for name, found in task.results.items()}
+
+
+def _keep_quiet(done: int) -> None:
+    """Report nothing: these hypotheses are counted when the last metrics are done."""
 
 
 @dataclass(frozen=True)
 class _Task:
     """What is to be scored, and within what memory."""
 
-    documents: list[Tensor]
+    documents: list[Given]
     hypotheses: Sequence[Hypotheses | MadeMasses]
     names: Sequence[str]
     unsegmented: Unsegmented
     keep_segments: bool
-    device: torch.device | None
     limit: int | None
-    results: Results  # filled as documents are scored
-    budgets: dict[torch.device, Budget] = field(default_factory=dict)  # of devices torch runs on
+    results: Results = field(default_factory=dict)  # filled as documents are scored
 
     @cached_property
     def memory(self) -> int:
-        """Bytes to stay within."""
-        return self.limit or psutil.virtual_memory().available // 4
+        """Bytes of the host to stay within."""
+        if self.limit:
+            return self.limit
+        import psutil
 
-    def budget(self, device: torch.device) -> Budget:
-        """What may be taken on a device."""
-        if device not in self.budgets:
-            self.budgets[device] = Budget.of(device, self.limit)
-        return self.budgets[device]
-
-    def device_of(self, i: int) -> torch.device:
-        """Where a document is scored: not on Metal, which has no float64."""
-        device = self.device or self.documents[i].device
-        return torch.device("cpu") if device.type == "mps" else device
+        return int(psutil.virtual_memory().available // 4)
 
     def masses(self, i: int, start: int, stop: int) -> Masses:
+        """Lay out some of a document's hypotheses."""
         part = self.hypotheses[i][start:stop]
         return mass_matrix(part, len(self.documents[i]), self.names[i], first=start)
 
-    def run_pairs(self, metrics: dict[str, PairMetric], progress: Progress) -> None:
+    def score_pairs(
+        self,
+        metrics: Sequence[FreeMetric],
+        device: torch.device | str | None,
+        progress: Progress,
+    ) -> None:
         """Score all documents by metrics made of pair sums."""
-        elsewhere = []
-        columns = {
-            name: column for name, m in metrics.items() if (column := _column(m)) is not None
-        }
-        for i in range(len(self.documents)):
-            is_here = self.device_of(i).type in COMPILED_DEVICES
-            compiled = {
-                name: metric
-                for name, metric in metrics.items()
-                if isinstance(metric, Sag) or (is_here and name in columns)
-            }
-            other = [metric for name, metric in metrics.items() if name not in compiled]
-            if compiled:
-                self.run_compiled(i, compiled, columns, _silent if other else progress)
-            if other and is_here:
-                self.run_torch([i], other, progress)
-            elif other:
-                elsewhere.append(i)
-        by_torch = [metric for metric in metrics.values() if not isinstance(metric, Sag)]
-        for device in dict.fromkeys(map(self.device_of, elsewhere)):
-            there = [i for i in elsewhere if self.device_of(i) == device]
-            for batch in similar_documents(self.documents, there, self.budget(device)):
-                self.run_torch(batch, by_torch, progress)
+        compiled = [metric for metric in metrics if _column(metric) is not None]
+        others = [metric for metric in metrics if _column(metric) is None]
+        by_device: dict[str, list[int]] = {}
+        for i, document in enumerate(self.documents):
+            where = str(device or document.device)
+            if where.partition(":")[0] not in COMPILED_DEVICES:
+                by_device.setdefault(where, []).append(i)
+                continue
+            self.score_compiled(i, compiled, _keep_quiet if others else progress)
+            if others:
+                self.score_torch("cpu", [i], others, [], progress)
+        for where, there in by_device.items():
+            for i in self.score_torch(where, there, metrics, compiled, progress):
+                self.score_compiled(i, compiled, progress)
 
-    def run_custom(self, i: int, metrics: dict[str, CustomMetric], progress: Progress) -> None:
+    def score_torch(
+        self,
+        where: str,
+        chosen: list[int],
+        metrics: Sequence[FreeMetric],
+        compiled: Sequence[FreeMetric],
+        progress: Progress,
+    ) -> list[int]:
+        """Score documents by torch; returns those that have no place on the device.
+
+        They are refused unless all metrics can be had from the compiled loop.
+        """
+        import torch
+
+        from reffree.metrics.free.batches import TorchTask
+
+        task = TorchTask(
+            torch.device(where),
+            self.documents,
+            self.names,
+            self.masses,
+            [len(each) for each in self.hypotheses],
+            [hypothesis_width(each) for each in self.hypotheses],
+            metrics,
+            self.unsegmented,
+            self.keep_segments,
+            self.limit,
+        )
+        left = set(chosen)
+        for batch, scored in task.score(chosen):
+            for name, found in scored.items():
+                self.results[name] |= zip(batch, found, strict=True)
+            progress(sum(len(self.hypotheses[i]) for i in batch))
+            left -= set(batch)
+        for i in sorted(left) if len(compiled) < len(metrics) else []:
+            raise InputError(
+                f"{counted(len(self.documents[i]), 'unit')} that have no place in the memory of "
+                f"{where}",
+                expected="a device with more free memory",
+                remedy="end other programs that use it, or score with --device cpu",
+                place=Place(document=self.names[i]),
+            )
+        return sorted(left)
+
+    def score_compiled(self, i: int, metrics: Sequence[FreeMetric], progress: Progress) -> None:
+        """Score one document by the compiled loop."""
+        from reffree.metrics.free.fast.document import CompiledDocument
+
+        document = CompiledDocument(self.documents[i], self.names[i])
+        parts = [partial(self.masses, i, start, stop) for start, stop in self._steps(i)]
+        needs_segments = any(isinstance(m, Pooled) and m.pool_n != "mean" for m in metrics)
+        rules: dict[Rule, None] = dict.fromkeys(getattr(m, "rule", "released") for m in metrics)
+        for rule in rules:
+            scores = document.score_all(
+                parts,
+                lambda: self.memory // 2,
+                progress if rule == [*rules][-1] else _keep_quiet,
+                keep_segments=self.keep_segments or needs_segments,
+                rule=rule,
+            )
+            is_single = scores.n_segments == 1
+            for metric in metrics:
+                if getattr(metric, "rule", "released") != rule:
+                    continue
+                column = _column(metric)
+                segments = scores.segments[:, column]
+                raw = self._pool(i, metric, segments, scores.raw[:, column])
+                found = self._finish(i, metric, raw, segments, is_single)
+                if metric.name == "segrefree":
+                    found = replace(found, left_out=scores.left_out.astype(np.float64))
+                self.results[spelling(metric)][i] = found
+        document.discard()
+
+    def score_custom(self, i: int, metrics: Sequence[CustomMetric]) -> None:
         """Score one document by functions that users registered, segment by segment."""
         check_finite(self.documents[i], self.names[i])
-        vectors = self.documents[i].detach().double().cpu().numpy()
-        masses = np.asarray(self.masses(i, 0, len(self.hypotheses[i])))
-        device, is_single = self.device_of(i), (masses > 0).sum(1) == 1
-        for name, metric in metrics.items():
+        vectors = self.documents[i].on_host().astype(np.float64)
+        masses = self.masses(i, 0, len(self.hypotheses[i]))
+        is_single = (masses > 0).sum(1) == 1
+        for metric in metrics:
             segments = metric.segments(vectors, masses, self.names[i])
-            raw = self._pooled(i, segments, metric)
-            raw = np.where(is_single, metric.orientation.unsegmented(self.unsegmented), raw)
-            weight = float(len(vectors)) if metric.pool_d == "length" else 1.0
-            found = RawScores.equally_weighted(
-                torch.from_numpy(raw).to(device),
-                torch.from_numpy(segments[:, : None if self.keep_segments else 0]).to(device),
-            )
-            self.results[name][i] = replace(found, weights=torch.full_like(found.weights, weight))
-        progress(len(masses))
+            mean = pool_segments(segments, masses[:, : segments.shape[1]], "mean")
+            raw = self._pool(i, metric, segments, mean)
+            self.results[spelling(metric)][i] = self._finish(i, metric, raw, segments, is_single)
 
-    def run_expected(
+    def score_expected(
         self,
         i: int,
         reading: Reading,
-        metrics: dict[str, Expected],
-        progress: Progress,
+        metrics: Sequence[Expected],
         *,
         keep_spread: bool,
+        progress: Progress,
     ) -> None:
         """Score one document by expected errors, on the CPU."""
-        document = self.documents[i]
-        check_finite(document, self.names[i])
-        step = self._step(i)
-        starts = range(0, max(1, len(self.hypotheses[i])), step)
+        check_finite(self.documents[i], self.names[i])
         scored = score_expected(
-            document.detach().double().cpu().numpy(),
+            self.documents[i].on_host(),
             reading,
-            metrics,
-            (self.masses(i, start, start + step) for start in starts),
+            {spelling(metric): metric for metric in metrics},
+            (self.masses(i, start, stop) for start, stop in self._steps(i)),
             progress,
             keep_spread=keep_spread,
         )
-        device = self.device_of(i)
-        width = hypothesis_width(self.hypotheses[i]) if self.keep_segments else 0
-        for name, (raw, spread, facts) in scored.items():
-            none = torch.full((len(raw), width), torch.nan, dtype=torch.float64)
-            found = RawScores.equally_weighted(torch.from_numpy(raw).to(device), none)
-            if metrics[name].pool_d == "length":
-                found = replace(found, weights=torch.full_like(found.weights, len(document)))
-            spread_there = torch.from_numpy(spread).to(device)
-            self.results[name][i] = replace(found, spread=spread_there, facts=facts)
+        width = hypothesis_width(self.hypotheses[i])
+        for metric in metrics:
+            raw, spread, facts = scored[spelling(metric)]
+            segments = np.full((len(raw), width if self.keep_segments else 0), np.nan)
+            found = self._finish(i, metric, raw, segments)
+            self.results[spelling(metric)][i] = replace(found, spread=spread, facts=facts)
 
-    def run_compiled(
-        self, i: int, metrics: dict[str, PairMetric], columns: Mapping[str, int], progress: Progress
-    ) -> None:
-        """Score one document by the compiled loop; ``columns`` are its metrics' places there."""
-        document = CompiledDocument(self.documents[i], self.names[i])
-        step = self._step(i)
-        starts = range(0, max(1, len(self.hypotheses[i])), step)
-        scores = document.score_all(
-            [partial(self.masses, i, start, start + step) for start in starts],
-            lambda: self.memory // 2,
-            progress,
-            keep_segments=self.keep_segments or any(map(needs_segments, metrics.values())),
-        )
-        device, is_single = self.device_of(i), scores.n_segments == 1
-        for name, metric in metrics.items():
-            weights, left_out = np.ones(len(is_single)), np.zeros(len(is_single))
-            if isinstance(metric, Sag):
-                raw, weights = metric.scores(document, scores)
-                segments = np.full_like(scores.segments[:, 0], np.nan)
-            else:
-                column = columns[name]
-                raw, segments = scores.raw[:, column], scores.segments[:, column]
-                if needs_segments(metric):
-                    raw = self._pooled(i, segments, cast(Pooled, metric))
-                if document_pool(metric) == "length":
-                    weights = np.full(len(is_single), float(len(self.documents[i])))
-                if not self.keep_segments:
-                    segments = segments[:0]
-            if metric.name == "segrefree":
-                left_out = scores.left_out.astype(np.float64)
-            raw = np.where(is_single, metric.orientation.unsegmented(self.unsegmented), raw)
-            self.results[name][i] = RawScores(
-                documents=torch.from_numpy(raw).to(device),
-                weights=torch.from_numpy(weights).to(device),
-                left_out=torch.from_numpy(left_out).to(device),
-                segments=torch.from_numpy(segments).to(device),
-            )
-        document.discard()
-
-    def _pooled(self, i: int, segments: Floats, metric: Pooled) -> Floats:
-        """Scores of a document's hypotheses from those of their segments."""
-        masses = torch.as_tensor(self.masses(i, 0, len(self.hypotheses[i])))
-        width = segments.shape[1]
-        masses = pad(masses, (0, width - masses.shape[1]))  # or cut, where there is nothing
-        made: Floats = pool_segments(torch.from_numpy(segments), masses, metric.pool_n).numpy()
-        return made
-
-    def _step(self, i: int) -> int:
-        """Hypotheses of a document that are laid out at a time."""
+    def _steps(self, i: int) -> Iterable[tuple[int, int]]:
+        """Which hypotheses of a document are laid out at a time: from … to."""
         count, width = len(self.hypotheses[i]), hypothesis_width(self.hypotheses[i])
-        if count * width <= FEW_MASSES:
-            return COMPILED_HYPOTHESES
-        return max(1, min(COMPILED_HYPOTHESES, self.memory // (4 * MASS_BYTES * width)))
+        step = COMPILED_HYPOTHESES
+        if count * width > FEW_MASSES:
+            step = max(1, min(step, self.memory // (4 * MASS_BYTES * width)))
+        return [(start, start + step) for start in range(0, max(1, count), step)]
 
-    def run_torch(
-        self, batch: list[int], metrics: Sequence[PairMetric], progress: Progress
-    ) -> None:
-        """Score some documents together by torch; where memory runs out, with half as much."""
-        check_all_finite([self.documents[i] for i in batch], [self.names[i] for i in batch])
-        budget = self.budget(self.device_of(batch[0]))
-        pending, tell = [batch], Told(progress)
-        while pending:
-            batch = pending.pop(0)
-            scored = self._tried(batch, metrics, budget, tell)
-            if scored is None:
-                longest = max(batch, key=lambda i: len(self.documents[i]))
-                budget.halve(len(self.documents[longest]), self.names[longest])
-                half = len(batch) // 2
-                pending[:0] = [part for part in (batch[:half], batch[half:]) if part]
-                tell.again()
-                continue
-            tell.kept()
-            counts = [len(self.hypotheses[i]) for i in batch]
-            for name, pieces in scored.items():
-                found = by_document(pieces, counts, budget.device)
-                self.results[name] |= zip(batch, found, strict=True)
+    def _pool(self, i: int, metric: FreeMetric, segments: Floats, mean: Floats) -> Floats:
+        """Scores of a document's hypotheses: their segments' mean, unless otherwise pooled."""
+        if not isinstance(metric, Pooled) or metric.pool_n == "mean":
+            return mean
+        masses = self.masses(i, 0, len(self.hypotheses[i]))[:, : segments.shape[1]]
+        masses = np.pad(masses, ((0, 0), (0, segments.shape[1] - masses.shape[1])))
+        return pool_segments(segments, masses, metric.pool_n)
 
-    def _tried(
-        self, batch: list[int], metrics: Sequence[PairMetric], budget: Budget, tell: Progress
-    ) -> dict[str, list[RawScores]] | None:
-        """Scores of a batch in pieces; None if the device's memory does not hold it."""
-        try:
-            with in_own_types(budget.device):
-                return score_batch(
-                    [self.documents[i] for i in batch],
-                    lambda step: self._chunks(batch, step),
-                    max(hypothesis_width(self.hypotheses[i]) for i in batch),
-                    metrics,
-                    budget,
-                    unsegmented=self.unsegmented,
-                    keep_segments=self.keep_segments,
-                    progress=tell,
-                )
-        except torch.OutOfMemoryError:
-            return None  # outside of what holds the tensors that were made
-
-    def _chunks(self, batch: list[int], step: int) -> Iterator[tuple[NDArray[np.int64], Masses]]:
-        """At most ``step`` hypotheses at a time, in the order of documents and hypotheses."""
-        pending: list[tuple[int, Masses]] = []
-        for slot, i in enumerate(batch):
-            for start in range(0, len(self.hypotheses[i]), step):
-                masses = self.masses(i, start, start + step)
-                if sum(len(m) for _, m in pending) + len(masses) > step and pending:
-                    yield _stacked(pending)
-                    pending = []
-                pending.append((slot, masses))
-        if pending:
-            yield _stacked(pending)
-
-
-def _stacked(parts: list[tuple[int, Masses]]) -> tuple[NDArray[np.int64], Masses]:
-    """Put masses of several documents under one another, with each row's document."""
-    slots = np.concatenate([np.full(len(masses), slot, dtype=np.int64) for slot, masses in parts])
-    return slots, stack_masses([masses for _, masses in parts])
-
-
-def _silent(done: int) -> None:
-    """Tell nobody: these hypotheses have been counted."""
+    def _finish(
+        self,
+        i: int,
+        metric: FreeMetric,
+        raw: Floats,
+        segments: Floats,
+        is_single: np.ndarray[Any, Any] | bool = False,
+    ) -> RawScores:
+        """Score hypotheses without a boundary by the policy, and weigh the document."""
+        raw = np.where(is_single, metric.orientation.unsegmented(self.unsegmented), raw)
+        weight = len(self.documents[i]) if document_pool(metric) == "length" else 1.0
+        kept = segments if self.keep_segments else segments[:, :0]
+        return RawScores.equally_weighted(raw, kept, weight)
 
 
 @lru_cache(maxsize=256)
-def _column(metric: PairMetric) -> int | None:
-    """Place of a metric, whatever its poolings, in the compiled loop; None without one."""
-    plain = spelling(cast("PairMetric", by_means(metric)))
-    return COMPILED.index(plain) if plain in COMPILED else None
-
-
-@lru_cache(maxsize=64)
-def _parsed(
-    names: str | tuple[str, ...], seed: int, known: frozenset[tuple[str, str]]
-) -> tuple[Metric, ...]:
-    """Read names once, for as long as the registered metrics stay the same."""
-    return parse_metrics([names] if isinstance(names, str) else names, seed)
+def _column(metric: FreeMetric) -> int | None:
+    """Place of a metric, whatever its poolings and rule, in the compiled loop; None without one."""
+    usual: Mapping[str, str] = {"pool_n": "mean", "pool_d": "mean", "rule": "released"}
+    plain = replace(metric, **{k: v for k, v in usual.items() if hasattr(metric, k)})
+    return COMPILED.index(spelling(plain)) if spelling(plain) in COMPILED else None

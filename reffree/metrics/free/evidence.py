@@ -41,9 +41,8 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
-from reffree.metrics.free.fast.segmentations import dot_products, squared_sums
+from reffree.metrics.free.fast.segmentations import dot_products, shared_products, squared_sums
 from reffree.util.arrays import Floats, Integers
 from reffree.util.words import Lexicon
 
@@ -174,10 +173,10 @@ def word_coherence(units: Sequence[str]) -> Coherence | None:
     length = np.sqrt(np.bincount(pairs[0], values**2, minlength=n))
     size = np.diff(step_edges(n)).astype(np.float64)
     step = pairs[0] // step_size(n)
-    shape = (len(size), max(1, terms.n_distinct))
     values = values / (np.sqrt(length[pairs[0]]) * size[step])
-    steps = csr_array((values, (step, pairs[1])), shape=shape)
-    gram = (steps @ steps.T).toarray()
+    order = np.argsort(pairs[1], kind="stable")
+    starts = np.append(0, np.cumsum(np.bincount(pairs[1])))
+    gram = shared_products(starts, step[order], values[order], len(size))
     mean = gram.mean(0)
     return _coherence(gram - mean - mean[:, None] + mean.mean(), float(np.trace(gram)))
 

@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 
 from reffree.data.masses import Masses
 from reffree.metrics.free.evidence import Reading
-from reffree.metrics.free.pooling import Pool, said
+from reffree.metrics.free.pooling import Pool, pool_name
 from reffree.metrics.free.posterior import Posterior, PosteriorFacts
-from reffree.metrics.free.result import UNUSUAL, Orientation
+from reffree.metrics.free.result import UNUSUAL, FreeMetric, Orientation
 from reffree.metrics.gold.boundary_edits import BoundarySimilarity
 from reffree.metrics.gold.granularity import WF1
 from reffree.metrics.gold.metric import GoldMetric
@@ -70,7 +70,7 @@ AGREEMENT = Orientation(
 
 
 @dataclass(frozen=True, slots=True)
-class Expected(ABC):
+class Expected(FreeMetric, ABC):
     """What all expected metrics share.
 
     ``length`` is the number of units a segment is expected to have, where it is known. ``evidence``
@@ -93,10 +93,11 @@ class Expected(ABC):
     @property
     def aggregation(self) -> str:
         """How documents become the corpus's score."""
-        return f"{said(self.pool_d)}(documents)"
+        return f"{pool_name(self.pool_d)}(documents)"
 
     def __post_init__(self) -> None:
         """Refuse lengths, draws and sources that cannot be."""
+        FreeMetric.__post_init__(self)
         if self.length is not None and not 1 <= self.length < math.inf:
             raise InputError(
                 f"length={self.length}",

@@ -1,40 +1,101 @@
-"""Embeddings as given, checked and brought into tensors."""
+"""Embeddings as given, checked: NumPy arrays where they are on the host, else tensors."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
-from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
+from numpy.typing import NDArray
 
-from reffree.util.errors import InputError, Place
+from reffree.util.errors import InputError, Place, first_line
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     Array = Tensor | NDArray[np.generic]
 
+FLOAT32_NOISE = 16
+"""Units of float32 rounding by which an encoder's vectors of one text differ between batches."""
 
-def check_embeddings(embeddings: Array, name: str) -> Tensor:
+MOST_EXPONENT = 1000
+"""Powers of two by which vectors are scaled at most."""
+
+EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}
+"""Relative rounding of types; all others are taken as float64."""
+
+
+class Given(NamedTuple):
+    """One document's vectors."""
+
+    vectors: Any  # a matrix: a NumPy array, or a tensor on a device that is not the host
+    dtype: str  # the type they were given in
+
+    @property
+    def device(self) -> str:
+        """Where the vectors are, such as ``cpu`` or ``cuda:1``."""
+        return "cpu" if isinstance(self.vectors, np.ndarray) else str(self.vectors.device)
+
+    def __len__(self) -> int:
+        """Count the units."""
+        return len(self.vectors)
+
+    def on_host(self) -> NDArray[np.generic]:
+        """Return the vectors as a NumPy array; waits for a device that has them."""
+        if isinstance(self.vectors, np.ndarray):
+            return self.vectors
+        return _as_array(self.vectors)
+
+    def as_tensor(self) -> Tensor:
+        """Return the vectors as a tensor, of the same type wherever they are."""
+        if not isinstance(self.vectors, np.ndarray):
+            tensor: Tensor = self.vectors
+            return tensor
+        import torch
+
+        x = self.vectors
+        found = torch.from_numpy(x if x.flags.writeable else x.copy())
+        return found.to(torch.bfloat16) if self.dtype == "bfloat16" else found
+
+
+def rounding_of(dtype: str) -> float:
+    """Squared distance, relative to two vectors' squared lengths, that rounding alone can make.
+
+    Whole numbers are exact, but what is computed of them, in float64, is not.
+    """
+    eps = EPSILON.get(dtype, 2.0**-52)
+    return (eps if eps > EPSILON["float32"] else FLOAT32_NOISE * eps) ** 2
+
+
+def check_embeddings(embeddings: Array, name: str) -> Given:
     """Refuse anything but a finite matrix with a row per unit."""
     x = check_matrix(embeddings, name)
     check_finite(x, name)
     return x
 
 
-def check_matrix(embeddings: Array, name: str) -> Tensor:
+def check_matrix(embeddings: Array | Given, name: str) -> Given:
     """Refuse anything but a matrix of real numbers."""
-    try:
-        x = embeddings if isinstance(embeddings, Tensor) else torch.as_tensor(plain(embeddings))
-    except (ValueError, TypeError) as error:
-        raise InputError(
-            f"embeddings that are no matrix ({str(error).splitlines()[0]})",
-            expected="a matrix of numbers with one row per unit",
-            remedy="stack the units' vectors",
-            place=Place(document=name),
-        ) from None
+    if isinstance(embeddings, Given):
+        return embeddings
+    if is_tensor(embeddings):
+        x: Any = embeddings
+        dtype, kind = str(x.dtype).removeprefix("torch."), "c" if x.is_complex() else "f"
+    else:
+        try:
+            x = np.asarray(embeddings)
+            if x.dtype == np.longdouble or x.dtype.kind not in "fiubc":
+                x = x.astype(np.float64)
+        except (ValueError, TypeError) as error:
+            raise InputError(
+                f"embeddings that are no matrix ({first_line(error)})",
+                expected="a matrix of numbers with one row per unit",
+                remedy="stack the units' vectors",
+                place=Place(document=name),
+            ) from None
+        x = np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
+        dtype, kind = x.dtype.name, x.dtype.kind
     if x.ndim != 2 or 0 in x.shape:
         raise InputError(
             f"embeddings of shape {tuple(x.shape)}",
@@ -42,55 +103,47 @@ def check_matrix(embeddings: Array, name: str) -> Tensor:
             remedy="stack the units' vectors",
             place=Place(document=name),
         )
-    if x.is_complex():
+    if kind == "c":
         raise InputError(
-            f"embeddings of type {x.dtype}",
+            f"embeddings of type {dtype}",
             expected="real numbers",
             remedy="convert them to float32",
             place=Place(document=name),
         )
-    return x
+    if not isinstance(x, np.ndarray) and (x.device.type == "cpu" or x.is_mps):
+        x = _as_array(x)  # Metal has no float64
+    return Given(x, dtype)
 
 
-def check_all_finite(documents: Sequence[Tensor], names: Sequence[str]) -> None:
-    """Refuse NaN and infinity; waits once for those that are not on the host."""
-    there = [i for i, x in enumerate(documents) if x.device.type not in ("cpu", "meta")]
-    sums = [documents[i].detach().sum(dtype=torch.float64) for i in there]
-    found = dict(zip(there, torch.stack(sums).tolist() if sums else [], strict=True))
-    for i, (x, name) in enumerate(zip(documents, names, strict=True)):
-        if not math.isfinite(found.get(i, math.nan)):
-            check_finite(x, name)
+def is_tensor(given: object) -> bool:
+    """Whether this is a tensor; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(given, torch.Tensor)
 
 
-def check_finite(x: Tensor, name: str) -> None:
-    """Refuse NaN and infinity in a matrix."""
-    if x.is_meta:  # shapes alone
+def check_finite(given: Given, name: str) -> None:
+    """Refuse NaN and infinity."""
+    if not isinstance(given.vectors, np.ndarray) and given.vectors.is_meta:  # shapes alone
         return
+    x = given.on_host()
     # A sum is finite only if all its terms are; one that overflows is looked at more closely.
-    finite = None if math.isfinite(_sum(x.detach())) else torch.isfinite(x).all(1)
-    if finite is not None and not bool(finite.all()):
-        unit = int((~finite).nonzero()[0])
+    with np.errstate(over="ignore", invalid="ignore"):
+        if math.isfinite(float(x.sum(dtype=np.float64 if x.dtype == np.float16 else None))):
+            return
+    finite = np.isfinite(x).all(1)
+    if not finite.all():
         raise InputError(
-            f"NaN or infinity in the vector of unit {unit + 1}",
+            f"NaN or infinity in the vector of unit {int(np.argmin(finite)) + 1}",
             expected="finite numbers",
             remedy="encode the unit again (half precision overflows on some models)",
             place=Place(document=name),
         )
 
 
-def _sum(x: Tensor) -> float:
-    """Any sum of all components."""
-    if x.device.type == "cpu" and x.dtype in (torch.float64, torch.float32):
-        # One thread: those that torch wakes for this stay awake for a while, in others' way.
-        with np.errstate(over="ignore", invalid="ignore"):
-            return float(x.numpy().sum())
-    return float(x.sum(dtype=torch.float64))
-
-
-def plain(array: ArrayLike) -> NDArray[np.generic]:
-    """Return an array that torch takes: native, contiguous, writable, at most float64."""
-    x = np.asarray(array)
-    if x.dtype == np.longdouble:
-        x = x.astype(np.float64)
-    x = np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
-    return x if x.flags.writeable else x.copy()
+def _as_array(tensor: Tensor) -> NDArray[np.generic]:
+    """Bring a tensor to the host as NumPy, which has no bfloat16."""
+    known = tensor.detach().cpu()
+    array: NDArray[np.generic] = (
+        known.float() if "bfloat16" in str(known.dtype) else known
+    ).numpy()
+    return array

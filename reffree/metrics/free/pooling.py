@@ -9,23 +9,20 @@ documents without a score are left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
-from reffree.metrics.free.arithmetic import row_sums
-from reffree.metrics.free.result import UNUSUAL
+import numpy as np
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
+from reffree.data.masses import Masses
+from reffree.metrics.free.result import UNUSUAL, FreeMetric
+from reffree.util.arrays import Floats
 
 Pool = Literal["mean", "median", "length"]
 
-WORDS: dict[str, str] = {"length": "length-weighted"}
-
 
 @dataclass(frozen=True, kw_only=True)
-class Pooled:
+class Pooled(FreeMetric):
     """A metric that scores segments: how they become a document, and documents the corpus."""
 
     pool_n: Pool = field(default="mean", metadata=UNUSUAL)
@@ -34,12 +31,12 @@ class Pooled:
     @property
     def aggregation(self) -> str:
         """How segments become a document's score, and documents a corpus's."""
-        return f"{said(self.pool_n)}(segments)>{said(self.pool_d)}(documents)"
+        return f"{pool_name(self.pool_n)}(segments)>{pool_name(self.pool_d)}(documents)"
 
 
-def said(pool: str) -> str:
+def pool_name(pool: str) -> str:
     """Name a pooling as signatures do."""
-    return WORDS.get(pool, pool)
+    return "length-weighted" if pool == "length" else pool
 
 
 def document_pool(metric: object) -> str:
@@ -47,36 +44,24 @@ def document_pool(metric: object) -> str:
     return getattr(metric, "pool_d", "mean")
 
 
-def needs_segments(metric: object) -> bool:
-    """Whether a document's score is made of its segments', rather than their mean at once."""
-    return isinstance(metric, Pooled) and metric.pool_n != "mean"
-
-
-def by_means(metric: object) -> object:
-    """Return a metric with both poolings as in the paper."""
-    return replace(metric, pool_n="mean", pool_d="mean") if isinstance(metric, Pooled) else metric
-
-
-def pool_segments(segments: Tensor, masses: Tensor, pool: Pool) -> Tensor:
+def pool_segments(segments: Floats, masses: Masses, pool: Pool) -> Floats:
     """Pool the scores of segments (h, s), NaN where there is none; NaN where none has any.
 
-    >>> import torch
-    >>> segments = torch.tensor([[1.0, 2.0, 6.0], [4.0, torch.nan, torch.nan]]).double()
-    >>> masses = torch.tensor([[3, 1, 1], [2, 2, 0]])
+    >>> segments = np.array([[1.0, 2.0, 6.0], [4.0, np.nan, np.nan]])
+    >>> masses = np.array([[3, 1, 1], [2, 2, 0]])
     >>> [pool_segments(segments, masses, pool).tolist() for pool in ("mean", "median", "length")]
     [[3.0, 4.0], [2.0, 4.0], [2.2, 4.0]]
     """
-    import torch
-
-    is_defined = ~segments.isnan()
+    is_defined = ~np.isnan(segments)
     count = is_defined.sum(1)
     if pool == "median":
-        ordered = segments.sort(1).values  # NaN comes last
-        last = torch.full_like(ordered[:, :1], torch.nan)
-        ordered = torch.cat([ordered, last], 1)
-        low, high = ((count - 1).clamp(min=0) // 2)[:, None], (count // 2)[:, None]
-        middle = (ordered.gather(1, low) + ordered.gather(1, high))[:, 0] / 2
-        return torch.where(count > 0, middle, torch.nan)
-    weights = torch.where(is_defined, masses if pool == "length" else 1.0, 0.0)
-    total = row_sums(weights * segments.nan_to_num(0.0))  # whatever the padding
-    return torch.where(count > 0, total / weights.sum(1), torch.nan)
+        ordered = np.sort(segments, axis=1)  # NaN comes last
+        ordered = np.concatenate([ordered, np.full((len(ordered), 1), np.nan)], axis=1)
+        middle = np.stack([np.maximum(count - 1, 0) // 2, count // 2], axis=1)
+        pooled = np.take_along_axis(ordered, middle, axis=1).sum(1) / 2
+    else:
+        weights = np.where(is_defined, masses if pool == "length" else 1.0, 0.0)
+        # One after the other, so that padding at the end changes no bit.
+        sums = np.cumsum(np.pad(weights * np.nan_to_num(segments), ((0, 0), (1, 0))), axis=1)
+        pooled = sums[:, -1] / np.where(count > 0, weights.sum(1), 1.0)
+    return np.where(count > 0, pooled, np.nan)

@@ -1,13 +1,16 @@
-"""Raw scores of hypotheses, and how they become losses. NaN is undefined, in tensors only."""
+"""Raw scores of hypotheses, and how they become losses. NaN is undefined, in arrays only."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
 
-from reffree.metrics.free.arithmetic import row_sums
+import numpy as np
+
+from reffree.metrics.base import Metric
 from reffree.statistics.losses import Direction
+from reffree.util.arrays import Floats
 from reffree.util.errors import OptionError
 
 if TYPE_CHECKING:
@@ -27,12 +30,6 @@ def check_unsegmented(unsegmented: str) -> None:
             expected=" or ".join(get_args(Unsegmented)),
             remedy="leave it out for neutral",
         )
-
-
-def _none() -> Tensor:
-    import torch
-
-    return torch.empty(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,42 +68,65 @@ UNUSUAL = {"shown": "unusual"}
 
 OF_SEGMENTS = "mean(segments)>mean(documents)"
 OF_DOCUMENTS = "mean(documents)"
-WEIGHTED = "weighted_mean(documents)"
 """How segments become a document's score, and documents a corpus's."""
+
+
+class FreeMetric(Metric):
+    """A metric that needs no gold."""
+
+    __slots__ = ()
+    needs = frozenset({"vectors"})
+    orientation: ClassVar[Orientation]
+
+    def __init_subclass__(cls) -> None:
+        """Take the direction from the orientation."""
+        if "orientation" in vars(cls):
+            cls.direction = cls.orientation.direction
+
+    @property
+    def aggregation(self) -> str:
+        """How segments become a document's score, and documents a corpus's."""
+        raise NotImplementedError
+
+    def losses(self, raw: Floats) -> Floats:
+        """Turn raw scores so that lower is better."""
+        return self.orientation.offset + self.orientation.slope * raw
+
+    def shown(self, raw: float) -> float:
+        """Return what tables show: the loss, or the score in its own unit."""
+        return self.orientation.shown(raw)
 
 
 @dataclass(frozen=True, slots=True)
 class RawScores:
-    """Raw scores of ``h`` hypotheses by one metric."""
+    """Raw scores of ``h`` hypotheses by one metric: arrays, or tensors on the document's device."""
 
-    documents: Tensor  # (h,) NaN where a document has none
-    weights: Tensor  # (h,) what a document counts for in the corpus mean
-    left_out: Tensor  # (h,) parts left out of a document's score because they are infinite
-    segments: Tensor  # (h, s) NaN where a segment has no score; empty where they are not kept
-    spread: Tensor = field(
-        default_factory=_none
-    )  # (h,) of an expected error over draws; empty unless asked for
+    documents: Any  # (h,) NaN where a document has none
+    weights: Any  # (h,) what a document counts for in the corpus mean
+    left_out: Any  # (h,) parts left out of a document's score: they are infinite
+    segments: Any  # (h, s) NaN where a segment has no score; or (h, 0), not kept
+    spread: Floats = field(default_factory=lambda: np.empty(0))
+    """(h,) of an expected error over draws; empty unless asked for."""
     facts: PosteriorFacts | None = None  # behind an expected error; none unless asked for
 
     @classmethod
-    def equally_weighted(cls, documents: Tensor, segments: Tensor) -> RawScores:
+    def equally_weighted(
+        cls, documents: Floats, segments: Floats, weight: float = 1.0
+    ) -> RawScores:
         """Scores of documents that count alike, with nothing left out."""
-        import torch
+        return cls(documents, np.full_like(documents, weight), np.zeros_like(documents), segments)
 
-        return cls(documents, torch.ones_like(documents), torch.zeros_like(documents), segments)
+    def on_host(self) -> RawScores:
+        """Return the same as NumPy arrays; waits for a device that has them."""
+        return replace(
+            self,
+            documents=to_host(self.documents),
+            weights=to_host(self.weights),
+            left_out=to_host(self.left_out),
+            segments=to_host(self.segments),
+        )
 
-    @classmethod
-    def from_segments(cls, segments: Tensor, is_defined: Tensor) -> RawScores:
-        """Average the defined segments of each document (eq. 4)."""
-        import torch
 
-        segments = torch.where(is_defined, segments, torch.nan)
-        documents = masked_mean(segments.nan_to_num(0.0), is_defined)
-        return cls.equally_weighted(torch.where(is_defined.any(1), documents, torch.nan), segments)
-
-
-def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
-    """Mean over the second dimension where ``mask`` holds; 0 where it never does."""
-    import torch
-
-    return row_sums(torch.where(mask, values, 0.0)) / mask.sum(1).clamp(min=1)
+def to_host(array: Floats | Tensor) -> Floats:
+    """Return a tensor's values as a NumPy array."""
+    return array if isinstance(array, np.ndarray) else cast("Floats", array.cpu().numpy())

@@ -15,21 +15,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from reffree.metrics.free.layout import Layout
-from reffree.metrics.free.lookups import Request, Sums
-from reffree.metrics.free.pairs import Units
 from reffree.metrics.free.pooling import Pooled
-from reffree.metrics.free.result import (
-    UNUSUAL,
-    Orientation,
-    RawScores,
-    Rule,
-    masked_mean,
-)
+from reffree.metrics.free.result import UNUSUAL, Orientation, Rule
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from reffree.metrics.free.batches import TorchScores
+    from reffree.metrics.free.layout import Layout
+    from reffree.metrics.free.pairs import Sums
 
 ALL_SINGLE = 10.0
 """Score of a document cut into single units: the paper's penalty."""
@@ -47,20 +41,23 @@ class SegReFree(Pooled):
         offset=0.0, slope=1.0, neutral=None, worst=ALL_SINGLE
     )
     undefined: ClassVar[str] = "the centroids of all neighbouring segments are equal"
-    requests: ClassVar[tuple[Request, ...]] = (
+    requests: ClassVar[tuple[tuple[str, str], ...]] = (
         ("squared", "own"),
         ("squared", "segment"),
         ("squared", "both"),
     )
     rule: Rule = field(default="released", metadata=UNUSUAL)
 
-    def __call__(self, units: Units, layout: Layout, sums: Sums) -> RawScores:
+    def from_sums(self, layout: Layout, sums: Sums) -> TorchScores:
         """Score every hypothesis.
 
         With squared distances ``q``: ``|x_i - c|² = Σ_j q_ij / m - V`` and
         ``|c - c'|² = Σ_ij q_ij / (m m') - V - V'``, where ``V = Σ_{i<j} q_ij / m²``.
         """
         import torch
+
+        from reffree.metrics.free.batches import TorchScores
+        from reffree.metrics.free.layout import masked_mean
 
         masses = layout.masses.clamp(min=1).double()
         within = torch.where(layout.is_segment, sums["squared", "segment"], 0.0)
@@ -70,7 +67,7 @@ class SegReFree(Pooled):
         mean = layout.at_unit(variance * masses)
         ratio = sums["squared", "own"] / torch.where(mean > 0, mean, 1.0) - 1
         to_centroid = torch.where(mean > 0, ratio.clamp(min=0).sqrt(), 0.0)  # (h, n)
-        total = layout.segment_sum(to_centroid, largest=2 * layout.length.double().sqrt())
+        total = layout.segment_sum(to_centroid)
         dispersion = variance.sqrt() * total / masses
         correction = 1 - 1 / masses.sqrt()
         is_multiple = layout.masses > 1
@@ -101,6 +98,6 @@ class SegReFree(Pooled):
         is_defined = layout.is_segment & (worst > -torch.inf)
         left_out = (layout.has_successor & ~is_apart).sum(1).double()
         return replace(
-            RawScores.from_segments(worst, is_defined),
+            TorchScores.from_segments(worst, is_defined),
             left_out=torch.where(is_single, 0.0, left_out),
         )

@@ -14,16 +14,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from reffree.metrics.free.arithmetic import row_sums
-from reffree.metrics.free.layout import Layout
-from reffree.metrics.free.lookups import Request, Sums
-from reffree.metrics.free.pairs import Units
 from reffree.metrics.free.pooling import Pooled
-from reffree.metrics.free.result import SIMILARITY, Orientation, RawScores
+from reffree.metrics.free.result import SIMILARITY, Orientation
 from reffree.util.errors import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from reffree.metrics.free.batches import TorchScores
+    from reffree.metrics.free.layout import Layout
+    from reffree.metrics.free.pairs import Sums
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Silhouette(Pooled):
     name: ClassVar[str] = "silhouette"
     orientation: ClassVar[Orientation] = SIMILARITY
     undefined: ClassVar[str] = "no boundary"
-    requests: ClassVar[tuple[Request, ...]] = (
+    requests: ClassVar[tuple[tuple[str, str], ...]] = (
         ("distance", "own"),
         ("distance", "previous"),
         ("distance", "next"),
@@ -42,6 +42,7 @@ class Silhouette(Pooled):
 
     def __post_init__(self) -> None:
         """Refuse to pool segments where there are none between units and documents."""
+        super().__post_init__()
         if self.average == "units" and self.pool_n != "mean":
             raise InputError(
                 f"average=units and pool_n={self.pool_n}",
@@ -49,9 +50,11 @@ class Silhouette(Pooled):
                 remedy="leave average out; pool_n=length is the same mean over units",
             )
 
-    def __call__(self, units: Units, layout: Layout, sums: Sums) -> RawScores:
+    def from_sums(self, layout: Layout, sums: Sums) -> TorchScores:
         """Score every hypothesis."""
         import torch
+
+        from reffree.metrics.free.batches import TorchScores
 
         own = layout.at_unit(layout.masses)  # (h, n)
         a = sums["distance", "own"] / (own - 1).clamp(min=1)
@@ -62,12 +65,12 @@ class Silhouette(Pooled):
         largest = torch.maximum(a, torch.where(is_segmented, b, 0.0))
         is_scored = is_segmented & (own > 1) & (largest > 0)
         s = torch.where(is_scored, (b - a) / torch.where(is_scored, largest, 1.0), 0.0)
-        totals = layout.segment_sum(s, largest=1.0)
+        totals = layout.segment_sum(s)
         segments = totals / layout.masses.clamp(min=1)
-        scores = RawScores.from_segments(segments, layout.is_segment & is_segmented)
+        scores = TorchScores.from_segments(segments, layout.is_segment & is_segmented)
         if self.average == "segments":
             return scores
-        mean = row_sums(totals) / layout.length
+        mean = totals.sum(1) / layout.length
         return replace(scores, documents=torch.where(is_segmented[:, 0], mean, torch.nan))
 
 

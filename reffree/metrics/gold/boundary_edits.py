@@ -16,6 +16,7 @@ line and need not be worked out, so the time is linear in the boundaries for any
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from reffree.data.masses import Masses
 from reffree.metrics.gold.metric import GoldMetric, columns
 from reffree.metrics.gold.pairs import Pairs
 from reffree.util.arrays import Floats, Integers, ratio
-from reffree.util.bounds import check_number, check_whole
+from reffree.util.bounds import Bounds
 from reffree.util.compiling import njit
 
 Costs = tuple[float, float, float]
@@ -50,10 +51,7 @@ class BoundaryEditDistance(GoldMetric):
     of 1, such that the sum of costs is least; of equally cheap ways the one with fewest edits.
     """
 
-    n_t: int = 2
-
-    def __post_init__(self) -> None:
-        check_whole("n_t", self.n_t, 1)
+    n_t: Annotated[int, Bounds(1)] = 2
 
     def edits(self, pairs: Pairs) -> tuple[Integers, Floats]:
         """Additions, deletions, shifts and matches together, and what they cost.
@@ -178,16 +176,12 @@ class Ghd(GoldMetric):
     is linear in the boundaries unless ``shift`` is so small that shifts reach far.
     """
 
-    insertion: float = 2.0
-    deletion: float = 2.0
-    shift: float = 1.0
+    insertion: Annotated[float, Bounds(0)] = 2.0
+    deletion: Annotated[float, Bounds(0)] = 2.0
+    shift: Annotated[float, Bounds(0)] = 1.0
 
     name = "ghd"
     direction = "lower"
-
-    def __post_init__(self) -> None:
-        for name in ("insertion", "deletion", "shift"):
-            check_number(name, getattr(self, name), 0)
 
     def counts(self, pairs: Pairs) -> Floats:
         """Distance and number of each pair, (pairs, 2)."""

@@ -7,7 +7,7 @@ together: `reffree.metrics.gold.failure_modes` names what they say.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 import numpy as np
 
@@ -15,11 +15,8 @@ from reffree.data.masses import Masses
 from reffree.metrics.gold.metric import GoldMetric, columns
 from reffree.metrics.gold.pairs import Pairs
 from reffree.util.arrays import Floats, Integers, ratio
-from reffree.util.bounds import check_whole
+from reffree.util.bounds import Bounds
 from reffree.util.compiling import njit
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def f_measure(precision: Floats, recall: Floats) -> Floats:
@@ -32,41 +29,18 @@ def f_measure(precision: Floats, recall: Floats) -> Floats:
     return np.where(both_empty, 1.0, np.nan_to_num(ratio(2 * p * r, p + r)))
 
 
-def near(marks: Tensor, w: int) -> Tensor:
-    """Whether a boundary lies at most ``w`` from each place, (p, width + 1)."""
-    import torch
-    from torch.nn.functional import pad
-
-    reach = min(w, marks.shape[1])
-    running = pad(marks, (reach + 1, reach)).cumsum(1, dtype=torch.int32)
-    span = 2 * reach + 1
-    return running[:, span:] != running[:, :-span]
-
-
-def largest_overlaps(pieces: Tensor, wholes: Tensor, n_units: Tensor) -> Tensor:
-    """Units of each piece inside the whole that holds most of it, summed over the pieces.
-
-    Both are boundaries (p, width + 1) of the same documents.
-    """
-    import torch
-
-    units = torch.arange(pieces.shape[1] - 1, dtype=torch.int32, device=pieces.device)
-    pieces, wholes = pieces[:, :-1], wholes[:, :-1]
-    # Between two boundaries of either kind a piece and a whole overlap: count from the last one on.
-    starts = torch.where(pieces | wholes, units, 0).cummax(1).values
-    lengths = torch.where(units < n_units[:, None], units - starts + 1, 0)
-    piece = pieces.cumsum(1)
-    largest = torch.zeros_like(lengths).scatter_reduce_(1, piece, lengths, "amax")
-    return largest.sum(1)
-
-
 def overlap_counts(pairs: Pairs, pieces: Masses, wholes: Masses) -> Floats:
     """Units in their piece's largest overlap with a whole, and all."""
-    import torch
+    overlaps = np.zeros(len(pairs), dtype=np.int64)
+    _sum_overlaps(pieces.cumsum(1), wholes.cumsum(1), pairs.n_units, overlaps)
+    return columns(overlaps, pairs.n_units)
 
-    marks = pairs.marks(pieces), pairs.marks(wholes)
-    overlaps = largest_overlaps(*marks, torch.from_numpy(pairs.n_units))
-    return columns(overlaps.numpy(), pairs.n_units)
+
+def count_matches(pairs: Pairs, w: int) -> Integers:
+    """Pairs of boundaries at most ``w`` apart in a maximum matching."""
+    matched = np.zeros(len(pairs), dtype=np.int64)
+    _match(pairs.hypothesis.cumsum(1), pairs.reference.cumsum(1), pairs.n_units, w, matched)
+    return matched
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +55,7 @@ class F1(GoldMetric):
 
     def counts(self, pairs: Pairs) -> Floats:
         """Common, hypothesis and reference boundaries."""
-        import torch
-
-        both = pairs.marks(pairs.hypothesis) & pairs.marks(pairs.reference)
-        return columns(both.sum(1, dtype=torch.int32).numpy(), *pairs.n_boundaries)
+        return columns(count_matches(pairs, 0), *pairs.n_boundaries)
 
     def value(self, counts: Floats) -> Floats:
         """Harmonic mean of precision and recall."""
@@ -105,19 +76,15 @@ class WF1(GoldMetric):
     1.0
     """
 
-    w: int = 1
+    w: Annotated[int, Bounds(0)] = 1
     name = "w_f1"
-
-    def __post_init__(self) -> None:
-        check_whole("w", self.w)
 
     def counts(self, pairs: Pairs) -> Floats:
         """Hypothesis boundaries, near ones and all; reference boundaries, near ones and all."""
-        import torch
-
-        hypothesis, reference = pairs.marks(pairs.hypothesis), pairs.marks(pairs.reference)
-        near_h = (hypothesis & near(reference, self.w)).sum(1, dtype=torch.int32).numpy()
-        near_r = (reference & near(hypothesis, self.w)).sum(1, dtype=torch.int32).numpy()
+        ends = pairs.hypothesis.cumsum(1), pairs.reference.cumsum(1)
+        near_h, near_r = np.zeros((2, len(pairs)), dtype=np.int64)
+        _count_near(*ends, pairs.n_units, self.w, near_h)
+        _count_near(*ends[::-1], pairs.n_units, self.w, near_r)
         return columns(near_h, pairs.n_boundaries[0], near_r, pairs.n_boundaries[1])
 
     def value(self, counts: Floats) -> Floats:
@@ -134,19 +101,12 @@ class WF1OneToOne(F1):
     one has. Range [0, 1], never above `WF1`. Never undefined.
     """
 
-    w: int = 1
+    w: Annotated[int, Bounds(0)] = 1
     name = "w_f1_one_to_one"
-
-    def __post_init__(self) -> None:
-        check_whole("w", self.w)
 
     def counts(self, pairs: Pairs) -> Floats:
         """Matched, hypothesis and reference boundaries."""
-        matched = np.zeros(len(pairs), dtype=np.int64)
-        # Fresh arrays of one kind, so that one version is compiled.
-        ends = np.cumsum(pairs.hypothesis, axis=1), np.cumsum(pairs.reference, axis=1)
-        _match(*ends, pairs.n_units, self.w, matched)
-        return columns(matched, *pairs.n_boundaries)
+        return columns(count_matches(pairs, self.w), *pairs.n_boundaries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,3 +183,38 @@ def _match(
                 i += 1
             if gap >= -w:
                 j += 1
+
+
+# Rows of ends, whose last is the document's and stands for no boundary.
+
+
+@njit(cache=True)
+def _count_near(
+    ends: Integers, others: Integers, n_units: Integers, w: int, found: Integers
+) -> None:
+    """Count the boundaries of each row that have one of the other row at most ``w`` away."""
+    for row in range(len(found)):
+        i = j = 0
+        n = n_units[row]
+        while ends[row, i] < n:
+            while others[row, j] < min(n, ends[row, i] - w):
+                j += 1
+            found[row] += others[row, j] < n and others[row, j] <= ends[row, i] + w
+            i += 1
+
+
+@njit(cache=True)
+def _sum_overlaps(pieces: Integers, wholes: Integers, n_units: Integers, found: Integers) -> None:
+    """Sum over the pieces of each row the units inside the whole that holds most of them."""
+    for row in range(len(found)):
+        i = j = start = 0
+        while start < n_units[row]:
+            largest = 0
+            end = pieces[row, i]
+            while start < end:
+                stop = min(end, wholes[row, j])
+                largest = max(largest, stop - start)
+                start = stop
+                j += wholes[row, j] == stop
+            found[row] += largest
+            i += 1

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from reffree.metrics.base import Metric
 from reffree.metrics.gold.pairs import Pairs, Segmentations, is_single
-from reffree.statistics.losses import Direction
+from reffree.statistics.losses import Direction, as_loss
 from reffree.util.arrays import Floats, Integers, ratio
 
 MetricValue = float | Floats | None
@@ -22,7 +23,7 @@ Golds = Callable[[], Iterable[Pairs]]
 
 
 @dataclass(frozen=True, slots=True)
-class GoldMetric:
+class GoldMetric(Metric):
     """A metric with its options, which are the fields; called with segmentations, it is its value.
 
     >>> from reffree.metrics.gold.windows import Pk
@@ -30,9 +31,8 @@ class GoldMetric:
     0.2857142857142857
     """
 
-    name: ClassVar[str]
+    needs = frozenset({"gold"})
     direction: ClassVar[Direction] = "higher"
-    undefined: ClassVar[str] = "it never is"  # why a document may have no value
     pooled: ClassVar[bool] = False  # whether over a corpus it has only the pooled value
 
     def __call__(
@@ -54,6 +54,14 @@ class GoldMetric:
         if not (is_single(hypothesis) and is_single(reference)):
             return values
         return None if np.isnan(values[0]) else float(values[0])
+
+    def losses(self, raw: Floats) -> Floats:
+        """Turn values so that lower is better."""
+        return as_loss(raw, self.direction)
+
+    def shown(self, raw: float) -> float:
+        """Return what tables show: the value."""
+        return raw
 
     def over(self, golds: Golds) -> Self:
         """Settle what is taken from a whole corpus; most metrics take nothing."""

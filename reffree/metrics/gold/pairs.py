@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,19 +13,18 @@ from numpy.typing import NDArray
 from reffree.data.masses import Hypotheses, Masses, mass_matrix, masses_from_gaps
 from reffree.data.segmentation import Segmentation
 from reffree.util.arrays import Integers
+from reffree.util.compiling import interpreted, is_running
 from reffree.util.errors import InputError, counted
 from reffree.util.parallel import THREADED, available_threads, over_rows
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-
 
 Segmentations = Segmentation | Sequence[int] | Sequence[Segmentation | Sequence[int]] | NDArray[Any]
 """One segmentation (masses), several, a matrix of masses, or a boolean matrix of gaps."""
 
 PAIR_ELEMENTS = 1 << 22
 """Pairs × units worked on at a time."""
+
+LITTLE = 1 << 12
+"""Masses gone through sooner by Python than numba is imported."""
 
 SIMILAR = 2
 """Documents worked on together differ at most by this factor in length."""
@@ -87,24 +86,10 @@ class Pairs:
         """Units of the longest document."""
         return int(self.n_units.max())
 
-    def marks(self, masses: Masses, device: torch.device | None = None) -> Tensor:
-        """Boolean (p, width + 1): True at ``b`` where a boundary has ``b`` units before it.
-
-        The document's own ends, 0 and n, are not boundaries.
-        """
-        import torch
-
-        ends = torch.from_numpy(np.cumsum(masses, axis=1)).to(device)
-        n_units = torch.from_numpy(self.n_units).to(device)
-        marked = torch.zeros(len(self), self.width + 1, dtype=torch.bool, device=device)
-        # Past a row's last mass the running sum stays at n, which is no boundary.
-        inner = ends < n_units[:, None]
-        marked.scatter_(1, torch.where(inner, ends, 0), True)
-        marked[:, 0] = False
-        return marked
-
     def each(self, work: Callable[[Masses, Masses, slice], None]) -> None:
         """Run a compiled loop on hypotheses, references and their rows, on threads if many.
+
+        Where there is little to do, the loop is run as Python unless numba is there already.
 
         Both sides have one memory layout, for which the loop is compiled once.
         """
@@ -113,7 +98,8 @@ class Pairs:
         left.flags.writeable = right.flags.writeable = False
         is_much = left.size + right.size >= THREADED
         threads = available_threads() if is_much else 1
-        over_rows(lambda rows: work(left[rows], right[rows], rows), len(self), threads)
+        with interpreted(when=left.size + right.size < LITTLE and not is_running()):
+            over_rows(lambda rows: work(left[rows], right[rows], rows), len(self), threads)
 
     def documents(self, reader: str) -> list[tuple[Sequence[str], Integers]]:
         """Documents' units, each with its rows; ``reader`` is the metric that needs the text."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -45,17 +45,27 @@ class Sed(GoldMetric):
     direction = "lower"
     undefined = "no word of the document has a vector"
 
-    vectors: WordVectors
+    needs = frozenset({"gold", "text", "word_vectors"})
+    vectors: str = "minilm"
+    """The encoder or file that word vectors come from. A word goes through an encoder as a text of
+    its own; with ``pieces`` it is the mean of the encoder's input embeddings."""
+    pieces: bool = False
     threshold: float | None = None  # least cosine of related words; by default the vectors' own
-    left_out: frozenset[str] = field(default=FUNCTION_WORDS, repr=False)
+    table: WordVectors | None = field(default=None, repr=False, metadata={"option": False})
+    left_out: frozenset[str] = field(default=FUNCTION_WORDS, repr=False, metadata={"option": False})
 
     def __post_init__(self) -> None:
+        GoldMetric.__post_init__(self)
         if self.threshold is not None and not 0 < self.threshold <= 1:
             raise InputError(
                 f"threshold {self.threshold}",
                 expected="a cosine above 0, at most 1",
                 remedy="leave threshold out for its default",
             )
+
+    def with_vectors(self, table: WordVectors) -> Sed:
+        """Return the metric once the word vectors are there."""
+        return replace(self, table=table)
 
     def counts(self, pairs: Pairs) -> Floats:
         """Cost of the alignment, and its edits; both 0 where undefined."""
@@ -71,7 +81,8 @@ class Sed(GoldMetric):
 
     def read(self, units: Sequence[str]) -> Words:
         """Look up the words of a document."""
-        return read_words(units, self.vectors, threshold=self.threshold, left_out=self.left_out)
+        assert self.table is not None, "word vectors are to be opened first: with_vectors()"
+        return read_words(units, self.table, threshold=self.threshold, left_out=self.left_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +134,7 @@ def sed(
 
     ``vectors`` come from `reffree.encoders.word_vectors.open_word_vectors`.
     """
-    return Sed(vectors, threshold)(hypothesis, reference, units)
+    return Sed(threshold=threshold, table=vectors)(hypothesis, reference, units)
 
 
 def align_segments(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import ClassVar, Literal, NamedTuple, Self, get_args
+from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -19,9 +19,8 @@ from reffree.metrics.gold.metric import GoldMetric, Golds, columns
 from reffree.metrics.gold.pairs import Pairs
 from reffree.statistics.losses import Direction
 from reffree.util.arrays import Floats, Integers, ratio
-from reffree.util.bounds import check_choice, check_number, check_whole
+from reffree.util.bounds import Bounds
 from reffree.util.compiling import njit
-from reffree.util.errors import OptionError
 from reffree.util.words import Lexicon, words_of
 
 Padding = Literal["plain", "exact", "segeval"]
@@ -76,15 +75,12 @@ class Windowed(GoldMetric):
     after removing common words.
     """
 
-    k: Literal["corpus"] | int | None = None
+    k: Annotated[
+        Literal["corpus"] | int | None, Bounds(1, remedy="write k=5 or k=corpus, or leave it out")
+    ] = None
     unit: Measure = "units"
     direction: ClassVar[Direction] = "lower"
     undefined = "the document is no longer than the window"
-
-    def __post_init__(self) -> None:
-        if self.k not in (None, "corpus"):
-            check_whole("k", self.k, 1, remedy="write k=5 or k=corpus, or leave it out")
-        check_choice("unit", self.unit, get_args(Measure), "units")
 
     def over(self, golds: Golds) -> Self:
         """Settle the window size of a corpus."""
@@ -166,15 +162,6 @@ class WindowDiff(Windowed):
     padding: Padding = "plain"
     name = "windowdiff"
 
-    def __post_init__(self) -> None:
-        Windowed.__post_init__(self)
-        if self.padding not in get_args(Padding):
-            raise OptionError(
-                f"the padding {self.padding!r}",
-                expected=" or ".join(get_args(Padding)),
-                remedy="leave it out for plain",
-            )
-
     def counts(self, pairs: Pairs) -> Floats:
         """Windows that differ, and all."""
         pairs = self.measured(pairs)
@@ -196,13 +183,8 @@ class PkPrime(Windowed):
     are counted together (micro), and for a single pair. Range [0, 1]. Undefined for n ≤ k.
     """
 
-    p_seg: float | None = None
+    p_seg: Annotated[float | None, Bounds(0, 1, remedy="leave it out for the corpus's own")] = None
     name = "pk_prime"
-
-    def __post_init__(self) -> None:
-        Windowed.__post_init__(self)
-        if self.p_seg is not None:
-            check_number("p_seg", self.p_seg, 0, 1, remedy="leave it out for the corpus's own")
 
     def over(self, golds: Golds) -> Self:
         """Settle the window size and Pseg of a corpus."""
@@ -243,15 +225,10 @@ class PrError(Windowed):
     0.1875
     """
 
-    c_miss: float = 0.5
-    c_fa: float = 0.5
+    c_miss: Annotated[float, Bounds(0)] = 0.5
+    c_fa: Annotated[float, Bounds(0)] = 0.5
     name = "pr_error"
     undefined = NO_MISSES
-
-    def __post_init__(self) -> None:
-        Windowed.__post_init__(self)
-        check_number("c_miss", self.c_miss, 0)
-        check_number("c_fa", self.c_fa, 0)
 
     def counts(self, pairs: Pairs) -> Floats:
         """Misses, windows with a reference boundary, false alarms, all windows."""

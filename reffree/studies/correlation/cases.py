@@ -17,9 +17,8 @@ from reffree.evaluate.metric_set import MetricSet, check_metrics, choose_metrics
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import Average, ScoreSettings
 from reffree.evaluate.signature import Signature
-from reffree.metrics.free.metrics import DEFAULT
 from reffree.metrics.free.result import Unsegmented
-from reffree.metrics.gold.metrics import GOLD_DEFAULT, GOLD_METRICS
+from reffree.metrics.registry import DEFAULT, GOLD_DEFAULT, GOLD_METRICS
 from reffree.segmenters.labeller.description import ARCHITECTURES, Architecture
 from reffree.segmenters.segment import parse_segmenter, segment
 from reffree.statistics.coefficients import MIN_SYSTEMS

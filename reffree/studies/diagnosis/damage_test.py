@@ -27,9 +27,7 @@ from reffree.encoders.embed import Embeddings
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings, corpus_mean, filled_weights
-from reffree.metrics.free.metrics import spelling
 from reffree.metrics.free.result import Unsegmented
-from reffree.metrics.free.sag import Sag
 from reffree.statistics.curves import mean_defined
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.study import StudySettings
@@ -166,13 +164,7 @@ def run_damage_tests(
     as_it_is = scores_of(
         _with_systems(corpus, texts, hypotheses), metrics, how, embedded, settings.progress
     )
-    # The shuffles of sag are shared out over the rotations: their mean needs no more in all.
-    on_rings = [
-        replace(m, shuffles=max(1, m.shuffles // seeds)) if isinstance(m, Sag) else m
-        for m in metrics.reference_free.values()
-    ]
-    by_spelling = {spelling(m): m for m in on_rings}
-    ring_metrics = MetricSet(tuple(by_spelling), by_spelling, {})
+    ring_metrics = MetricSet(tuple(metrics.reference_free), metrics.reference_free, {})
     rotated = []
     for i in range(seeds):
         orders = [rotation(len(each.units), each.id, seed * seeds + i) for each in corpus]
@@ -192,11 +184,11 @@ def run_damage_tests(
         name: _damage_test(
             metrics.losses(name, as_it_is.raw[m]),
             filled_weights(as_it_is.weights[m, :, 0]),
-            metrics.losses(name, np.stack([x.raw[x.index(spelling(ring))] for x in rotated], 2)),
+            metrics.losses(name, np.stack([x.raw[x.index(name)] for x in rotated], 2)),
             is_changed,
             bootstrap,
         )
-        for m, (name, ring) in enumerate(zip(metrics.names, on_rings, strict=True))
+        for m, name in enumerate(metrics.names)
     }
 
 

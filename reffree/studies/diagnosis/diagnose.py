@@ -16,8 +16,7 @@ from reffree.evaluate.score import scores_of
 from reffree.evaluate.scores import ScoreSettings, corpus_mean
 from reffree.evaluate.signature import Signature
 from reffree.metrics.free.expected import FEWEST_UNITS, ExpectedPk
-from reffree.metrics.free.metrics import DEFAULT
-from reffree.metrics.gold.metrics import GOLD_METRICS
+from reffree.metrics.registry import DEFAULT, GOLD_METRICS
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.diagnosis.checks import (
     RULES,

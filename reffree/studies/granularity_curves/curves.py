@@ -16,8 +16,8 @@ from reffree.evaluate.scores import Scores
 from reffree.evaluate.table import CorpusScore
 from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.expected import FEWEST_UNITS, Expected
-from reffree.metrics.free.metrics import spelling
 from reffree.metrics.free.posterior import FEWEST, assumed_segments, most_segments
+from reffree.metrics.registry import spelling
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.util.arrays import Floats
 

@@ -23,9 +23,8 @@ from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
 from reffree.metrics.free.expected import EXPECTED, FEWEST_UNITS, Expected
 from reffree.metrics.free.inputs import check_embeddings
-from reffree.metrics.free.metrics import parse_metrics, spelling
 from reffree.metrics.gold.metric import GoldMetric
-from reffree.metrics.gold.metrics import GOLD_METRICS
+from reffree.metrics.registry import GOLD_METRICS, parse_metrics, spelling
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.posterior import readings
 from reffree.statistics.resampling import DocumentBootstrap

@@ -15,7 +15,7 @@ from reffree.data.segmentation import Segmentation
 from reffree.metrics.free import attribution, engine
 from reffree.metrics.free.attribution import explain_document
 from reffree.metrics.free.fast import document as compiled
-from reffree.metrics.free.metrics import parse_metrics
+from reffree.metrics.registry import parse_metrics
 from reffree.report.score import render
 from reffree.util.errors import InputError
 from tests.metrics.free.test_scoring import documents, hypotheses, oracle
@@ -137,7 +137,7 @@ def test_neighbours_are_made_a_part_at_a_time(monkeypatch):
 
     monkeypatch.setattr(engine, "FEW_MASSES", 0)
     monkeypatch.setattr(attribution, "_neighbour_masses", watched)
-    x, metrics = planted(), parse_metrics(["arp_pair", "segrefree", "sag:shuffles=2"])
+    x, metrics = planted(), parse_metrics(["arp_pair", "segrefree"])
     hyps = [Segmentation(m) for m in ((5, 5, 5, 5), (20,), (4, 1, 15), (1,) * 20)]
     plenty = explain_document(x, hyps, metrics)
     whole, made[:] = [*made], []

@@ -80,10 +80,3 @@ def test_no_blind_cut_beats_gold_of_a_known_length(size, cache_dir):
     metric = "expected_pk:length=6"
     gold, cuts = scores(joined(demo(), size), metric, cache_dir)
     assert gold < min(cuts.values()), sorted(cuts, key=cuts.__getitem__)[:3]
-
-
-@pytest.mark.parametrize("size", [1, 4])
-def test_blind_cuts_beat_gold_under_sag(size, cache_dir):
-    """Why it is neither scored by default nor recommended: a few cuts anywhere gain from drift."""
-    gold, cuts = scores(joined(demo(), size), "sag", cache_dir)
-    assert min(cuts.values()) < gold

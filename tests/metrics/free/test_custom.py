@@ -15,7 +15,7 @@ import reffree
 from reffree.evaluate.score import score
 from reffree.metrics.free import custom
 from reffree.metrics.free.engine import score_document
-from reffree.metrics.free.metrics import METRICS
+from reffree.metrics.registry import FREE_METRICS
 from reffree.segmenters.segment import segment
 from reffree.studies import compare, correlate, density, diagnose, perturb
 from reffree.studies.config import load_config
@@ -52,7 +52,8 @@ def own():
     reffree.register_metric("span", span, higher_is_better=False)
     yield
     for name in custom.registered():
-        del METRICS[name], custom._CODES[name]
+        FREE_METRICS.discard(name)
+        del custom._CODES[name]
 
 
 @given(st.lists(st.integers(2, 5), min_size=2, max_size=4), st.integers(0, 99))

@@ -29,9 +29,9 @@ from reffree.metrics.free.expected import (
     ExpectedWindowDiff,
 )
 from reffree.metrics.free.fast.segmentations import expected_disagreement, least_disagreement
-from reffree.metrics.free.metrics import parse_metric, parse_metrics
 from reffree.metrics.free.posterior import Posterior
-from reffree.metrics.gold import pk, windowdiff
+from reffree.metrics.registry import parse_metric, parse_metrics
+from reffree.reference import pk, windowdiff
 from reffree.util.errors import InputError
 from reffree.util.seeds import rng_for
 from reffree.util.words import Lexicon

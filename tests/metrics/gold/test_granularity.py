@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -18,12 +17,9 @@ from reffree.metrics.gold.granularity import (
     Coverage,
     Purity,
     WF1OneToOne,
-    largest_overlaps,
-    near,
 )
 from reffree.metrics.gold.pairs import Pairs
 from reffree.util.errors import InputError
-from tests.encoders.test_devices import Watch
 from tests.metrics.gold.test_windows import agree, pairs
 from tests.oracles import reference_based as oracles
 from tests.properties import examples
@@ -271,27 +267,3 @@ def test_thresholds_are_part_of_the_answer():
 def test_thresholds_leave_room_for_one(low, high):
     with pytest.raises(InputError, match="expected 0 < sparse_bor ≤ 1 ≤ dense_bor"):
         Thresholds(sparse_bor=low, dense_bor=high)
-
-
-# Devices --------------------------------------------------------------------------------------
-
-
-def everything(device):
-    batch = Pairs.of([[3, 2, 5], [1, 1], [30]], [[2, 3, 5], [2], [7, 20, 3]])
-    marks = [batch.marks(x, torch.device(device)) for x in (batch.hypothesis, batch.reference)]
-    n_units = torch.from_numpy(batch.n_units).to(device)
-    return [near(marks[0], 2), largest_overlaps(*marks, n_units)]
-
-
-def test_nothing_is_read_back():
-    with Watch("meta") as watch:
-        results = everything("meta")
-    assert watch.waits == []
-    assert [tuple(x.shape) for x in results] == [(3, 31), (3,)]
-    assert {x.device.type for x in results} == {"meta"}
-
-
-@pytest.mark.gpu
-def test_gpu_equals_cpu():
-    for a, b in zip(everything("cpu"), everything("cuda"), strict=True):
-        assert_array_equal(a.numpy(), b.cpu().numpy())

@@ -13,11 +13,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.word_vectors import open_word_vectors
 from reffree.metrics.gold import cohesion as cohesion_module
-from reffree.metrics.gold import sed
 from reffree.metrics.gold.cohesion import FUNCTION_WORDS, cohesion, content_words, read_words
 from reffree.metrics.gold.metric import count_pairs
 from reffree.metrics.gold.pairs import Pairs
 from reffree.metrics.gold.sed import Sed, align_segments
+from reffree.reference import sed
 from reffree.util.errors import InputError
 from tests.oracles import reference_based as oracle
 from tests.properties import examples
@@ -62,13 +62,13 @@ class Distinct:
         return np.eye(len(words)), np.ones(len(words), dtype=bool)
 
 
-TABLE = Sed(Table(VECTORS))
-DISTINCT = Sed(Distinct())
+TABLE = Sed(table=Table(VECTORS))
+DISTINCT = Sed(table=Distinct())
 
 
 @pytest.fixture(scope="module")
 def minilm():
-    return Sed(open_word_vectors())
+    return Sed(table=open_word_vectors())
 
 
 def similarity(a, b):
@@ -241,9 +241,9 @@ def test_a_batch_is_its_pairs_and_reads_each_document_once():
     sides = [np.concatenate(side)[order] for side in zip(*rows, strict=True)]
     # Equal texts are one document, whether or not they are one object.
     units = [list(texts[k // 10]) for k in order]
-    metric = Sed(Table(VECTORS))
+    metric = Sed(table=Table(VECTORS))
     counts = count_pairs(metric, Pairs(*sides, units))
-    assert metric.vectors.calls == 2
+    assert metric.table.calls == 2
     singles = [
         TABLE.counts(Pairs(sides[0][k : k + 1], sides[1][k : k + 1], units[k : k + 1]))[0]
         for k in range(20)
@@ -410,7 +410,7 @@ def test_a_document_without_a_known_word_is_undefined():
 @pytest.mark.parametrize("threshold", [0, -0.1, 1.01, float("nan")])
 def test_threshold_is_a_cosine(threshold):
     with pytest.raises(InputError, match="expected a cosine above 0, at most 1; leave threshold"):
-        Sed(Distinct(), threshold=threshold)
+        Sed(table=Distinct(), threshold=threshold)
 
 
 def test_text_is_needed_and_must_fit():
@@ -458,7 +458,7 @@ def test_cohesion_is_its_definition(first, second):
 
 
 def test_cohesion_with_real_vectors(minilm):
-    vectors = minilm.vectors
+    vectors = minilm.table
     assert cohesion("The city", "a city!", vectors) == 1
     assert 0.8 < cohesion("washing clothes", "Wash her clothes", vectors) < 1
     assert cohesion("laundry", "emails", vectors) == 0
@@ -478,8 +478,8 @@ def test_cohesion_with_real_vectors(minilm):
     ],
 )
 def test_the_words_that_the_paper_calls_related_are_so_by_default(related, unrelated, minilm):
-    assert cohesion(*related, minilm.vectors) > 0.5
-    assert cohesion(*unrelated, minilm.vectors) == 0
+    assert cohesion(*related, minilm.table) > 0.5
+    assert cohesion(*unrelated, minilm.table) == 0
 
 
 def test_a_merge_costs_less_for_related_words_alone(minilm):
@@ -491,7 +491,7 @@ def test_a_merge_costs_less_for_related_words_alone(minilm):
     assert related.edits[1].terms["related"] > 0.5
     assert unrelated.edits[2].terms["related"] == 0
     assert related.value < unrelated.value
-    pieces = Sed(open_word_vectors(pieces=True))
+    pieces = Sed(table=open_word_vectors(pieces=True))
     assert align_segments([2, 4, 2], [2, 2, 2, 2], units, pieces).edits[1].terms["related"] == 0
 
 
@@ -501,8 +501,8 @@ def test_the_vectors_say_what_is_related_unless_told():
     assert cohesion("ash", "cod", distant) == pytest.approx(0.6)
     assert cohesion("ash", "cod", distant, threshold=0.7) == 0
     units = ["ash", "ash", "cod", "cod"]
-    assert value(Sed(distant), [4], [2, 2], units) < 1
-    assert value(Sed(distant, 0.7), [4], [2, 2], units) == 1
+    assert value(Sed(table=distant), [4], [2, 2], units) < 1
+    assert value(Sed(table=distant, threshold=0.7), [4], [2, 2], units) == 1
 
 
 def test_a_cosine_that_only_rounding_keeps_below_the_threshold_reaches_it():
@@ -549,7 +549,7 @@ def test_the_function_is_the_metric():
     backwards = sed(reference, several, units, vectors)
     assert_array_equal(backwards, [value(TABLE, reference, h, units) for h in several])
     assert not np.array_equal(found, backwards)
-    strict = Sed(vectors, 0.9)
+    strict = Sed(table=vectors, threshold=0.9)
     assert sed(several[0], reference, units, vectors, threshold=0.9) == value(
         strict, several[0], reference, units
     )

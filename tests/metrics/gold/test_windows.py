@@ -14,7 +14,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from reffree.data.segmentation import Segmentation
 from reffree.metrics.gold import pairs as pairs_module
-from reffree.metrics.gold import pk
 from reffree.metrics.gold.metric import count_pairs
 from reffree.metrics.gold.pairs import Pairs
 from reffree.metrics.gold.windows import (
@@ -29,6 +28,7 @@ from reffree.metrics.gold.windows import (
     WinPrRecall,
     window_sizes,
 )
+from reffree.reference import pk
 from reffree.util.errors import InputError, OptionError
 from tests.oracles import reference_based as oracles
 from tests.properties import examples
@@ -437,7 +437,7 @@ def test_costs_are_not_negative():
 
 
 def test_unknown_padding():
-    with pytest.raises(OptionError, match="'lamprier'; expected plain or exact or segeval"):
+    with pytest.raises(OptionError, match="padding = lamprier; expected plain or exact or segeval"):
         WindowDiff(padding="lamprier")
 
 

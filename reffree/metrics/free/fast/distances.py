@@ -136,26 +136,6 @@ def measure_pairs(first_tile, step, x, length, rounding, band, pairs, squared):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def measure_square(first_tile, step, x, length, rounding, squared):
-    """Squared distances of every ``step``-th tile row of units with all units after them.
-
-    Into ``squared[i, j]`` and ``squared[j, i]``.
-    """
-    n = len(x)
-    everywhere = np.full(n, n)
-    products = np.empty((TILE, TILE))
-    for start in range(first_tile * TILE, n, step * TILE):
-        stop = min(start + TILE, n)
-        for left in range(start, n, TILE):
-            right = min(left + TILE, n)
-            measure_tiles(x, length, rounding, start, stop, left, right, everywhere, products)
-            for i in range(start, stop):
-                squared[i, i] = 0.0
-                for j in range(max(left, i + 1), right):
-                    squared[i, j] = squared[j, i] = products[i - start, j - left]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def measure_tiles(x, length, rounding, start, stop, left, right, high, products):
     """Squared distances of the units of one tile with those of another after them."""
     _multiply(x, start, stop, left, right, high, products)
@@ -221,17 +201,4 @@ def squared_distance(a, b):
     for k in range(len(a)):
         difference = a[k] - b[k]
         total += difference * difference
-    return total
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def sum_to_mean(x):
-    """Squared distances of all vectors to their mean, summed."""
-    mean = np.zeros(x.shape[1])
-    for i in range(len(x)):
-        mean += x[i]
-    mean /= len(x)
-    total = 0.0
-    for i in range(len(x)):
-        total += squared_distance(x[i], mean)
     return total

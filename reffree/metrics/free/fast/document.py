@@ -14,15 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from reffree.data.masses import Masses, distinct_rows
 from reffree.metrics.free.fast.distances import U
-from reffree.metrics.free.fast.search import Searched, search_document
 from reffree.metrics.free.fast.sweep import fitting_groups, sweep_tables
 from reffree.metrics.free.fast.tables import (
     TableBand,
@@ -33,13 +30,17 @@ from reffree.metrics.free.fast.tables import (
     table_bytes,
 )
 from reffree.metrics.free.fast.vectors import VECTORISED, Vectors, give_back
-from reffree.metrics.free.inputs import check_finite
-from reffree.metrics.free.metrics import COMPILED
+from reffree.metrics.free.inputs import Given, check_finite, check_matrix
+from reffree.metrics.free.result import Rule
 from reffree.metrics.free.segrefree import ALL_SINGLE, EQUAL_CENTROIDS
+from reffree.metrics.names import COMPILED
 from reffree.util.arrays import Floats, Integers
 from reffree.util.compiling import njit
 from reffree.util.errors import InputError, Place, counted
-from reffree.util.parallel import over_rows
+from reffree.util.parallel import compute_threads, over_rows
+
+if TYPE_CHECKING:
+    from reffree.metrics.free.inputs import Array
 
 SMALL = 1 << 24
 """Bytes of tables that are made without asking how much memory there is."""
@@ -58,7 +59,6 @@ class CompiledScores(NamedTuple):
     """Scores of hypotheses of one document."""
 
     raw: Floats  # (hypotheses, COMPILED) NaN where undefined or without a boundary
-    within: Floats  # (hypotheses,) squared distances to the segments' centroids, summed; NaN alike
     left_out: Integers  # (hypotheses,) pairs that SegReFree left out
     n_segments: Integers  # (hypotheses,)
     segments: Floats  # (hypotheses or 0, COMPILED, segments) NaN where a segment has no score
@@ -66,22 +66,21 @@ class CompiledScores(NamedTuple):
     def taken(self, rows: Integers) -> CompiledScores:
         """Some hypotheses, any of them several times."""
         segments = self.segments[rows] if len(self.segments) else self.segments
-        first = self.raw[rows], self.within[rows], self.left_out[rows], self.n_segments[rows]
-        return CompiledScores(*first, segments)
+        return CompiledScores(self.raw[rows], self.left_out[rows], self.n_segments[rows], segments)
 
 
 class CompiledDocument:
     """One document's tables, made when first needed and as wide as needed."""
 
-    def __init__(self, document: Tensor, name: str = "0") -> None:
-        """Take the vectors to float64; the caller's tensor is not touched."""
+    def __init__(self, embeddings: Array | Given, name: str = "0") -> None:
+        """Take the vectors to float64; the caller's are not touched."""
         self.name = name
+        document = check_matrix(embeddings, name)
         self.vectors = Vectors.of(document)
         if not np.isfinite(self.vectors.length).all():
             check_finite(document, name)
         self.band: TableBand | None = None
         self.tables: Tables | None = None
-        self._searched: dict[tuple[int, int], Searched] = {}
 
     def score_all(
         self,
@@ -90,6 +89,7 @@ class CompiledDocument:
         progress: Callable[[int], None] = lambda done: None,
         *,
         keep_segments: bool = False,
+        rule: Rule = "released",
     ) -> CompiledScores:
         """Score hypotheses that are made a part at a time, with tables of so many bytes at most.
 
@@ -97,16 +97,16 @@ class CompiledDocument:
         hypotheses were just done.
         """
         only = parts[0]() if len(parts) == 1 else None  # made once; several have no place together
-        threads = torch.get_num_threads()
+        threads = compute_threads()
         fits = self.prepare((part() if only is None else only for part in parts), memory)
         done = []
         for part in parts:
             masses = part() if only is None else only
             distinct, place = distinct_rows(masses)
             if fits:
-                found = self.score(distinct, threads, keep_segments=keep_segments)
+                found = self.score(distinct, threads, keep_segments=keep_segments, rule=rule)
             else:
-                found = self._score_groups(distinct, memory(), threads, keep_segments)
+                found = self._score_groups(distinct, memory(), threads, keep_segments, rule)
             if distinct is not masses:
                 found = found.taken(place)
             done.append(found)
@@ -123,12 +123,12 @@ class CompiledDocument:
             if needed > SMALL and needed > memory():
                 return False
             self._discard_tables()  # before the larger ones are made
-            self.tables = build_tables(self.vectors, band, torch.get_num_threads())
+            self.tables = build_tables(self.vectors, band, compute_threads())
             self.band = band
         return True
 
     def _score_groups(
-        self, masses: Masses, memory: int, threads: int, keep_segments: bool
+        self, masses: Masses, memory: int, threads: int, keep_segments: bool, rule: Rule
     ) -> CompiledScores:
         """Score hypotheses whose tables do not fit, as many at a time as do."""
         done = []
@@ -137,7 +137,7 @@ class CompiledDocument:
         for group in groups:
             self._discard_tables()
             self.tables = sweep_tables(self.vectors, masses[group], threads)
-            done.append(self.score(masses[group], threads, keep_segments=keep_segments))
+            done.append(self.score(masses[group], threads, keep_segments=keep_segments, rule=rule))
         self._discard_tables()
         return joined(done)
 
@@ -156,37 +156,28 @@ class CompiledDocument:
                 place=Place(document=self.name),
             )
 
-    def score(self, masses: Masses, threads: int, *, keep_segments: bool = False) -> CompiledScores:
+    def score(
+        self, masses: Masses, threads: int, *, keep_segments: bool = False, rule: Rule = "released"
+    ) -> CompiledScores:
         """Score hypotheses given as masses padded with zeros at the end, after `prepare`."""
         if self.tables is None:
             raise RuntimeError("no tables: call prepare first")
         tables = self.tables[:-1]
         count, width = masses.shape
-        raw, within = np.empty((count, len(COMPILED))), np.empty(count)
+        raw = np.empty((count, len(COMPILED)))
         left_out = np.zeros(count, dtype=np.int64)
         segments = np.full((count if keep_segments else 0, len(COMPILED), width), np.nan)
+        scale = np.ldexp(
+            1.0, np.clip([2 * self.vectors.exponent, self.vectors.exponent], -1000, 1000)
+        )
         shares = 1 if count * len(self.vectors) < THREADED else threads
 
         def work(rows: slice) -> None:
-            into = (raw[rows], within[rows], left_out[rows], segments[rows])
-            score_hypotheses(masses[rows], *into, *tables)
+            into = (raw[rows], left_out[rows], segments[rows])
+            score_hypotheses(masses[rows], rule == "paper", scale, *into, *tables)
 
         over_rows(work, count, shares)
-        return CompiledScores(raw, within, left_out, np.count_nonzero(masses, axis=1), segments)
-
-    def search(self, k_max: int, *, n_shuffles: int, seed: int) -> Searched:
-        """Gains of up to ``k_max`` boundaries in shuffled units: see `search_document`.
-
-        Kept. Where more are asked for than before, at least twice as many are searched for, so that
-        hypotheses that grow do not search every time.
-        """
-        known = self._searched.get((n_shuffles, seed))
-        if known is None or len(known.gains) <= k_max:
-            if known is not None:
-                k_max = max(k_max, min(2 * len(known.gains) - 2, len(self.vectors) - 2))
-            known = search_document(self.vectors, k_max, n_shuffles=n_shuffles, seed=seed)
-            self._searched[n_shuffles, seed] = known
-        return known
+        return CompiledScores(raw, left_out, np.count_nonzero(masses, axis=1), segments)
 
     def discard(self) -> None:
         """Give the memory to the next document; nothing can be scored any more."""
@@ -210,7 +201,6 @@ def joined(parts: Sequence[CompiledScores]) -> CompiledScores:
     ]
     return CompiledScores(
         raw=np.concatenate([part.raw for part in parts]),
-        within=np.concatenate([part.within for part in parts]),
         left_out=np.concatenate([part.left_out for part in parts]),
         n_segments=np.concatenate([part.n_segments for part in parts]),
         segments=np.concatenate(padded),
@@ -219,12 +209,13 @@ def joined(parts: Sequence[CompiledScores]) -> CompiledScores:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def score_hypotheses(
-    masses, scores, within, left_out, parts, base, top, squared, distance, sums, length
+    masses, is_paper, scale, scores, left_out, parts, base, top, squared, distance, sums, length
 ):
     """Fill a row of ``scores`` in the order of `COMPILED` and a count for every row of masses.
 
-    ``within`` gets the sum of squared distances to the segments' centroids; ``parts``, unless it
-    is empty, the segments' scores (hypotheses, `COMPILED`, segments), which must be NaN before.
+    ``parts``, unless it is empty, gets the segments' scores (hypotheses, `COMPILED`, segments),
+    which must be NaN before. ``is_paper`` is the rule for one-unit segments, and ``scale`` what
+    variances and standard deviations of the vectors as given are times those of the tables.
     """
     edges = np.zeros(masses.shape[1] + 1, dtype=np.int64)
     sets = np.empty((6, 2 * masses.shape[1]))
@@ -237,24 +228,24 @@ def score_hypotheses(
         if n_segments == 1:
             for column in range(scores.shape[1]):
                 scores[h, column] = math.nan
-            within[h] = math.nan
             continue
         cut = edges[: n_segments + 1]
-        _arp(cut, top, sums, length, sets, scores[h])
-        n_multiple, squares = _units(cut, base, top, squared, distance, sums, segments, scores[h])
-        within[h] = squares
-        left_out[h] = _segrefree(cut, top, sums, segments, n_multiple, scores[h])
+        _arp(cut, top, sums, length, is_paper, scale, sets, scores[h])
+        n_multiple = _units(cut, base, top, squared, distance, sums, segments, scores[h])
+        left_out[h] = _segrefree(cut, top, sums, segments, n_multiple, is_paper, scores[h])
         if len(parts) > 0:
-            _keep_parts(sets, segments, n_segments, parts[h])
+            _keep_parts(sets, segments, n_segments, is_paper, parts[h])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _keep_parts(sets, segments, n_segments, parts):
+def _keep_parts(sets, segments, n_segments, is_paper, parts):
     """Scores of a hypothesis's segments, from what its own score was made of."""
     n = n_segments - 1
     for column, row in ((0, 0), (1, 3), (2, 2), (3, 1)):
         for s in range(n):
-            parts[column, s] = _proximity(sets[row, s], sets[row, n + s])
+            inter, intra = sets[row, s], sets[row, n + s]
+            is_single = is_paper and sets[5, n + s] == 1.0
+            parts[column, s] = intra if is_single else _proximity(inter, intra)
     for s in range(n_segments):
         parts[4, s] = parts[5, s] = segments[3, s]
         if segments[4, s] >= 0.0:
@@ -262,10 +253,11 @@ def _keep_parts(sets, segments, n_segments, parts):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _arp(edges, top, sums, length, sets, out):
+def _arp(edges, top, sums, length, is_paper, scale, sets, out):
     """Rows of ``sets``: `disperse`'s arguments; first every boundary's inter, then its intra.
 
-    They become variances, mean angles, cosine dispersions and standard deviations.
+    They become variances, mean angles, cosine dispersions and standard deviations; by the paper's
+    rule, a one-unit segment's intra becomes its score.
     """
     n = len(edges) - 2
     n_multiple = 0
@@ -282,7 +274,19 @@ def _arp(edges, top, sums, length, sets, out):
         roots[i] = math.sqrt(squares[i])
     if n_multiple < n:
         for values in (squares, roots, cosines, angles):
-            _substitute(values[:n], values[n:], count[n:], n_multiple)
+            _substitute(
+                values[:n], values[n:], count[n:], n if is_paper else n_multiple, n_multiple
+            )
+    if is_paper and n_multiple < n:
+        for s in range(n):
+            if count[n + s] == 1.0:
+                squares[n + s] *= scale[0]
+                roots[n + s] *= scale[1]
+        out[0] = _mean_as_printed(squares, count[n:])
+        out[1] = _mean_as_printed(roots, count[n:])
+        out[2] = _mean_as_printed(cosines, count[n:])
+        out[3] = _mean_as_printed(angles, count[n:])
+        return
     out[0] = _mean_proximity(squares)
     out[1] = _mean_proximity(roots)
     out[2] = _mean_proximity(cosines)
@@ -302,7 +306,7 @@ def _look_up(start, stop, top, sums, length, sets, column):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _substitute(inter, intra, count, n_multiple):
+def _substitute(inter, intra, count, n_averaged, n_multiple):
     """Give one-unit segments, whose count is 1, an intra (eq. 16)."""
     multiple, single = 0.0, 0.0
     for s in range(len(count)):
@@ -310,7 +314,7 @@ def _substitute(inter, intra, count, n_multiple):
             multiple += intra[s]
         else:
             single += inter[s]
-    value = multiple / n_multiple if n_multiple else single / len(count)
+    value = multiple / n_averaged if n_multiple else single / len(count)
     for s in range(len(count)):
         if count[s] == 1.0:
             intra[s] = value
@@ -327,6 +331,17 @@ def _mean_proximity(dispersion):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _mean_as_printed(dispersion, count):
+    """Mean score, where that of a one-unit segment stands in the place of its intra."""
+    n = len(count)
+    total = 0.0
+    for s in range(n):
+        inter, intra = dispersion[s], dispersion[n + s]
+        total += intra if count[s] == 1.0 else _proximity(inter, intra)
+    return total / n
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _proximity(inter, intra):
     both = inter + intra
     return (inter - intra) / (both if both > 0.0 else 1.0)
@@ -336,11 +351,10 @@ def _proximity(inter, intra):
 def _units(edges, base, top, squared, distance, sums, segments, out):
     """Silhouette; rows of ``segments``: SegReFree's dispersion, variance, units; silhouette.
 
-    Returns how many segments have several units, as the others have no dispersion yet, and the
-    squared distances to the centroids, summed over all units.
+    Returns how many segments have several units, as the others have no dispersion yet.
     """
     n_segments = len(edges) - 1
-    over_segments, over_units, squares, n_multiple = 0.0, 0.0, 0.0, 0
+    over_segments, over_units, n_multiple = 0.0, 0.0, 0
     for s in range(n_segments):
         start, stop = edges[s], edges[s + 1]
         m = stop - start
@@ -350,7 +364,6 @@ def _units(edges, base, top, squared, distance, sums, segments, out):
         n_multiple += 1
         share = 1.0 / m
         own = sums[top[start] + stop - 1, 0] * share
-        squares += own
         segments[1, s] = variance = own * share
         low, high = base[start] + start, base[stop] + start
         before, left, left_gap = low, 0.0, FAR
@@ -368,7 +381,7 @@ def _units(edges, base, top, squared, distance, sums, segments, out):
         segments[0, s] = spread * share / (1.0 - math.sqrt(share))
     out[4] = over_segments / n_segments
     out[5] = over_units / edges[n_segments]
-    return n_multiple, squares
+    return n_multiple
 
 
 @njit(cache=True, nogil=True, fastmath=VECTORISED, error_model="numpy")
@@ -391,7 +404,7 @@ def _segment(distance, squared, m, places, shares):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _segrefree(edges, top, sums, segments, n_multiple, out):
+def _segrefree(edges, top, sums, segments, n_multiple, is_paper, out):
     """Row 4 of ``segments`` becomes every segment's score, negative where it has none."""
     n = len(edges) - 1
     if n_multiple == 0:
@@ -404,7 +417,7 @@ def _segrefree(edges, top, sums, segments, n_multiple, out):
         total += dispersion[s]
     for s in range(n):
         if mass[s] == 1.0:
-            dispersion[s] = total / n_multiple
+            dispersion[s] = 0.0 if is_paper else total / n_multiple
     left_out, defined, total = 0, 0, 0.0
     previous = -1.0
     for s in range(n):
@@ -423,5 +436,24 @@ def _segrefree(edges, top, sums, segments, n_multiple, out):
         total += max(0.0, worst)
         defined += worst >= 0.0
         previous = ratio
+    if is_paper and n_multiple < n:
+        total, defined = _score_singles(mass, segments[4, :n])
     out[6] = total / defined if defined else math.nan
     return left_out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _score_singles(mass, scores):
+    """Give one-unit segments the mean score of the others; return the sum and number of scores."""
+    total, defined = 0.0, 0
+    for s in range(len(mass)):
+        if mass[s] > 1.0 and scores[s] >= 0.0:
+            total += scores[s]
+            defined += 1
+    mean = total / defined if defined else -1.0
+    for s in range(len(mass)):
+        if mass[s] == 1.0:
+            scores[s] = mean
+            total += mean if defined else 0.0
+            defined += 1 if mean >= 0.0 else 0
+    return total, defined

@@ -50,6 +50,21 @@ def dot_products(x):
 
 
 @njit(cache=True)
+def shared_products(starts, steps, values, m):
+    """Dot products of ``m`` steps, from what each term, ``starts`` to ``starts``, is in each."""
+    gram = np.zeros((m, m))
+    for term in range(len(starts) - 1):
+        for a in range(starts[term], starts[term + 1]):
+            for b in range(starts[term], starts[term + 1]):
+                if steps[b] <= steps[a]:
+                    gram[steps[a], steps[b]] += values[a] * values[b]
+    for i in range(m):
+        for j in range(i):
+            gram[j, i] = gram[i, j]
+    return gram
+
+
+@njit(cache=True)
 def forward(table, log_weight, log_sums):
     """Fill ``log_sums`` (m + 1,) and return the log of the sum over all segmentations.
 

@@ -17,10 +17,17 @@ from reffree.metrics.free.fast import document as compiled
 from reffree.metrics.free.fast.document import CompiledDocument
 from reffree.metrics.free.fast.sweep import Rows, sweep_tables
 from reffree.metrics.free.fast.tables import TableBand, build_tables
-from reffree.metrics.free.metrics import COMPILED, parse_metrics
+from reffree.metrics.registry import COMPILED, parse_metrics
 from reffree.util.errors import InputError
 from reffree.util.parallel import in_threads
-from tests.metrics.free.test_scoring import by_torch, documents, hypotheses, oracle, random_masses
+from tests.metrics.free.test_scoring import (
+    AS_PRINTED,
+    by_torch,
+    documents,
+    hypotheses,
+    oracle,
+    random_masses,
+)
 from tests.properties import examples
 
 
@@ -54,7 +61,7 @@ def test_both_paths_agree_on_a_real_size():
     x[50:60] = x[49]
     x[100] = 0
     masses = [random_masses(rng, 300, int(k)) for k in rng.integers(2, 120, size=400)]
-    metrics = parse_metrics([*COMPILED, "sag:shuffles=8"])
+    metrics = parse_metrics([*COMPILED, *AS_PRINTED])
     many = score_documents([x], [masses], metrics, keep_segments=True)
     with by_torch():
         torch_path = score_documents([x], [masses], metrics, keep_segments=True)
