@@ -35,8 +35,7 @@ def open_encoder(options: EncoderOptions, *, is_remote: bool = False) -> Encoder
     if is_endpoint(options.model):
         if parse_ray(options.device):
             refuse_endpoint(options.model, "Ray's actors")
-        for package in ("httpx", "tenacity"):
-            require(package, _no_client)
+        require("httpx", _no_client)
         from reffree.encoders.endpoint import open_endpoint
 
         server = open_endpoint(options, kept)
@@ -73,7 +72,7 @@ def open_encoder(options: EncoderOptions, *, is_remote: bool = False) -> Encoder
 
 def _no_client(package: str) -> EncoderError:
     return EncoderError(
-        f"an endpoint: found no installed package {package}; expected httpx and tenacity; run "
+        f"an endpoint: found no installed package {package}; expected httpx; run "
         "python -m pip install 'reffree[endpoint]'"
     )
 

@@ -14,14 +14,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 import reffree
 from reffree.encoders import device, replicas, sentence_transformer
 from reffree.encoders.base import EncodedTexts, EncoderSpec
-from reffree.encoders.device import RayCluster, choose_device, choose_devices, parse_ray
+from reffree.encoders.device import (
+    RayCluster,
+    choose_device,
+    choose_devices,
+    parse_ray,
+    scoring_device,
+)
 from reffree.encoders.models import find_model
 from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions, ModelSettings
 from reffree.encoders.precision import Abilities, abilities_of, suited
 from reffree.encoders.probe import PROBE, cosine_deviation, one_digit_up
 from reffree.encoders.replicas import ReplicatedEncoder, shares
-from reffree.segmenters.network_folder import check_encoder
 from reffree.util.errors import EncoderError, OptionError
 from tests.checkpoints import WORDS
 from tests.encoders.streams import CPU, encode, opened, spelt
@@ -102,21 +107,6 @@ def test_tf32_is_refused_where_it_would_be_float32(checkpoint):
         encode(open_encoder(options), TEXTS[:3])
 
 
-def test_what_a_network_was_trained_on_may_come_from_a_card():
-    spec = EncoderSpec("a/b", "1", "mean", "none", "float32", 128, "test")
-    check_encoder("scorer", replace(spec, dtype="tf32", deviation=1e-3), spec)
-    with pytest.raises(
-        EncoderError,
-        match=r"\(dtype bfloat16 instead of tf32\).* use --encoder a/b with dtype float32, or",
-    ):
-        check_encoder(
-            "scorer", replace(spec, dtype="bfloat16", deviation=0.1), replace(spec, dtype="tf32")
-        )
-    other = replace(spec, name="c/d", dtype="tf32")  # the name is what differs
-    with pytest.raises(EncoderError, match=r"\(name c/d instead of a/b\).* use --encoder a/b, or"):
-        check_encoder("scorer", other, spec)
-
-
 # Held against float32.
 
 
@@ -177,12 +167,15 @@ def test_the_signature_has_the_deviation(write_corpus):
 # Several devices.
 
 
-def test_devices_with_commas():
+def test_devices():
     assert choose_devices("cpu, cpu") == [CPU, CPU]
-    assert choose_device("cpu,cpu") == CPU
+    assert choose_device("cpu,cpu") == scoring_device(torch.device("mps")) == CPU
     with pytest.raises(OptionError, match=r"the device 'gpu'; .*several with commas"):
         choose_devices("cpu,gpu")
-    if not torch.cuda.device_count():
+    count = torch.cuda.device_count()
+    with pytest.raises(EncoderError, match=f"found {count} CUDA devices"):
+        choose_device(f"cuda:{count}")
+    if not count:
         with pytest.raises(EncoderError, match="device 'all': found no CUDA devices"):
             choose_device("all")
 
@@ -326,24 +319,3 @@ def test_a_slow_device_leaves_the_rest_to_the_others():
     gate.set()
     assert len(list(stream)) == 100
     assert (slow.n, fast.n) == (100, 700)
-
-
-def numbers(value):
-    if isinstance(value, (dict, list)):
-        inner = value.values() if isinstance(value, dict) else value
-        return [number for one in inner for number in numbers(one)]
-    return [value] if isinstance(value, float) else []
-
-
-def test_commands_score_on_several_devices(run, tmp_path, checkpoint):
-    corpus = tmp_path / "c.jsonl"
-    units = [" ".join(WORDS[i : i + 3]) for i in range(12)]
-    document = {"id": "a", "units": units, "gold": [4, 8], "systems": {"x": [6, 6], "y": [2, 10]}}
-    corpus.write_text(json.dumps(document) + "\n")
-    encoder = ["--encoder", str(checkpoint("roberta")), "-m", "arp_cos", "-f", "json"]
-    for command in ("score", "compare"):
-        one = run(command, corpus, *encoder, "--device", "cpu", "--cache", "off")
-        two = run(command, corpus, *encoder, "--device", "cpu,cpu", "--cache", "off")
-        assert one.returncode == two.returncode == 0, two.stderr
-        found, expected = (json.loads(done.stdout) for done in (two, one))
-        assert numbers(found) == pytest.approx(numbers(expected), abs=1e-5)

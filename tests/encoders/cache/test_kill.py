@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 import resource
 import shutil
 import signal
@@ -17,7 +16,6 @@ import subprocess
 import sys
 import time
 import traceback
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +50,7 @@ def check(folder, texts):
             assert_array_equal(encoded.vectors, expected([texts[i] for i in encoded.positions]))
             assert encoded.tokens == [len(texts[i]) for i in encoded.positions]
             found += len(encoded.positions)
-        assert not cache.n_damaged
+        assert not cache.damaged
     return found
 
 
@@ -184,38 +182,15 @@ def file_limit_scene(folder):
     return {"sentence": sentence, "acknowledged": len(done), "right": check(folder, done)}
 
 
-def read_only_scene(folder):
-    filled(folder)
-    subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
-    encoder, inner = open_cached(folder)
-    got, _ = collect(encoder, TEXTS[:40])
-    assert_array_equal(got, expected(TEXTS[:40]))
-    with pytest.raises(CacheError) as caught:
-        open_cached(folder, spec=replace(SPEC, revision="r2"))
-    return {"encoded": sorted(inner.seen), "sentence": str(caught.value)}
-
-
 def play(pytestconfig, *scene, mounted=None):
     """Run a scene to its end, which it reaches if all it asserts holds; return what it found."""
     command = [sys.executable, "-m", "tests.encoders.cache.test_kill", *map(str, scene)]
     if mounted:
         mount = f'mount -t tmpfs -o size={mounted} none "$0" && exec "$@"'
-        command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount]
-        command += [
-            str(scene[1]),
-            sys.executable,
-            "-m",
-            "tests.encoders.cache.test_kill",
-            *map(str, scene),
-        ]
-    done = subprocess.run(
-        command,
-        cwd=pytestconfig.rootpath,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+        away = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount]
+        command = [*away, str(scene[1]), *command]
+    how = {"cwd": pytestconfig.rootpath, "timeout": 240, "check": False}
+    done = subprocess.run(command, capture_output=True, text=True, **how)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -249,7 +224,7 @@ def test_processes_share_a_file_from_its_making_on(tmp_path, pytestconfig):
 def test_a_full_disk_gives_a_sentence_and_no_wrong_row(mountable, pytestconfig):
     found = play(pytestconfig, "full_disk", mountable, mounted="2m")
     for sentence in found["sentences"]:
-        assert "the disk is full" in sentence
+        assert "disk is full" in sentence
         assert "free space or rights, choose another folder with --cache" in sentence
     assert found["rows"] >= found["acknowledged"] + len(TEXTS) > len(TEXTS)
 
@@ -258,12 +233,6 @@ def test_a_file_that_may_not_grow_gives_a_sentence(tmp_path, pytestconfig):
     found = play(pytestconfig, "file_limit", tmp_path)
     assert "choose another folder with --cache DIR, or pass --cache off" in found["sentence"]
     assert found["right"] == found["acknowledged"] > 0
-
-
-def test_a_read_only_folder_is_read(mountable, pytestconfig):
-    found = play(pytestconfig, "read_only", mountable, mounted="2m")
-    assert found["encoded"] == sorted(TEXTS[20:40])
-    assert re.search(r"(read-only|cannot be opened).*choose another", found["sentence"])
 
 
 def damaged_copies(original, rng):
@@ -325,7 +294,6 @@ SCENES = {
     "share": share_scene,
     "full_disk": full_disk_scene,
     "file_limit": file_limit_scene,
-    "read_only": read_only_scene,
 }
 
 if __name__ == "__main__":
