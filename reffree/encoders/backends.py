@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import logging
 import shutil
 import tempfile
 import threading
 import time
-import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +28,7 @@ from numpy.typing import NDArray
 from reffree.encoders.base import EncoderSpec
 from reffree.encoders.batching import batch_of, share_threads, side_by_side
 from reffree.encoders.cache import GRAPHS, cache_errors, fact_path, recall, remember
+from reffree.encoders.loaders import quietly
 from reffree.encoders.options import APPROXIMATE, PACKAGES, backend_label
 from reffree.encoders.probe import PROBE, TOLERANCE, cosine_deviation, vector_deviation
 from reffree.encoders.tokenising import IDS, MASK, Features, Tokeniser
@@ -260,7 +259,7 @@ def write_graph(
     others = {k: v for k, v in example.items() if k not in given}
     tensors = tuple(given[name] for name in names)
     free = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
-    with _quietly(), torch.no_grad():
+    with quietly(), torch.no_grad():
         program = torch.export.export(
             _Transformer(model, names, others).eval(),
             tensors,
@@ -282,19 +281,6 @@ def quantise_graph(folder: Path) -> None:
         if path != small:
             path.unlink()
     small.replace(whole)
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Keep back the exporters' warnings and log."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
 
 
 def load_onnx(folder: Path) -> Run:

@@ -56,7 +56,7 @@ def load(
     _say_what_is_trusted(folder.spec)
     if folder.packaged:
         packaged_folder(folder.packaged)  # the weights are those whose hash is known
-    with _loading, _quietly():
+    with _loading, quietly():
         if folder.loader == "static":
             model = _static(folder, device)
         else:
@@ -213,13 +213,14 @@ def _parsed_once() -> Iterator[None]:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
-    """Keep back the libraries' bars and warnings, which are not the user's to act on."""
+def quietly() -> Iterator[None]:
+    """Keep back the libraries' bars, warnings and log, which are not the user's to act on."""
     from transformers.utils import logging as chatter
 
-    level = chatter.get_verbosity()
+    level, disabled = chatter.get_verbosity(), logging.root.manager.disable
     chatter.disable_progress_bar()
     chatter.set_verbosity_error()
+    logging.disable(logging.WARNING)
     try:
         # The bar over a GGUF's tensors heeds no setting.
         with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
@@ -227,3 +228,4 @@ def _quietly() -> Iterator[None]:
             yield
     finally:
         chatter.set_verbosity(level)
+        logging.disable(disabled)

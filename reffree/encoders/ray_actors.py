@@ -95,10 +95,8 @@ def ray_actors(cluster: RayCluster) -> Iterator[Actors]:
     """
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
-    missing = (
-        "found no installed package {}; expected ray; run python -m pip install 'reffree[ray]'"
-    )
-    ray = require("ray", lambda name: EncoderError(f"device 'ray': {missing.format(name)}"))
+    sentence = "found no ray; expected it installed; run python -m pip install 'reffree[ray]'"
+    ray = require("ray", lambda name: EncoderError(f"device 'ray': {sentence}"))
     is_ours = not ray.is_initialized()
     # Ray tells of actors that died on standard output, which is for results.
     with redirect_stdout(sys.stderr):

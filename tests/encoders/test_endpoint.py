@@ -9,6 +9,7 @@ import os
 import sqlite3
 import sys
 import traceback
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -62,6 +63,10 @@ def encoder_of(server, **more) -> EndpointEncoder:
     return made
 
 
+def vectors_of(texts):
+    return np.float32([vector_of(text) for text in texts])
+
+
 def sentence_of(call, *args, **keywords) -> str:
     with pytest.raises(EncoderError) as error:
         call(*args, **keywords)
@@ -90,7 +95,7 @@ def corpus_file(folder, n=40) -> Path:
 
 def test_batches_come_back_as_vectors(server):
     vectors, tokens = encode_texts(encoder_of(server), TEXTS)
-    np.testing.assert_array_equal(vectors, np.float32([vector_of(text) for text in TEXTS]))
+    np.testing.assert_array_equal(vectors, vectors_of(TEXTS))
     assert not tokens.any(), "which only the server knows"
     assert server.sizes == [1, 16, 16, 8]
     assert server.encoded == [PROBE, *TEXTS]
@@ -110,22 +115,15 @@ def test_batches_hold_so_many_bytes(server):
     ]
 
 
-def test_a_prompt_is_put_before_every_text(server):
-    vectors, _ = encode_texts(encoder_of(server, prompt="query: "), TEXTS[:3])
-    np.testing.assert_array_equal(vectors[2], np.float32(vector_of(f"query: {TEXTS[2]}")))
-
-
 def test_model_address_dimension_and_prompt_are_in_the_fingerprint(server):
+    prompted, _ = encode_texts(encoder_of(server, prompt="query: "), TEXTS[:3])
+    np.testing.assert_array_equal(prompted, vectors_of([f"query: {text}" for text in TEXTS[:3]]))
     spec = encoder_of(server).spec
     assert (spec.name, spec.revision) == (MODEL, f"http://127.0.0.1:{server.port}/v1")
     assert spec.dimension == DIMENSION
     other = {"name": "other", "revision": "http://h/v1", "dimension": 9, "prompt": "q: "}
-    changed = [spec.__class__(**{**_fields(spec), k: v}).fingerprint for k, v in other.items()]
+    changed = [replace(spec, **{k: v}).fingerprint for k, v in other.items()]
     assert len({spec.fingerprint, *changed}) == 5
-
-
-def _fields(spec: EncoderSpec) -> dict:
-    return {name: getattr(spec, name) for name in EncoderSpec.__dataclass_fields__}
 
 
 def test_fingerprints_of_other_encoders_are_what_they_were():
@@ -147,7 +145,7 @@ def test_throttling_is_waited_out(server, waits, caplog):
         says(500),
     ]
     vectors, _ = encode_texts(encoder_of(server), TEXTS[:5])
-    np.testing.assert_array_equal(vectors, np.float32([vector_of(text) for text in TEXTS[:5]]))
+    np.testing.assert_array_equal(vectors, vectors_of(TEXTS[:5]))
     assert server.encoded == [PROBE, *TEXTS[:5]]
     assert 7 <= waits[0] <= 7.8
     assert 90 <= waits[1] <= 111
@@ -262,7 +260,7 @@ def test_smaller_batches_where_the_server_asks_for_them(server):
 
     server.always = at_most_four
     vectors, _ = encode_texts(encoder_of(server), TEXTS)
-    np.testing.assert_array_equal(vectors, np.float32([vector_of(text) for text in TEXTS]))
+    np.testing.assert_array_equal(vectors, vectors_of(TEXTS))
     assert sorted(server.encoded[1:]) == sorted(TEXTS)
 
 

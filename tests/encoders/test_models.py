@@ -92,12 +92,6 @@ def test_a_model_spread_over_memory_and_disk_gives_the_same(checkpoint, architec
     assert_allclose(encode(anywhere, TEXTS), expected, atol=1e-6)
 
 
-def test_a_spread_sentence_transformer_gives_the_same(minilm):
-    place = {"embeddings": "cpu", "encoder": "disk", "pooler": "cpu"}
-    spread = opened("minilm", device_map=place)
-    assert_allclose(encode(spread, REFERENCE), encode(minilm, REFERENCE), atol=1e-6)
-
-
 # README of sentence-transformers (v3 and later), "Getting Started", of all-MiniLM-L6-v2.
 REFERENCE = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."]
 REFERENCE_COSINES = [[1.0, 0.6660, 0.1046], [0.6660, 1.0, 0.1411], [0.1046, 0.1411, 1.0]]

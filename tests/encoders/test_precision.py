@@ -84,13 +84,6 @@ def test_flash_attention_is_taken_where_the_architecture_has_it(
     assert chosen(folder, AMPERE, **settings).attention == settings.get("attention", "auto")
 
 
-def test_quantised_weights_are_computed_with_in_half_precision(checkpoint):
-    folder = checkpoint("falcon")
-    assert chosen(folder, AMPERE, quantisation="4bit").dtype == "bfloat16"
-    assert chosen(folder, AMPERE, quantisation="8bit", dtype="float16").dtype == "float16"
-    assert chosen(folder, Abilities(), quantisation="8bit").dtype == "float32"
-
-
 def test_nothing_is_chosen_on_a_cpu(checkpoint):
     folder = str(checkpoint("roberta"))
     assert abilities_of([CPU]) == abilities_of([CPU, torch.device("cuda")]) == Abilities()

@@ -25,7 +25,6 @@ from reffree.encoders.aliases import is_installed
 from reffree.encoders.backends import fastest_backend
 from reffree.encoders.batching import (
     ThreadShare,
-    ahead,
     plan_batches,
     planned,
     side_by_side,
@@ -154,21 +153,6 @@ def test_enough_tokens_take_no_padding(lengths, budget, enough):
 
 
 # In the background.
-
-
-def test_items_are_made_ahead_in_another_thread_and_in_order():
-    made, here = [], threading.get_ident()
-
-    def items():
-        for i in range(6):
-            assert threading.get_ident() != here
-            made.append(i)
-            yield i
-
-    stream = ahead(items(), depth=3)
-    assert next(stream) == 0
-    assert list(stream) == [1, 2, 3, 4, 5]
-    assert made == list(range(6))
 
 
 ALONE = ThreadShare(1, 1)

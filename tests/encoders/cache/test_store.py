@@ -25,7 +25,6 @@ from reffree.encoders.cache import (
     choose_files,
     make_rows,
     remove,
-    text_key,
 )
 from reffree.util.errors import CacheError, OptionError, UnknownNameError
 
@@ -382,8 +381,3 @@ def test_a_filled_cache_can_be_read_where_nothing_can_be_written(pytestconfig):
         assert "is read-only: what is encoded now is not kept" in done.stderr
         assert path.read_bytes() == before
         assert [file.name for file in path.parent.iterdir()] == [path.name]
-
-
-def test_keys_are_of_the_exact_text():
-    texts = ["a", " a", "a ", "A", "a\n", "", "\u00e9", "e\u0301"]
-    assert len({text_key(text) for text in texts}) == len(texts)
