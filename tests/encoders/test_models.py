@@ -146,7 +146,7 @@ def test_a_real_decoder_encodes_plain_text():
 @pytest.mark.parametrize("alias", PACKAGED)
 def test_a_packaged_model_that_is_not_installed_says_how_to_get_it(monkeypatch, alias):
     monkeypatch.setitem(PACKAGED, alias, replace(PACKAGED[alias], needs=("no-such-reader",)))
-    with pytest.raises(EncoderError, match="found no installed package no-such-"):
+    with pytest.raises(EncoderError, match="found no installed package (no-such-reader|llm-)"):
         find_model(alias)
     absent = replace(PACKAGED[alias], package="no-such-package")
     monkeypatch.setitem(PACKAGED, alias, absent)
@@ -193,7 +193,7 @@ def test_one_layer_has_one_name(checkpoint):
             layer(wrong)
 
 
-def test_settings_that_do_not_exist_or_fit():
+def test_settings_that_do_not_exist_or_fit(checkpoint):
     for name in (name for name, (kind, _) in SETTINGS.items() if isinstance(kind, tuple)):
         with pytest.raises(OptionError, match=f"{name} = 'x'; expected"):
             ModelSettings(**{name: "x"})
@@ -202,7 +202,7 @@ def test_settings_that_do_not_exist_or_fit():
             find_model("minilm", settings=ModelSettings(max_length=length))
     assert find_model("minilm", settings=ModelSettings(max_length=512)).spec.max_length == 512
     with pytest.raises(OptionError, match="whose first token sees no other"):
-        find_model("smollm2", settings=ModelSettings(pooling="cls"))
+        opened(checkpoint("falcon"), pooling="cls")
     spec = find_model("minilm", settings=ModelSettings(pooling="cls")).spec
     assert (spec.backend, spec.pooling, spec.normalisation) == (
         *("transformers-encoder", "cls", "none"),

@@ -12,7 +12,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import reffree
-from reffree.encoders import device, replicas, sentence_transformer
+from reffree.encoders import device, sentence_transformer
 from reffree.encoders.base import EncodedTexts, EncoderSpec
 from reffree.encoders.device import (
     RayCluster,
@@ -281,26 +281,6 @@ def test_leaving_early_ends_all_devices(how):
             stream.throw(KeyboardInterrupt)
     assert threading.active_count() == n_threads
     assert sum(device.n for device in devices) < 10**5
-
-
-def test_a_second_interrupt_leaves_no_device_waiting(monkeypatch):
-    """The program could not end before they do."""
-    plain, n_taken = replicas.Queue.get, [0]
-
-    def interrupted(queue):
-        n_taken[0] += 1
-        if n_taken[0] > 3:
-            raise KeyboardInterrupt
-        return plain(queue)
-
-    monkeypatch.setattr(replicas.Queue, "get", interrupted)
-    devices = [Slow(SPEC, open_gate()) for _ in range(3)]
-    with pytest.raises(KeyboardInterrupt):
-        list(ReplicatedEncoder(devices).stream(["x"] * 10**5))
-    left = [one for one in threading.enumerate() if one.name.startswith("reffree-device")]
-    for thread in left:
-        thread.join(10)
-    assert not any(thread.is_alive() for thread in left)
 
 
 def test_a_slow_device_leaves_the_rest_to_the_others():

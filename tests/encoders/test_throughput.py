@@ -158,37 +158,23 @@ def test_enough_tokens_take_no_padding(lengths, budget, enough):
 ALONE = ThreadShare(1, 1)
 
 
-def squared(x):
-    if x == 3:
-        raise ValueError("three")
-    return x * x, threading.current_thread(), torch.get_num_threads()
-
-
 @pytest.mark.parametrize("share", [ALONE, ThreadShare(2, 1), ThreadShare(3, 2)])
-def test_work_side_by_side_comes_back_in_order(share):
-    here, n_threads, n_before = threading.current_thread(), 3, threading.active_count()
-    before = torch.get_num_threads()
-    torch.set_num_threads(n_threads)
-    try:
-        items = list(side_by_side(iter(range(9)), squared, share))
-        assert [item for item, _ in items] == list(range(9))
-        done = {item: result() for item, result in items if item != 3}
-        assert [value for value, _, _ in done.values()] == [0, 1, 4, 16, 25, 36, 49, 64]
-        with pytest.raises(ValueError, match="three"):
-            items[3][1]()
-        assert done.pop(0)[1:] == (here, n_threads)  # what is loaded first is loaded once
-        if share.workers > 1:
-            assert here not in {thread for _, thread, _ in done.values()}
-            assert {n for _, _, n in done.values()} == {share.threads}
-        assert torch.get_num_threads() == n_threads
-        later = []
-        new = threading.Thread(target=lambda: later.append(torch.get_num_threads()))
-        new.start()
-        new.join()
-        assert later == [n_threads]
-    finally:
-        torch.set_num_threads(before)
-    assert threading.active_count() == n_before
+def test_work_side_by_side_comes_back_in_order_and_fails_in_its_turn(share):
+    def work(x):
+        if x == 3:
+            raise ValueError("three")
+        return x * x, torch.get_num_threads()
+
+    before, n_running = torch.get_num_threads(), threading.active_count()
+    items = list(side_by_side(iter(range(9)), work, share))
+    assert [item for item, _ in items] == list(range(9))
+    done = [result() for item, result in items if item != 3]
+    assert [value for value, _ in done] == [0, 1, 4, 16, 25, 36, 49, 64]
+    with pytest.raises(ValueError, match="three"):
+        items[3][1]()
+    if share.workers > 1:
+        assert {n for _, n in done[1:]} == {share.threads}
+    assert (torch.get_num_threads(), threading.active_count()) == (before, n_running)
 
 
 def test_work_side_by_side_is_not_done_far_ahead():
@@ -449,26 +435,6 @@ def test_a_damaged_graph_gets_a_sentence(checkpoint, exported, tmp_path, damage)
     assert other_files(tmp_path, GRAPHS) == [graph]
     remove([graph])
     assert list(graph.parent.iterdir()) == []
-
-
-@needs_onnx
-def test_a_graph_that_another_process_made_meanwhile_stays(
-    checkpoint, exported, tmp_path, monkeypatch
-):
-    (graph,) = (exported / "graphs").iterdir()
-    theirs = tmp_path / "graphs" / graph.name
-
-    def copy(model, example, folder, is_small):
-        shutil.copytree(graph, theirs)
-        for path in graph.glob("model.onnx*"):
-            shutil.copy(path, folder)
-
-    monkeypatch.setattr(backends, "write_graph", copy)
-    encoder = opened(checkpoint("mpnet"), kept=tmp_path, backend="onnx")
-    assert_allclose(encode(encoder, TEXTS), encode(opened(checkpoint("mpnet")), TEXTS), atol=1e-5)
-    assert list((tmp_path / "graphs").iterdir()) == [theirs]
-    before = {path.name: path.stat().st_mtime_ns for path in graph.iterdir()}
-    assert {path.name: path.stat().st_mtime_ns for path in theirs.iterdir()} == before
 
 
 def writes_junk(model, example, folder, is_small):

@@ -376,7 +376,7 @@ def test_a_filled_cache_can_be_read_where_nothing_can_be_written(pytestconfig):
                 each.chmod(0o755)
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines()[:3] == ["20 20", "20 0", "1 1"]
-        assert "Permission denied; expected a folder that can be written" in done.stdout
+        assert "Permission denied; expected a local disk with room and a folder" in done.stdout
         assert done.stderr.count("note") == 1
         assert "is read-only: what is encoded now is not kept" in done.stderr
         assert path.read_bytes() == before
