@@ -109,7 +109,7 @@ def make_rows(
     return rows
 
 
-def unusable(path: Path, found: str) -> CacheError:
+def unusable_file(path: Path, found: str) -> CacheError:
     """Refuse a file that cannot be vouched for, and say how to be rid of it."""
     return CacheError(
         f"{path}: found {found}; expected an intact embedding cache; rebuild it with "
@@ -128,7 +128,7 @@ def cache_errors(path: Path) -> Iterator[None]:
         # An error without a code comes from Python's reading of the file's content.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
         if code & 0xFF not in FILE_INTACT:
-            raise unusable(path, f"a damaged or foreign file ({error})") from error
+            raise unusable_file(path, f"a damaged or foreign file ({error})") from error
         raise _unwritable(path, str(error)) from error
     except OSError as error:
         raise _unwritable(path, error.strerror or str(error)) from error
@@ -157,7 +157,11 @@ class EmbeddingCache:
                 path.parent.mkdir(parents=True, exist_ok=True)
             elif not path.is_file():
                 raise CacheError(f"{path}: found no such cache file; see reffree cache ls")
-            self.is_read_only = path.is_file() and not _is_writable(path)
+            how: dict[str, Any] = {"mode": os.W_OK}
+            how["effective_ids"] = os.access in os.supports_effective_ids
+            # SQLite writes logs beside the file, too.
+            is_writable = os.access(path, **how) and os.access(path.parent, **how)
+            self.is_read_only = path.is_file() and not is_writable
             self._db = sqlite3.connect(
                 _read_only_address(path) if self.is_read_only else path,
                 timeout=BUSY_SECONDS,
@@ -178,9 +182,9 @@ class EmbeddingCache:
         if spec is not None and not self._value("SELECT count(*) FROM sqlite_schema"):
             self._create(spec)
         if self._value("PRAGMA application_id") != APPLICATION_ID:
-            raise unusable(self.path, "a file that reffree did not make")
+            raise unusable_file(self.path, "a file that reffree did not make")
         if self._value("PRAGMA user_version") != SCHEMA_VERSION:
-            raise unusable(self.path, "a cache of another version of reffree")
+            raise unusable_file(self.path, "a cache of another version of reffree")
         self._db.execute("SELECT * FROM v LIMIT 0")
         try:
             rows = self._db.execute("SELECT name, value FROM meta").fetchall()
@@ -190,9 +194,9 @@ class EmbeddingCache:
             if len(self.fingerprint) != 32:
                 raise ValueError("no encoder's fingerprint")
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise unusable(self.path, f"a damaged file ({error})") from error
+            raise unusable_file(self.path, f"a damaged file ({error})") from error
         if spec is not None and self.fingerprint != spec.fingerprint:
-            raise unusable(self.path, f"vectors of another encoder, {name!r}")
+            raise unusable_file(self.path, f"vectors of another encoder, {name!r}")
 
     def _create(self, spec: EncoderSpec) -> None:
         """Lay out an empty file, unless another process has just done so."""
@@ -239,7 +243,7 @@ class EmbeddingCache:
         with cache_errors(self.path):
             found = self._value("SELECT value FROM meta WHERE name = 'dimension'")
         if found is not None and not (isinstance(found, str) and found.isdecimal()):
-            raise unusable(self.path, f"a damaged file (a dimension of {found!r})")
+            raise unusable_file(self.path, f"a damaged file (a dimension of {found!r})")
         return None if found is None else int(found)
 
     @property
@@ -285,7 +289,7 @@ class EmbeddingCache:
             self._db.execute("INSERT OR IGNORE INTO meta VALUES ('dimension', ?)", [str(found)])
             if found != self.dimension:
                 what = f"vectors of {self.dimension} numbers where the encoder gives {found}"
-                raise unusable(self.path, what)
+                raise unusable_file(self.path, what)
             for row_id in self.damaged:  # unless another process has mended them
                 query = f"SELECT {COLUMNS} FROM v WHERE id = ?"
                 there = self._db.execute(query, [row_id]).fetchone()
@@ -301,7 +305,7 @@ class EmbeddingCache:
         with cache_errors(self.path):
             state = self._value("PRAGMA quick_check")
             if state != "ok":
-                raise unusable(self.path, f"a damaged file ({state.splitlines()[0]})")
+                raise unusable_file(self.path, f"a damaged file ({state.splitlines()[0]})")
             rows = self._db.execute(f"SELECT {COLUMNS} FROM v")
             for count, columns in enumerate(rows, start=1):
                 damaged += not Row(*columns).is_intact(self.fingerprint)
@@ -479,14 +483,6 @@ def remember(path: Path | None, facts: dict[str, Any]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(path) as temporary:
                 temporary.write_text(json.dumps(facts) + "\n", encoding="utf-8")
-
-
-def _is_writable(path: Path) -> bool:
-    """Whether a file and the logs beside it can be written; SQLite needs both."""
-    is_effective = os.access in os.supports_effective_ids
-    return all(
-        os.access(place, os.W_OK, effective_ids=is_effective) for place in (path, path.parent)
-    )
 
 
 def _read_only_address(path: Path) -> str:

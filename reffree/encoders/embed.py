@@ -135,7 +135,7 @@ def corpus_vectors(
         from reffree.encoders.opening import open_encoder
 
         return encode_corpus(corpus, open_encoder(options), options, progress)
-    given = _checked(corpus, embeddings)
+    given = _check_vectors(corpus, embeddings)
     if options.context not in (0, given.spec.context):
         raise OptionError(
             f"context = {options.context} beside vectors that are given",
@@ -172,12 +172,12 @@ def units_taking_part(
         return part, embeddings
     if isinstance(embeddings, Embeddings) and embeddings.spec.dropped == part.dropped:
         return part, embeddings
-    given = _checked(corpus, embeddings)
+    given = _check_vectors(corpus, embeddings)
     kept = [x[np.array(mask)] for x, mask in zip(given.vectors, part.kept, strict=True)]
     return part, replace(given, vectors=kept, spec=replace(given.spec, dropped=part.dropped))
 
 
-def _checked(corpus: Corpus, given: Vectors) -> Embeddings:
+def _check_vectors(corpus: Corpus, given: Vectors) -> Embeddings:
     if not isinstance(given, Embeddings):
         return from_arrays(corpus, given)
     vectors = _arrays(corpus, given.vectors, None)

@@ -179,7 +179,7 @@ class EndpointEncoder:
         )
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return self._checked(
+                return self._read_vectors(
                     self._ask([self.prompt + text for text in texts], later), texts
                 )
             except _Again as again:
@@ -284,7 +284,7 @@ class EndpointEncoder:
                 *(self.address.model, self.address.host),
             )
 
-    def _checked(self, answer: Any, texts: Sequence[str]) -> NDArray[np.float32]:  # noqa: ANN401
+    def _read_vectors(self, answer: Any, texts: Sequence[str]) -> NDArray[np.float32]:  # noqa: ANN401
         """Return the vectors in the order of the texts; refuse what are none."""
         data = answer.get("data") if isinstance(answer, dict) else None
         if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):

@@ -189,11 +189,17 @@ def _spec_of(
 
 def _own_head(folder: Path, modules: list[dict[str, str]]) -> tuple[str, str]:
     """Return pooling and normalisation of a sentence-transformers model."""
-    pooling = "mean"
+    pooling, prefix = "mean", "pooling_mode_"
     kinds = [module["type"].rsplit(".", 1)[-1] for module in modules]
     for module, kind in zip(modules, kinds, strict=True):
         if kind == "Pooling":
-            pooling = own_pooling(read_object(folder / module["path"] / "config.json"))
+            config = read_object(folder / module["path"] / "config.json")
+            names = config.get("pooling_mode")
+            if names is None:  # as older versions write it
+                on = [name for name, is_on in config.items() if is_on and name.startswith(prefix)]
+                chosen = [name.removeprefix(prefix) for name in on]
+                names = [name.replace("_tokens", "").replace("_token", "") for name in chosen]
+            pooling = ("+".join(names) if isinstance(names, list) else str(names)) or "mean"
         elif kind not in ("Transformer", "Normalize"):
             pooling += f"+{kind.lower()}"
     return pooling, "l2" if "Normalize" in kinds else "none"
@@ -436,16 +442,6 @@ def own_prompt(folder: Path) -> str:
     chosen = config.get("default_prompt_name")
     text = prompts.get(chosen) if isinstance(prompts, dict) and chosen is not None else None
     return text if isinstance(text, str) else ""
-
-
-def own_pooling(config: dict[str, Any]) -> str:
-    """Name the pooling of a sentence-transformers model."""
-    if "pooling_mode" in config:
-        mode = config["pooling_mode"]
-        return "+".join(mode) if isinstance(mode, list) else str(mode)
-    prefix = "pooling_mode_"
-    names = [k.removeprefix(prefix) for k, on in config.items() if k.startswith(prefix) and on]
-    return "+".join(name.replace("_tokens", "").replace("_token", "") for name in names) or "mean"
 
 
 def hash_folder(folder: Path) -> str:

@@ -533,7 +533,7 @@ def test_settings_that_are_the_server_s(server, tmp_path):
 
 def test_what_asks_must_be_installed(server, monkeypatch):
     monkeypatch.setitem(sys.modules, "httpx", None)
-    with pytest.raises(EncoderError, match=r"found no installed package httpx; .*\[endpoint\]"):
+    with pytest.raises(EncoderError, match=r"found no httpx; .*\[endpoint\]"):
         open_encoder(EncoderOptions(encoder=server.encoder))
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from reffree.encoders.batching import in_flight
+from reffree.encoders.batching import queue_ahead
 from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.precision import tf32
@@ -55,7 +55,7 @@ class Device:
 def test_no_result_is_lost_doubled_or_swapped(n, depth, begin_fails, wait_fails):
     device = Device(begin_fails, wait_fails)
     seen = []
-    for item, result in in_flight(range(n), device.begin, depth):
+    for item, result in queue_ahead(range(n), device.begin, depth):
         assert device.open <= depth
         assert all(begun <= item + depth for begun in device.begun), "not far ahead"
         if item in begin_fails:

@@ -24,7 +24,7 @@ from reffree.encoders.device import (
 from reffree.encoders.models import find_model
 from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions, ModelSettings
-from reffree.encoders.precision import Abilities, abilities_of, suited
+from reffree.encoders.precision import Abilities, abilities_of, suit_devices
 from reffree.encoders.probe import PROBE, cosine_deviation, one_digit_up
 from reffree.encoders.replicas import ReplicatedEncoder, shares
 from reffree.util.errors import EncoderError, OptionError
@@ -38,7 +38,7 @@ WITH_FLASH = Abilities(is_new=True, flash=True)
 
 def chosen(folder, can, **settings):
     settings = ModelSettings(**settings)
-    return suited(find_model(str(folder), settings=settings), settings, can).spec
+    return suit_devices(find_model(str(folder), settings=settings), settings, can).spec
 
 
 # Chosen for the card.
@@ -250,17 +250,13 @@ class Slow:
 
 
 SPEC = EncoderSpec("a/b", "1", "mean", "none", "float32", 128, "test")
-
-
-def open_gate():
-    gate = threading.Event()
-    gate.set()
-    return gate
+OPEN = threading.Event()
+OPEN.set()
 
 
 def test_what_fails_on_one_device_ends_all():
-    others = Slow(SPEC, open_gate())
-    failing = Slow(SPEC, open_gate(), EncoderError("found no card"))
+    others = Slow(SPEC, OPEN)
+    failing = Slow(SPEC, OPEN, EncoderError("found no card"))
     n_threads = threading.active_count()
     with pytest.raises(EncoderError, match="found no card"):
         list(ReplicatedEncoder([others, failing]).stream(["x"] * 10**5))
@@ -270,7 +266,7 @@ def test_what_fails_on_one_device_ends_all():
 
 @pytest.mark.parametrize("how", ["close", "interrupt"])
 def test_leaving_early_ends_all_devices(how):
-    devices = [Slow(SPEC, open_gate()) for _ in range(3)]
+    devices = [Slow(SPEC, OPEN) for _ in range(3)]
     n_threads = threading.active_count()
     stream = ReplicatedEncoder(devices).stream(["x"] * 10**5)
     next(stream)
@@ -285,7 +281,7 @@ def test_leaving_early_ends_all_devices(how):
 
 def test_a_slow_device_leaves_the_rest_to_the_others():
     gate = threading.Event()
-    slow, fast = Slow(SPEC, gate), Slow(SPEC, open_gate())
+    slow, fast = Slow(SPEC, gate), Slow(SPEC, OPEN)
     stream = ReplicatedEncoder([slow, fast]).stream(["x"] * 800)
     for _ in range(700):
         next(stream)

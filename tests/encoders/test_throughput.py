@@ -25,9 +25,9 @@ from reffree.encoders.aliases import is_installed
 from reffree.encoders.backends import fastest_backend
 from reffree.encoders.batching import (
     ThreadShare,
+    make_batches,
     plan_batches,
-    planned,
-    side_by_side,
+    run_side_by_side,
 )
 from reffree.encoders.cache import (
     FACTS,
@@ -133,7 +133,7 @@ def test_windows_lose_no_text_and_fill_batches(lengths, budget, window):
     texts = ["x" * n for n in lengths]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("reffree.encoders.batching.TOKENISED_AT_ONCE", window)
-        batches = list(planned(texts, Lengths(), lambda: (budget, None)))
+        batches = list(make_batches(texts, Lengths(), lambda: (budget, None)))
     assert sorted(r.position for b in batches for r in b.reads) == list(range(len(texts)))
     assert all(len(b.reads) == 1 or b.size <= budget for b in batches)
     # As if all had been planned at once: characters sort these texts as tokens do.
@@ -166,7 +166,7 @@ def test_work_side_by_side_comes_back_in_order_and_fails_in_its_turn(share):
         return x * x, torch.get_num_threads()
 
     before, n_running = torch.get_num_threads(), threading.active_count()
-    items = list(side_by_side(iter(range(9)), work, share))
+    items = list(run_side_by_side(iter(range(9)), work, share))
     assert [item for item, _ in items] == list(range(9))
     done = [result() for item, result in items if item != 3]
     assert [value for value, _ in done] == [0, 1, 4, 16, 25, 36, 49, 64]
@@ -179,7 +179,7 @@ def test_work_side_by_side_comes_back_in_order_and_fails_in_its_turn(share):
 
 def test_work_side_by_side_is_not_done_far_ahead():
     begun = []
-    work = side_by_side(range(100), begun.append, ThreadShare(2, 1))
+    work = run_side_by_side(range(100), begun.append, ThreadShare(2, 1))
     for _ in range(4):
         next(work)[1]()
     work.close()

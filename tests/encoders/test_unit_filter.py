@@ -31,14 +31,8 @@ UNITS = ["Yeah.", "Bees dance.", "Mm-hmm!", " ", "Bees dance.", "The bill.", "ok
 
 
 def corpus():
-    first = Document.build(
-        "a",
-        UNITS,
-        gold=[3, 2, 3],
-        systems={"s": [1, 7]},
-        golds={"x": [4, 4]},
-        speakers=list("abcdefgh"),
-    )
+    how = {"systems": {"s": [1, 7]}, "golds": {"x": [4, 4]}, "speakers": list("abcdefgh")}
+    first = Document.build("a", UNITS, gold=[3, 2, 3], **how)
     second = Document.build(
         "b", ["Bees dance.", "Right, the bill."], gold=[1, 1], systems={"s": [2]}
     )
@@ -54,14 +48,8 @@ def without(*gone):
         return np.unique(np.delete(ids, gone), return_counts=True)[1].tolist()
 
     speakers = [s for i, s in enumerate("abcdefgh") if i not in gone]
-    first = Document.build(
-        "a",
-        units,
-        gold=kept([3, 2, 3]),
-        systems={"s": kept([1, 7])},
-        golds={"x": kept([4, 4])},
-        speakers=speakers,
-    )
+    how = {"systems": {"s": kept([1, 7])}, "golds": {"x": kept([4, 4])}, "speakers": speakers}
+    first = Document.build("a", units, gold=kept([3, 2, 3]), **how)
     return Corpus((first, corpus().documents[1]))
 
 

@@ -229,32 +229,31 @@ def test_what_is_no_vector_of_this_encoder_is_not_stored(tmp_path):
     assert encoder.missing(["a"]) == [0]
 
 
-@pytest.mark.parametrize("content", [b"not a database at all" * 100, b"\0" * 4096, b"{}"])
-def test_a_foreign_file_gives_a_sentence(tmp_path, content):
-    path = cache_path(tmp_path, SPEC)
-    path.parent.mkdir(parents=True)
-    path.write_bytes(content)
-    with pytest.raises(CacheError, match=r"damaged or foreign file.*--cache off"):
-        EmbeddingCache(path, SPEC)
-    assert path.read_bytes() == content
-
-
-def test_a_foreign_database_is_left_as_it_is(tmp_path):
-    path = cache_path(tmp_path, SPEC)
-    path.parent.mkdir(parents=True)
+def is_foreign(path):
     change(path, "CREATE TABLE recipes (name TEXT)")
+
+
+def is_of_another(path):
+    filled(path.parents[2] / "a", spec=replace(SPEC, revision="r")).rename(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (lambda path: path.write_bytes(b"not a database" * 100), "a damaged or foreign file"),
+        (lambda path: path.write_bytes(b"\0" * 4096), "a damaged or foreign file"),
+        (is_foreign, "a file that reffree did not make"),
+        (is_of_another, "vectors of another encoder, 'org/Tiny Model'"),
+    ],
+)
+def test_a_foreign_file_is_refused_and_left_as_it_is(tmp_path, make, found):
+    path = cache_path(tmp_path, SPEC)
+    path.parent.mkdir(parents=True)
+    make(path)
     before = path.read_bytes()
-    with pytest.raises(CacheError, match="a file that reffree did not make"):
+    with pytest.raises(CacheError, match=rf"found {found}.*cache rm .*--cache off"):
         EmbeddingCache(path, SPEC)
     assert path.read_bytes() == before
-
-
-def test_vectors_of_another_encoder_are_refused(tmp_path):
-    path = filled(tmp_path)
-    other = replace(SPEC, revision="r2")
-    path.rename(cache_path(tmp_path, other))
-    with pytest.raises(CacheError, match="vectors of another encoder, 'org/Tiny Model'"):
-        EmbeddingCache(cache_path(tmp_path, other), other)
 
 
 def test_versions_of_the_layout_keep_apart(tmp_path):
@@ -362,15 +361,10 @@ def test_a_filled_cache_can_be_read_where_nothing_can_be_written(pytestconfig):
             each.chmod(0o555)
         path.chmod(0o444)
         try:
-            done = subprocess.run(
-                [sys.executable, "-c", READING, name],
-                capture_output=True,
-                text=True,
-                cwd=pytestconfig.rootpath,
-                env={**os.environ, "PYTHONPATH": str(pytestconfig.rootpath)},
-                timeout=240,
-                check=False,
-            )
+            root = pytestconfig.rootpath
+            how = {"cwd": root, "env": {**os.environ, "PYTHONPATH": str(root)}, "timeout": 240}
+            command = [sys.executable, "-c", READING, name]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, **how)
         finally:
             for each in folders:
                 each.chmod(0o755)
