@@ -362,6 +362,18 @@ def test_offline_asks_nobody(server, tmp_path):
     assert len(server.requests) == there
 
 
+def test_studies_compare_endpoints_with_models(server, tmp_path, waits):
+    corpus = reffree.load(corpus_file(tmp_path))
+    how = {"pool": "given", "resamples": 100, "metrics": ["arp_pair", "pk"]}
+    how |= {"encoders": ["wordllama", server.encoder], "cache": tmp_path / "cache"}
+    result = compare_encoders({"mine": corpus}, **how)
+    rows = {row["encoder"]: row for row in result.table("encoders").records()}
+    assert rows[server.encoder]["dimension"] == DIMENSION
+    assert rows[server.encoder]["units_per_second"] is None, "requests may cost"
+    assert rows["wordllama"]["units_per_second"] > 0
+    assert sorted(server.encoded) == sorted([PROBE, *TEXTS])
+
+
 def test_all_encoders_are_found_before_the_first_is_run(server, tmp_path):
     corpus = reffree.load(corpus_file(tmp_path))
     with serving() as gone:
