@@ -152,12 +152,14 @@ class SentenceTransformerEncoder:
             lambda: (self.batch_tokens, self.enough),
             pinned=self.device.type == "cuda",
         )
-        with (
-            closing(draw_ahead(batches)) as prepared,
-            closing(self._compute_all(prepared)) as computed,
-        ):
-            for batch, result in computed:
-                yield from self._fit_into_memory(batch, result, texts)
+        with closing(draw_ahead(batches)) as prepared:
+            if self.is_queued:
+                computed = queue_ahead(self._split_large(prepared), self._begin)
+            else:
+                computed = run_side_by_side(prepared, self._compute, self.share)
+            with closing(computed):
+                for batch, result in computed:
+                    yield from self._fit_into_memory(batch, result, texts)
 
     def _split_large(self, prepared: Iterator[Batch]) -> Iterator[Batch]:
         """Split batches that were planned before memory ran out."""
