@@ -25,6 +25,8 @@ from reffree.encoders.batching import (
     batch_of,
     draw_ahead,
     make_batches,
+    queue_ahead,
+    run_side_by_side,
     share_threads,
     split,
 )
