@@ -27,8 +27,8 @@ from reffree.metrics.gold.alignment import Alignment
 from reffree.metrics.gold.boundary_edits import BoundarySimilarity
 from reffree.metrics.gold.metric import GoldMetric
 from reffree.metrics.gold.windows import WindowDiff
-from reffree.studies.single_moves import KINDS as SIMULATIONS
-from reffree.studies.single_moves import misjudgements
+from reffree.studies.papers.moves import KINDS as SIMULATIONS
+from reffree.studies.papers.moves import count_misjudged
 
 RESULTS = Path(__file__).parent / "results" / "alignment_simulations.json"
 TABLE = Path(__file__).parent / "alignment_table.md"
@@ -61,12 +61,10 @@ PUBLISHED = {
 def simulate(n: int, m: int) -> dict[str, Any]:
     """Count the references of n units and m segments with a tie and with a reversal."""
     inner = np.array(list(combinations(range(1, n), m - 1)))
-    found = misjudgements("", n, inner, METRICS)
-    counts = {
-        name: {kind: [found.tied[name, kind], found.ahead[name, kind]] for kind in SIMULATIONS}
-        for name in METRICS
-    }
-    return {"n": n, "m": m, "references": found.references, **counts}
+    counts: dict[str, dict[str, list[int]]] = {name: {} for name in METRICS}
+    for row in count_misjudged("", n, inner, METRICS):
+        counts[row["metric"]][row["kind"]] = [row["tied"], row["ahead"]]
+    return {"n": n, "m": m, "references": len(inner), **counts}
 
 
 def totals(results: dict[str, Any], n: int, metric: str, simulation: str) -> tuple[int, int]:

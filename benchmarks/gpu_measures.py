@@ -31,10 +31,8 @@ from reffree.encoders.models import find_model
 from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions
 from reffree.encoders.precision import abilities_of
-from reffree.segmenters.labeller.description import LabellerTraining
-from reffree.segmenters.labeller.train import train_segmenter
-from reffree.segmenters.scorer.description import Training
-from reffree.segmenters.scorer.train import train_scorer
+from reffree.segmenters.trained.labeller import train_segmenter
+from reffree.segmenters.trained.scorer import train_scorer
 
 DTYPES = ("float32", "tf32", "bfloat16", "auto")
 
@@ -289,12 +287,18 @@ def measure_training(bench: Bench) -> Iterator[dict[str, Any]]:
     few, many = 1, 1 + bench.sizes.epochs
 
     def labelled(epochs: int, device: str) -> object:
-        settings = LabellerTraining(epochs=epochs, patience=epochs)
-        return train_segmenter(corpus, settings, embeddings=vectors, device=device)
+        return train_segmenter(
+            corpus, epochs=epochs, patience=epochs, embeddings=vectors, device=device
+        )
 
     def scored(epochs: int, device: str) -> object:
-        settings = Training(splice_epochs=0, epochs=epochs)
-        return train_scorer(corpus, settings=settings, embeddings=_named(vectors), device=device)
+        return train_scorer(
+            corpus,
+            splice_epochs=0,
+            epochs=epochs,
+            embeddings=_named(vectors),
+            device=device,
+        )
 
     for name, train in (("segmenter, bilstm", labelled), ("scorer, on vectors", scored)):
         row: dict[str, Any] = {"network": name, "units": n * len(documents)}

@@ -29,15 +29,15 @@ from reffree.metrics.free.posterior import Posterior
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.naive import Even, Random
 from reffree.statistics.meta_evaluation import MetaEvaluation
-from reffree.studies.correlation.cases import (
+from reffree.studies.correlate_pool import (
     SENTINELS,
     Case,
     CaseSettings,
+    Member,
     SystemSubset,
     make_case,
     score_case,
 )
-from reffree.studies.correlation.pool import Member
 from reffree.studies.study import corpus_parts
 from reffree.util.progress import no_progress
 from reffree.util.seeds import rng_for

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reffree.metrics.free.custom import register_metric
     from reffree.metrics.free.engine import score_document
     from reffree.segmenters.segment import segment
-    from reffree.studies.comparison import compare
+    from reffree.studies.compare import compare
     from reffree.util.errors import ReffreeError
 
 __all__ = [
@@ -47,7 +47,7 @@ _HOMES = {
     "ReffreeError": "reffree.util.errors",
     "ScoreTable": "reffree.evaluate.table",
     "Segmentation": "reffree.data.segmentation",
-    "compare": "reffree.studies.comparison",
+    "compare": "reffree.studies.compare",
     "embed": "reffree.encoders.embed",
     "load": "reffree.formats",
     "register_metric": "reffree.metrics.free.custom",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
@@ -58,10 +60,26 @@ def rows(result, table, **wanted):
     ]
 
 
-def invoke(*arguments):
+def invoke(*arguments, stdin=None):
     """Run a command in this process."""
     from click.testing import CliRunner
 
     from reffree.cli import cli
 
-    return CliRunner().invoke(cli, list(map(str, arguments)))
+    return CliRunner().invoke(cli, list(map(str, arguments)), input=stdin)
+
+
+def invoke_study(name, *arguments):
+    """Run the command of one of the papers' studies in this process."""
+    from click.testing import CliRunner
+
+    from reffree.cli.derive import study_command
+
+    command = study_command(f"reffree.studies.papers.{name}", name, name)
+    return CliRunner().invoke(command, list(map(str, arguments)))
+
+
+def keywords(settings):
+    """The settings of a training that are not the defaults, as keywords of what trains."""
+    values = {each.name: getattr(settings, each.name) for each in fields(settings)}
+    return {k: v for k, v in values.items() if v != getattr(type(settings)(), k)}

@@ -25,7 +25,7 @@ ROOMS = {
     "evaluate": {"util", "data", "statistics", "formats", "encoders", "metrics", "segmenters"},
     "studies": {
         *("util", "data", "statistics", "formats", "encoders", "metrics", "segmenters"),
-        "evaluate",
+        *("chunkers", "evaluate"),
     },
     "report": {"util", "data", "statistics", "evaluate", "studies"},
     "cli": {
@@ -145,27 +145,26 @@ HEAVY = (
         ["cache", "ls", "--help"],
         ["boundaries", "-h"],
         ["compare", "-h"],
-        ["chunkers", "-h"],
-        ["tune", "-h"],
-        ["correlate", "-h"],
-        ["encoders", "-h"],
+        ["chunks", "-h"],
+        ["study", "correlate", "-h"],
+        ["study", "encoders", "-h"],
         ["perturb", "-h"],
-        ["density", "-h"],
-        ["selection", "-h"],
+        ["study", "density", "-h"],
+        ["study", "selection", "-h"],
         ["segment", "-h"],
-        ["granularity", "-h"],
-        ["diagnose", "-h"],
-        ["transfer", "-h"],
-        ["train-scorer", "-h"],
-        ["train-csm", "-h"],
-        ["baselines", "-h"],
-        ["moves", "-h"],
-        ["pairs", "-h"],
+        ["study", "granularity", "-h"],
+        ["study", "diagnose", "-h"],
+        ["study", "transfer", "-h"],
+        ["train", "scorer", "-h"],
+        ["train", "csm", "-h"],
+        ["study", "baselines", "-h"],
+        ["study", "moves", "-h"],
+        ["study", "pairs", "-h"],
         ["run", "-h"],
         ["report", "-h"],
         ["models", "-h"],
         ["cache", "fill", "-h"],
-        ["train-segmenter", "-h"],
+        ["train", "segmenter", "-h"],
     ],
 )
 def test_help_imports_nothing_heavy(arguments):
@@ -185,7 +184,7 @@ def test_help_imports_nothing_heavy(arguments):
 def test_scores_against_gold_need_no_torch(metric):
     code = (
         "import sys\nfrom reffree.cli import main\n"
-        f"main(['score', {str(PACKAGE / 'data' / 'demo.jsonl')!r}, '-m', {metric!r}])\n"
+        f"main(['score', {str(PACKAGE / 'resources' / 'demo.jsonl')!r}, '-m', {metric!r}])\n"
         "print('HEAVY', [m for m in ('torch', 'transformers', 'pandas') if m in sys.modules])"
     )
     done = subprocess.run(

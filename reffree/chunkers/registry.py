@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import ClassVar
+from pathlib import Path
 
-from reffree.chunkers.base import Chunker, Span, said_by
-from reffree.chunkers.libraries import (
-    ChonkieRecursive,
-    ChonkieSemantic,
-    ChonkieSentence,
-    ChonkieToken,
-    LangChainCharacter,
-    LangChainRecursive,
-    SemanticTextSplitter,
-)
-from reffree.chunkers.node_parsers import (
-    DoclingHierarchical,
-    DoclingHybrid,
-    LlamaIndexSentence,
-    LlamaIndexToken,
-)
+from reffree.chunkers import libraries
+from reffree.chunkers.base import Chunker, Span, quote_error
 from reffree.chunkers.spans import spans_of
 from reffree.util.errors import InputError, OptionError, shorten
 from reffree.util.naming import parse_named
@@ -32,85 +19,64 @@ FLAG = "--chunker"
 CHUNKERS: dict[str, type[Chunker]] = {
     kind.name: kind
     for kind in (
-        LangChainRecursive,
-        LangChainCharacter,
-        ChonkieToken,
-        ChonkieSentence,
-        ChonkieRecursive,
-        ChonkieSemantic,
-        SemanticTextSplitter,
-        LlamaIndexSentence,
-        LlamaIndexToken,
-        DoclingHierarchical,
-        DoclingHybrid,
+        libraries.LangChainRecursive,
+        libraries.LangChainCharacter,
+        libraries.ChonkieRecursive,
+        libraries.ChonkieToken,
+        libraries.ChonkieSentence,
+        libraries.ChonkieSemantic,
+        libraries.SemanticTextSplitter,
+        libraries.LlamaIndexSentence,
+        libraries.LlamaIndexToken,
+        libraries.DoclingHybrid,
+        libraries.DoclingHierarchical,
     )
 }
-LIBRARIES = {
-    "langchain": {
-        "RecursiveCharacterTextSplitter": "recursive",
-        "CharacterTextSplitter": "character",
-    },
-    "chonkie": {
-        "RecursiveChunker": "recursive",
-        "TokenChunker": "token",
-        "SentenceChunker": "sentence",
-        "SemanticChunker": "semantic",
-    },
-    "llamaindex": {"SentenceSplitter": "sentence", "TokenTextSplitter": "token"},
-    "docling": {"HybridChunker": "hybrid", "HierarchicalChunker": "hierarchical"},
-}
-"""Libraries of several splitters: classes as we call them, the first unless one is named."""
+LIBRARIES = ("langchain", "chonkie", "llamaindex", "docling")
+"""Libraries of several splitters, of which the first is meant unless one is named."""
 
 _DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _FUNCTION = re.compile(f"{_DOTTED}:{_DOTTED}")
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionChunker:
+class FunctionChunker(Chunker):
     """Any callable from a text to its chunks, as strings or as ``(start, end)`` in characters."""
 
     name: str = field(metadata={"option": False})
     function: Callable[[str], object] = field(metadata={"option": False}, compare=False, repr=False)
-    package: ClassVar[str | None] = None
-    remark: ClassVar[str | None] = None
-    cap: ClassVar[int | None] = None
-
-    def size(self, chunk: str) -> int:
-        """Return the number of characters."""
-        return len(chunk)
 
     def __call__(self, text: str) -> Sequence[Span]:
         """Cut a text."""
         return spans_of(text, self.function(text))
 
 
-def is_function(spec: str) -> bool:
-    """Whether a specification names a function: it has no dash, every registered name has one."""
-    library = spec.partition(":")[0]
-    return _FUNCTION.fullmatch(spec) is not None and library not in LIBRARIES
-
-
 def find_chunker(spec: str) -> Chunker:
     """Make the chunker that a specification names.
 
-    ``langchain:recursive,chunk_size=500`` is ``langchain-recursive:chunk_size=500``; without a
-    splitter a library's first is meant.
+    ``langchain:RecursiveCharacterTextSplitter,chunk_size=500`` and ``langchain:chunk_size=500`` are
+    ``langchain-recursive:chunk_size=500``. What has no dash and is of no library is a function.
     """
-    if is_function(spec):
-        return find_function(spec)
     library, _, given = spec.partition(":")
     if library in LIBRARIES:
         first, _, rest = given.partition(",")
         splitter, options = (first, rest) if first and "=" not in first else ("", given)
-        known = LIBRARIES[library]
-        kind = known.get(splitter, splitter) or next(iter(known.values()))
-        spec = ":".join(filter(None, [f"{library}-{kind}", options]))
+        own = [name for name in CHUNKERS if name.startswith(f"{library}-")]
+        names = {getattr(CHUNKERS[name], "splitter", ""): name for name in own} | {"": own[0]}
+        spec = ":".join(filter(None, [names.get(splitter, f"{library}-{splitter}"), options]))
+    elif _FUNCTION.fullmatch(spec):
+        return find_function(spec)
     return parse_named(spec, CHUNKERS, "chunker", FLAG)
 
 
 def find_function(name: str) -> FunctionChunker:
-    """Import ``module:function``; the function may be an attribute of an object, ``a:b.c``."""
+    """Import ``module:function``; the function may be an attribute of an object, ``a:b.c``.
+
+    Modules are looked for in the working directory, too, as ``python -m`` does.
+    """
     module_name, _, attributes = name.partition(":")
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
     try:
         found: object = import_module(module_name)
     except ModuleNotFoundError as error:
@@ -119,7 +85,7 @@ def find_function(name: str) -> FunctionChunker:
         raise OptionError(
             f"no module {module_name!r} in {name!r}",
             expected="a module that Python can import, or the name of a chunker",
-            remedy="run reffree in the module's folder, install it, or see reffree chunkers --help",
+            remedy="run reffree in the module's folder, install it, or see reffree chunks --help",
         ) from None
     except (Exception, SystemExit) as error:  # whatever the user's code raises
         raise _broken(name, module_name, error) from error
@@ -143,7 +109,7 @@ def find_function(name: str) -> FunctionChunker:
 
 def _broken(name: str, module: str, error: BaseException) -> InputError:
     return InputError(
-        f"{said_by(error)} on importing {module!r} for {name!r}",
+        f"{quote_error(error)} on importing {module!r} for {name!r}",
         expected="a module that can be imported",
         remedy=f"see what python -c 'import {module}' says",
     )

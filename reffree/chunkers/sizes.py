@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from itertools import accumulate
 
 from reffree.chunkers.base import Chunker, Span
 
@@ -14,7 +14,7 @@ AT_CAP = 0.95
 
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
-RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*")
+RULE = re.compile(r"\s*(?:\|\s*)?:?-+:?\s*(?:\|\s*:?-+:?\s*)*(?:\|\s*)?")
 
 Parts = dict[str, list[Span]]
 KINDS = ("fences", "tables", "headings")
@@ -27,41 +27,27 @@ def parts_of(text: str) -> Parts:
     [(12, 41)]
     """
     found: Parts = {kind: [] for kind in KINDS}
-    lines = list(_lines(text))
+    lines = text.split("\n")
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
     i = 0
     while i < len(lines):
-        start, line = lines[i]
-        opening = FENCE.match(line)
-        last = i
-        if opening:
+        line, last = lines[i], i
+        if opening := FENCE.match(line):
             closing = re.compile(rf" {{0,3}}{re.escape(opening[1])}{opening[1][0]}*\s*")
-            last = next(
-                (j for j in range(i + 1, len(lines)) if closing.fullmatch(lines[j][1])),
-                len(lines) - 1,
-            )
-            found["fences"].append((start, _end(lines[last])))
-        elif "|" in line and i + 1 < len(lines) and _is_rule(lines[i + 1][1]):
-            while last + 1 < len(lines) and "|" in lines[last + 1][1]:
+            rest = range(i + 1, len(lines))
+            last = next((j for j in rest if closing.fullmatch(lines[j])), len(lines) - 1)
+            found["fences"].append((starts[i], starts[last] + len(lines[last].rstrip())))
+        elif "|" in line and i + 1 < len(lines) and _is_rule(lines[i + 1]):
+            while last + 1 < len(lines) and "|" in lines[last + 1]:
                 last += 1
-            found["tables"].append((start, _end(lines[last])))
+            found["tables"].append((starts[i], starts[last] + len(lines[last].rstrip())))
         elif HEADING.match(line):
-            below = next((j for j in range(i + 1, len(lines)) if lines[j][1].strip()), None)
+            below = next((j for j in range(i + 1, len(lines)) if lines[j].strip()), None)
             if below is not None:
-                at, under = lines[below]
-                found["headings"].append((start, at + len(under) - len(under.lstrip()) + 1))
+                indent = len(lines[below]) - len(lines[below].lstrip())
+                found["headings"].append((starts[i], starts[below] + indent + 1))
         i = last + 1
     return found
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    at = 0
-    for line in text.split("\n"):
-        yield at, line
-        at += len(line) + 1
-
-
-def _end(line: tuple[int, str]) -> int:
-    return line[0] + len(line[1].rstrip())
 
 
 def _is_rule(line: str) -> bool:
@@ -77,65 +63,30 @@ def n_cut(chunks: Sequence[Span], parts: Sequence[Span]) -> int:
     return sum(not any(a <= start and end <= b for a, b in chunks) for start, end in parts)
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkSizes:
-    """Sizes of one chunker's chunks over all texts, and parts that it cut."""
+def measure_chunks(
+    chunker: Chunker,
+    texts: Sequence[str],
+    cuts: Sequence[Sequence[Span]],
+    tokens: Sequence[int] | None = None,
+) -> dict[str, float | int | None]:
+    """Return sizes of the chunks of all texts, and how many parts there are and are cut.
 
-    characters: tuple[int, ...] = ()
-    own: tuple[int, ...] = ()  # in the measure of the cap
-    tokens: tuple[int, ...] | None = None  # of an encoder, where there is one
-    cap: int | None = None
-    parts: dict[str, int] = field(default_factory=dict)  # by kind
-    cut: dict[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, chunker: Chunker, text: str, chunks: Sequence[Span]) -> ChunkSizes:
-        """Measure the chunks of one text."""
-        texts = [text[start:end] for start, end in chunks]
-        parts = parts_of(text)
-        return cls(
-            tuple(map(len, texts)),
-            tuple(chunker.size(each) for each in texts) if chunker.cap else (),
-            None,
-            chunker.cap,
-            {kind: len(found) for kind, found in parts.items()},
-            {kind: n_cut(chunks, found) for kind, found in parts.items()},
-        )
-
-    def __add__(self, other: ChunkSizes) -> ChunkSizes:
-        """Put those of several texts together; tokens are counted afterwards."""
-        return ChunkSizes(
-            self.characters + other.characters,
-            self.own + other.own,
-            None,
-            other.cap,
-            {kind: self.parts.get(kind, 0) + n for kind, n in other.parts.items()},
-            {kind: self.cut.get(kind, 0) + n for kind, n in other.cut.items()},
-        )
-
-    @property
-    def share_at_cap(self) -> float | None:
-        """Share of chunks of at least 95 % of the cap; None without a cap."""
-        if not self.cap or not self.own:
-            return None
-        return sum(size >= AT_CAP * self.cap for size in self.own) / len(self.own)
-
-    def to_dict(self) -> dict[str, float | int | None]:
-        """Return plain values for JSON."""
-        return {
-            "chunks": len(self.characters),
-            **_statistics("characters", self.characters),
-            **_statistics("tokens", self.tokens),
-            "at_cap": None if self.share_at_cap is None else round(self.share_at_cap, 6),
-            **{kind: self.parts.get(kind, 0) for kind in KINDS},
-            **{f"{kind}_cut": self.cut.get(kind, 0) for kind in KINDS},
-        }
-
-
-def _statistics(name: str, sizes: Sequence[int] | None) -> dict[str, int | None]:
-    found = {"p50": percentile(sizes, 50), "p95": percentile(sizes, 95), "max": None}
-    found["max"] = max(sizes) if sizes else None
-    return {f"{name}_{key}": value for key, value in found.items()}
+    ``tokens`` are the chunks' numbers of tokens, text after text, if they were counted.
+    """
+    chunks = [text[a:b] for text, cut in zip(texts, cuts, strict=True) for a, b in cut]
+    row: dict[str, float | int | None] = {"chunks": len(chunks)}
+    for unit, sizes in (("characters", [len(chunk) for chunk in chunks]), ("tokens", tokens)):
+        row |= {f"{unit}_p{percent}": percentile(sizes, percent) for percent in (50, 95)}
+        row[f"{unit}_max"] = max(sizes, default=None) if sizes else None
+    cap = chunker.cap
+    full = [chunker.size(chunk) >= AT_CAP * cap for chunk in chunks] if cap else []
+    row["at_cap"] = round(sum(full) / len(full), 6) if full else None
+    parts = [parts_of(text) for text in texts]
+    for kind in KINDS:
+        row[kind] = sum(len(each[kind]) for each in parts)
+        cut_apart = (n_cut(cut, each[kind]) for cut, each in zip(cuts, parts, strict=True))
+        row[f"{kind}_cut"] = sum(cut_apart)
+    return row
 
 
 def percentile(sizes: Sequence[int] | None, percent: int) -> int | None:

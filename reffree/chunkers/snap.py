@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import accumulate, pairwise
 
 from reffree.chunkers.base import Span
@@ -32,36 +32,18 @@ class SnapReport:
 
     def __add__(self, other: SnapReport) -> SnapReport:
         """Put two reports together."""
-        return SnapReport(
-            chunks=self.chunks + other.chunks,
-            segments=self.segments + other.segments,
-            starts=self.starts + other.starts,
-            moved=self.moved + other.moved,
-            distance=self.distance + other.distance,
-            furthest=max(self.furthest, other.furthest),
-            outside=self.outside + other.outside,
-            overlapping=self.overlapping + other.overlapping,
-            shared=self.shared + other.shared,
-        )
-
-    @property
-    def merged(self) -> int:
-        """Chunks that became one segment with the chunk before."""
-        return self.chunks - self.segments
-
-    @property
-    def share_moved(self) -> float:
-        """Moved starts of all starts; 0 where there is none."""
-        return self.moved / self.starts if self.starts else 0.0
-
-    @property
-    def mean_distance(self) -> float:
-        """Characters a moved start moved, on average; 0 where none did."""
-        return self.distance / self.moved if self.moved else 0.0
+        values = {
+            each.name: (max if each.name == "furthest" else int.__add__)(
+                getattr(self, each.name), getattr(other, each.name)
+            )
+            for each in fields(self)
+        }
+        return SnapReport(**values)
 
     def __str__(self) -> str:
         """Say it in a sentence, without its subject and its full stop."""
         parts = [f"{counted(self.chunks, 'chunk')}, {counted(self.segments, 'segment')}"]
+        merged = self.chunks - self.segments
         if self.overlapping:
             parts.append(
                 f"{self.overlapping:,} of {counted(self.starts, 'chunk start')} lay inside the "
@@ -70,15 +52,16 @@ class SnapReport:
             )
         if self.moved:
             parts.append(
-                f"{self.moved:,} of {counted(self.starts, 'chunk start')} ({self.share_moved:.1%}) "
-                f"lay inside a sentence and moved to the nearest sentence start, by "
-                f"{self.mean_distance:.1f} characters on average and {self.furthest:,} at most"
+                f"{self.moved:,} of {counted(self.starts, 'chunk start')} "
+                f"({self.moved / self.starts:.1%}) lay inside a sentence and moved to the nearest "
+                f"sentence start, by {self.distance / self.moved:.1f} characters on average and "
+                f"{self.furthest:,} at most"
             )
         elif self.starts:
             parts.append("every chunk starts with a sentence")
-        if self.merged:
+        if merged:
             parts.append(
-                f"{counted(self.merged, 'chunk')} came to start with the same sentence as the "
+                f"{counted(merged, 'chunk')} came to start with the same sentence as the "
                 "chunk before and merged with it"
             )
         if self.outside:
@@ -120,14 +103,15 @@ def snap(chunks: Sequence[Span], sentences: Sequence[Span]) -> tuple[Segmentatio
         moved=sum(distance > 0 for distance in distances),
         distance=sum(distances),
         furthest=max(distances, default=0),
-        outside=_outside(chunks, sentences),
+        outside=_count_outside(chunks, sentences),
         overlapping=sum(share > 0 for share in shares),
         shared=sum(shares),
     )
     return segmentation, report
 
 
-def _outside(chunks: Sequence[Span], sentences: Sequence[Span]) -> int:
+def _count_outside(chunks: Sequence[Span], sentences: Sequence[Span]) -> int:
+    """Return how many sentences no chunk touches."""
     starts = [start for start, _ in chunks]
     reached = list(accumulate((end for _, end in chunks), max))
     count = 0

@@ -8,22 +8,26 @@ in the text.
 from __future__ import annotations
 
 import operator
+import re
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import pairwise, takewhile
 
 from reffree.chunkers.base import Span
+from reffree.chunkers.sizes import parts_of
 from reffree.util.errors import InputError, shorten
 
+WORD = re.compile(r"[^\W_]+")
 _IN_ORDER = "chunks in the order in which they start"
 
 
 def spans_of(text: str, returned: object) -> list[Span]:
     """Read what a function returned: an iterable of chunks or of ``(start, end)`` pairs."""
-    chunks = _listed(returned)
+    chunks = _as_list(returned)
     if all(isinstance(chunk, str) for chunk in chunks):
         return locate(text, [chunk for chunk in chunks if isinstance(chunk, str)])
-    return trimmed(text, [_pair(chunk, number) for number, chunk in enumerate(chunks, 1)])
+    return trimmed(text, [_read_pair(chunk, number) for number, chunk in enumerate(chunks, 1)])
 
 
 def locate(
@@ -129,7 +133,7 @@ def check_order(chunks: Sequence[Span]) -> None:
             )
 
 
-def _listed(returned: object) -> list[object]:
+def _as_list(returned: object) -> list[object]:
     if isinstance(returned, Iterable) and not isinstance(returned, (str, bytes)):
         return list(returned)
     raise InputError(
@@ -139,7 +143,7 @@ def _listed(returned: object) -> list[object]:
     )
 
 
-def _pair(chunk: object, number: int) -> Span:
+def _read_pair(chunk: object, number: int) -> Span:
     if isinstance(chunk, Iterable) and not isinstance(chunk, (str, bytes)):
         with suppress(TypeError, ValueError):  # not two, or not whole numbers: told below
             start, end = chunk
@@ -149,3 +153,58 @@ def _pair(chunk: object, number: int) -> Span:
         expected="all chunks as strings, or all as (start, end) in characters",
         remedy="return one of the two, such as the text of each chunk object",
     )
+
+
+def locate_items(text: str, chunks: Sequence[tuple[tuple[str, ...], str]]) -> list[Span]:
+    """Find chunks with their headings by letters and digits, each behind the one before.
+
+    Where a chunk was written anew, as tables are, its words are followed as far as they stand in
+    the text behind one another, none further on than the chunk is long. Marks at the start of a
+    line, a table's head and a fence belong to the chunk that follows them.
+    """
+    places = array("q", (i for i, character in enumerate(text) if character.isalnum()))
+    bare = "".join(text[i] for i in places)
+    starts: list[int] = []
+    parts = parts_of(text)
+    wholes = sorted([*parts["tables"], *parts["fences"]])
+    above: tuple[str, ...] = ()
+    end = previous = 0
+    for number, (headings, chunk) in enumerate(chunks, 1):
+        wanted = "".join(WORD.findall(chunk))
+        if not wanted:
+            continue
+        start = None
+        pairs = zip(above, headings, strict=False)
+        n_common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        for heading in headings[n_common:]:
+            plain = "".join(WORD.findall(heading))
+            at = bare.find(plain, end)
+            if plain and at >= 0:
+                start, end = (at if start is None else start), at + len(plain)
+        above = headings
+        at = bare.find(wanted, end)
+        words = [wanted] if at >= 0 else WORD.findall(chunk)
+        for word in words:
+            at = bare.find(word, end)
+            if at >= 0 and (len(words) == 1 or at - end <= len(wanted)):
+                start, end = (at if start is None else start), at + len(word)
+        if start is None:
+            raise InputError(
+                f"chunk {number}, {shorten(chunk)!r}, which does not occur in the text",
+                expected="chunks whose words stand in the text",
+                remedy="check how docling reads the text as Markdown",
+            )
+        before = 0 if not starts else places[previous - 1] + 1
+        starts.append(_move_back(text, places[start], before, wholes))
+        previous = end
+    return trimmed(text, list(pairwise([*starts, len(text)])))
+
+
+def _move_back(text: str, start: int, before: int, wholes: Sequence[Span]) -> int:
+    """Move a start back to what opens there, though not before the end of the chunk before."""
+    for first, last in wholes:
+        if before <= first < start < last:
+            return first
+    line = text.rfind("\n", 0, start) + 1
+    is_marks = not any(character.isalnum() for character in text[line:start])
+    return line if is_marks and line >= before else start

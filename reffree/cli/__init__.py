@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -23,65 +23,56 @@ from reffree.util.errors import (
 )
 
 COMMANDS = {
-    "demo": ("demo", "Score the corpus that ships with reffree."),
-    "score": ("score", "Score segmentations, without gold labels or with them."),
-    "boundaries": ("boundaries", "How likely a boundary is in every gap of the text."),
-    "compare": ("compare", "Which system is better, paired over documents."),
-    "agreement": ("agreement", "How far annotators agree, beyond chance."),
-    "segment": ("segment", "Make hypotheses with published methods and baselines."),
-    "perturb": ("perturb", "Make segmentations worse by a known amount."),
-    "chunkers": ("chunkers", "Score text splitters on plain text."),
-    "tune": ("tune", "Choose a text splitter's parameters without gold."),
-    "train-scorer": ("train_scorer", "Train a boundary scorer for reffree segment."),
-    "train-csm": ("train_csm", "Train a coherence model for reffree segment."),
-    "train-segmenter": ("train_segmenter", "Train a supervised segmenter for reffree segment."),
-    "correlate": ("studies:correlate", "Do metrics without gold rank systems as gold does?"),
-    "encoders": ("studies:encoders", "Compare encoders on your corpus."),
-    "density": ("studies:density", "Quality against the number of boundaries."),
-    "selection": ("studies:selection", "Fine and coarse candidates, one rate of boundaries."),
-    "granularity": ("studies:granularity", "Expected errors against assumed segments."),
-    "diagnose": ("studies:diagnose", "What misleads metrics on a corpus; which to trust."),
-    "baselines": ("studies:baselines", "Metrics on systems that read no text, and others."),
-    "moves": ("studies:moves", "Can metrics tell small errors from large ones?"),
-    "pairs": ("studies:pairs", "Do metrics prefer what people prefer?"),
-    "transfer": ("studies:transfer", "A boundary scorer on corpora it was not trained on."),
-    "run": ("run", "Run a whole study from a YAML file."),
-    "report": ("report", "Show a study's results: a page, tables, charts for papers."),
-    "convert": ("convert", "Convert between corpus formats."),
-    "models": ("models", "List encoders: size, licence, speed, what is here."),
-    "cache": ("cache", "List, check, fill and remove cached vectors."),
+    "demo": "Score the corpus that ships with reffree.",
+    "score": "Score segmentations, without gold labels or with them.",
+    "compare": "Which system is better, paired over documents.",
+    "boundaries": "How likely a boundary is in every gap of the text.",
+    "segment": "Make hypotheses with published methods and baselines.",
+    "perturb": "Make segmentations worse by a known amount.",
+    "train": "Train a scorer, a coherence model or a segmenter.",
+    "chunks": "Choose a text splitter, and its parameters, without gold.",
+    "study": "Studies of metrics: correlation with gold, encoders, density, …",
+    "run": "Run a whole study from a YAML file.",
+    "report": "Show a result: a page, tables, charts for papers.",
+    "convert": "Convert between corpus formats.",
+    "models": "List encoders: size, licence, speed, what is here.",
+    "cache": "List, check, fill and remove cached embeddings.",
 }
-"""Each with its module, and the name in it if that is not ``command``; then its help in a line."""
+"""Each is ``command`` in the module of its name, with its help in a line."""
 
 
 class LazyGroup(click.Group):
     """Knows its commands' names and one-line helps without importing them."""
 
+    def listed(self) -> Mapping[str, str]:
+        """Return the commands, in the order a user meets them, with their helps."""
+        return COMMANDS
+
+    def load(self, name: str) -> click.Command:
+        """Import one command."""
+        command: click.Command = importlib.import_module(f"reffree.cli.{name}").command
+        return command
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order a user meets them."""
-        return list(COMMANDS)
+        return list(self.listed())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        home = importlib.import_module(f"reffree.cli.{module}")
-        command: click.Command = getattr(home, name or "command")
-        return command
+        """Import one command, if there is one of that name."""
+        return self.load(cmd_name) if cmd_name in self.listed() else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Suggest the nearest command for a misspelt one."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise click.UsageError(str(UnknownNameError("command", args[0], COMMANDS)), ctx)
+        if args and args[0] not in self.listed() and not args[0].startswith("-"):
+            raise click.UsageError(str(UnknownNameError("command", args[0], self.listed())), ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            formatter.write_dl(list(self.listed().items()))
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -2,97 +2,36 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Unpack
+from typing import Any
 
 import click
 
+from reffree.cli.declaration import read_declaration
+from reffree.cli.derive import derived_options, given_options
 from reffree.cli.help_page import PagedCommand
-from reffree.cli.inputs import CommandOptions, input_files, keywords_of, read_inputs
-from reffree.cli.messages import progress
-from reffree.cli.options import (
-    encoded_corpus_options,
-    format_option,
-    more_systems,
-    output_option,
-    own_vectors_option,
-    short_option,
+from reffree.cli.messages import progress, waiting
+from reffree.cli.output import Output
+from reffree.cli.reading import (
+    INPUT_OPTIONS,
+    OUTPUT_OPTIONS,
+    corpora_argument,
+    input_files,
+    read_inputs,
 )
-from reffree.cli.output import Output, require_report
-from reffree.encoders.options import Encoding
 
-FORMATS = ("table", "json", "csv", "html")
+DECLARATION = read_declaration("reffree.studies.boundaries", "boundaries")
 
 
-@click.command(cls=PagedCommand, name="boundaries")
-@click.option(
-    "--document",
-    "documents",
-    multiple=True,
-    metavar="ID",
-    help="Only this document; may be repeated.  [default: all; in a terminal the first are drawn]",
-)
-@click.option(
-    "--only",
-    multiple=True,
-    metavar="NAME",
-    help="Only this system, or gold; may be repeated.  [default: all]",
-)
-@more_systems
-@click.option(
-    "--length",
-    type=float,
-    metavar="UNITS",
-    help="Units a segment is expected to have.  [default: as in 15 public corpora, and by the "
-    "text]",
-)
-@click.option(
-    "--evidence",
-    default="all",
-    show_default=True,
-    metavar="SOURCE",
-    help="What the probabilities rest on: embedding, words, cues, scorer:FOLDER, or all at hand.",
-)
-@own_vectors_option
-@short_option
-@encoded_corpus_options
-@format_option(FORMATS)
-@output_option
-def command(
-    documents: tuple[str, ...],
-    only: tuple[str, ...],
-    length: float | None,
-    evidence: str,
-    **given: Unpack[CommandOptions],
-) -> None:
-    """How likely a boundary is in every gap of the text, and which systems have one there.
-
-    The probabilities are those behind the expected errors of reffree score: the text's own, no gold
-    is needed. For every system: the mean probability of its boundaries, and its expected Pk.
-    CORPUS is read as in reffree score, with or without systems; an -o FILE that ends in .html is a
-    page with all documents.
-    """
-    out = Output.of(given["output_format"], given["output"], input_files(given), FORMATS)
-    is_page = out.format == "html"
-    page = require_report("reffree.report.boundaries_page") if is_page else None
-    corpus, vectors = read_inputs(given)
-
-    from reffree.report.boundaries import SCREEN_LINES, render
-    from reffree.studies.boundary_posterior import boundaries
-
-    result = boundaries(
-        corpus,
-        length=length,
-        evidence=evidence,
-        documents=documents or None,
-        systems=only or None,
-        embeddings=vectors,
-        short_signature=given["short_signature"],
-        progress=progress,
-        **keywords_of(given, Encoding),
-    )
-    if page is not None:
-        out.write(page.render_page(result), result.notes)
-        return
-    most_lines = SCREEN_LINES if out.width is not None and not documents else None
-    out.show(partial(render, most_lines=most_lines), result, result.notes)
+@click.command(cls=PagedCommand, name="boundaries", help=DECLARATION.help)
+@corpora_argument()
+@derived_options(DECLARATION)
+@INPUT_OPTIONS
+@OUTPUT_OPTIONS
+def command(**given: Any) -> None:  # noqa: ANN401  (values of any option)
+    """Show where the text has boundaries."""
+    options = given_options(DECLARATION, given)
+    out = Output.of(given["output_format"], given["output"], input_files(given))
+    corpus, vectors = read_inputs(given, options)
+    with waiting("Loading"):
+        boundaries = DECLARATION.load()
+    out.show(boundaries(corpus, embeddings=vectors, progress=progress, **options))

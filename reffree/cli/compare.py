@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Unpack
+from typing import Any
 
 import click
 
+from reffree.cli.declaration import read_declaration
+from reffree.cli.derive import derived_options, given_options
 from reffree.cli.help_page import PagedCommand
-from reffree.cli.inputs import (
-    CommandOptions,
-    CompareKeywords,
+from reffree.cli.messages import progress, waiting
+from reffree.cli.output import Output, fail_if
+from reffree.cli.reading import (
+    INPUT_OPTIONS,
+    OUTPUT_OPTIONS,
+    TABLE_OPTION,
+    corpora_argument,
     input_files,
-    keywords_of,
     read_inputs,
 )
-from reffree.cli.messages import progress, waiting
-from reffree.cli.options import output_options, scored_corpus_options, scoring_options
-from reffree.cli.output import Output, fail_if
+
+DECLARATION = read_declaration("reffree.studies.compare", "compare")
 
 
-@click.command(cls=PagedCommand, name="compare")
-@scoring_options
-@click.option(
-    "--alpha",
-    type=float,
-    default=0.05,
-    show_default=True,
-    help="Systems are told apart where the corrected p is at most this.",
-)
+@click.command(cls=PagedCommand, name="compare", help=DECLARATION.help)
+@corpora_argument()
+@derived_options(DECLARATION)
 @click.option(
     "--baseline",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -36,45 +34,27 @@ from reffree.cli.output import Output, fail_if
     help="Compare every system with itself instead, as reffree score --per-document -o FILE.json "
     "found it before; exit with 3 where one has become worse.",
 )
-@scored_corpus_options
-@output_options
-def command(alpha: float, baseline: Path | None, **given: Unpack[CommandOptions]) -> None:
-    """Which system is better, paired over documents.
-
-    For every metric: a ranking, with letters for systems that cannot be told apart, and every
-    pair's difference with its interval over documents, its permutation p and the p corrected for
-    the number of pairs (Holm). CORPUS is a file or folder of documents with the segmentations of
-    two or more systems; - reads standard input.
-    """
-    if not 0 < alpha < 1:
-        raise click.UsageError(f"--alpha {alpha:g}: expected a number between 0 and 1.")
-    files = [*input_files(given), *([] if baseline is None else [str(baseline)])]
-    out = Output.of(given["output_format"], given["output"], files)
-    keywords = keywords_of(given, CompareKeywords)
-    if baseline is not None:
-        _compare_with(baseline, alpha, given, out)
+@INPUT_OPTIONS
+@OUTPUT_OPTIONS
+@TABLE_OPTION
+def command(baseline: Path | None, **given: Any) -> None:  # noqa: ANN401  (values of any option)
+    """Compare systems with each other, or with themselves before."""
+    options = given_options(DECLARATION, given)
+    before = [] if baseline is None else [str(baseline)]
+    out = Output.of(given["output_format"], given["output"], input_files(given, *before))
+    corpus, vectors = read_inputs(given, options)
+    if baseline is None:
+        with waiting("Loading"):
+            compare = DECLARATION.load()
+        out.show(compare(corpus, embeddings=vectors, progress=progress, **options), given["table"])
         return
-    corpus, vectors = read_inputs(given)
-
-    from reffree.report.compare import render
-    from reffree.studies import compare
-
-    result = compare(corpus, alpha=alpha, embeddings=vectors, progress=progress, **keywords)
-    out.show(render, result, result.notes)
-
-
-def _compare_with(file: Path, alpha: float, given: CommandOptions, out: Output) -> None:
-    """Hold scores of now against those of a file."""
-    corpus, vectors = read_inputs(given)
-
     with waiting("Loading"):
         from reffree.evaluate.score import score
-    from reffree.report.changes import render
-    from reffree.studies.changes import changes_since, read_baseline
+        from reffree.studies.changes import changes_since, read_baseline, worse_systems
 
-    before = read_baseline(file)
-    keywords = keywords_of(given, CompareKeywords)
-    table = score(corpus, embeddings=vectors, per_document=True, progress=progress, **keywords)
-    result = changes_since(table, before, alpha=alpha, seed=given["seed"])
-    out.show(render, result, result.notes)
-    fail_if(result.worse)
+    then = read_baseline(baseline)
+    alpha = {"alpha": options.pop("alpha")} if "alpha" in options else {}
+    table = score(corpus, embeddings=vectors, per_document=True, progress=progress, **options)
+    result = changes_since(table, then, seed=options.get("seed", 0), **alpha)
+    out.show(result, given["table"])
+    fail_if(worse_systems(result.table("changes")))

@@ -75,8 +75,12 @@ def complete(kind: str) -> Complete:
         return file_names
     if kind == "encoders":
         return encoder_names
-    if kind == "formats":
-        from reffree.formats import FORMATS
+    if kind == "chunkers":
+        from reffree.chunkers.registry import CHUNKERS
 
-        return names(FORMATS)
+        return names(CHUNKERS)
+    if kind == "formats":
+        from reffree.formats import format_names
+
+        return names(format_names())
     return names(KINDS[kind])

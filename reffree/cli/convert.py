@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import textwrap
-from typing import Unpack
+from typing import Any
 
 import click
 
 from reffree.cli.completion import file_names
 from reffree.cli.help_page import PagedCommand
-from reffree.cli.inputs import FileOptions, read_files
 from reffree.cli.messages import tell, tell_notes
-from reffree.cli.options import reading_options
-from reffree.formats import FORMATS
-from reffree.formats.readers import formats_with_options
-from reffree.formats.saving import WRITABLE
+from reffree.cli.reading import READING_OPTIONS, read_corpus
+from reffree.formats.format import format_names, formats_with_options
 from reffree.util.errors import counted
 
 
@@ -25,7 +22,9 @@ def _listing() -> str:
 
 def _names() -> str:
     """All formats, for the help."""
-    return textwrap.indent(textwrap.fill(", ".join(FORMATS), 76, break_on_hyphens=False), "  ")
+    return textwrap.indent(
+        textwrap.fill(", ".join(format_names()), 76, break_on_hyphens=False), "  "
+    )
 
 
 @click.command(
@@ -38,12 +37,15 @@ def _names() -> str:
 @click.option(
     "--to",
     "target_format",
-    type=click.Choice(WRITABLE),
+    type=click.Choice(format_names(writable=True)),
     help="Format of OUT, where its name does not tell.",
 )
-@reading_options
+@READING_OPTIONS
 def command(
-    source: str, target: str, target_format: str | None, **given: Unpack[FileOptions]
+    source: str,
+    target: str,
+    target_format: str | None,
+    **given: Any,  # noqa: ANN401
 ) -> None:
     """Convert a corpus between formats.
 
@@ -52,7 +54,7 @@ def command(
     """
     from reffree.formats import save
 
-    corpus = read_files([source], given)
+    corpus = read_corpus({**given, "corpora": (source,)})
     left_out = save(corpus, target, format=target_format)
     tell_notes((*corpus.notes, *left_out))
     tell(

@@ -22,6 +22,7 @@ from reffree.util.declare import MISSING, OptionOf, option_in
 LIGHT = (
     *("typing", "pathlib", "collections.abc", "reffree.util."),
     *("reffree.studies.keywords", "reffree.encoders.options"),
+    "reffree.segmenters.trained.settings",
 )
 """Modules, or beginnings of their names, that are imported to read a declaration."""
 

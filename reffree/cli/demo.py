@@ -5,21 +5,19 @@ from __future__ import annotations
 import textwrap
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from reffree.cli.derive import encoding_options
 from reffree.cli.help_page import PagedCommand
-from reffree.cli.inputs import check_encoding
 from reffree.cli.messages import progress, waiting
-from reffree.cli.options import encoding_options, output_options
 from reffree.cli.output import Output
+from reffree.cli.reading import OUTPUT_OPTIONS, check_encoding
 
 if TYPE_CHECKING:
     from reffree.data.corpus import Corpus
-    from reffree.encoders.options import Encoding
     from reffree.evaluate.table import ScoreTable
-    from reffree.report.grid import OutputFormat
 
 DRAWS = 1000
 METRICS = (
@@ -51,19 +49,20 @@ ADVICE = "Keep a random segmentation in your tables: where it does as well, a me
     "stop: something to try the other commands on.",
 )
 @encoding_options
-@output_options
+@OUTPUT_OPTIONS
 def command(
     save: Path | None,
     output_format: str | None,
     output: Path | None,
-    **encoding: Unpack[Encoding],
+    **encoding: Any,  # noqa: ANN401  (values of options)
 ) -> None:
     """Score the corpus that ships with reffree: 12 short documents, six segmentations of each."""
     if save is not None:
         _save(save)
         return
     out = Output.of(output_format, output)
-    check_encoding(encoding)
+    encoding = {name: value for name, value in encoding.items() if value not in (None, ())}
+    check_encoding(encoding, None)
 
     with waiting("Loading"):
         from reffree.evaluate.score import score
@@ -72,13 +71,12 @@ def command(
         _corpus(),
         metrics=METRICS,
         null=DRAWS,
-        short_signature=out.format == "table",
         progress=progress,
         **encoding,
     )
     if out.format not in ("json", "csv"):
         table = table.sorted_by(METRICS[0])
-    out.show(_render_with_advice, table, table.notes)
+    out.show(table, after=_advice(table, out.width))
 
 
 def _corpus() -> Corpus:
@@ -94,6 +92,8 @@ def _save(path: Path) -> None:
     from reffree.util.atomic import check_writable, write_file
 
     check_writable(path)
+    if path.exists():
+        raise click.UsageError(f"--save {path}: this file is there; remove it or name another.")
     match path.suffix.lower():
         case ".jsonl":
             save(_corpus(), path)
@@ -103,17 +103,10 @@ def _save(path: Path) -> None:
             raise click.UsageError(f"--save {path}: expected a .jsonl or a .txt file.")
 
 
-def _render_with_advice(
-    table: ScoreTable, format: OutputFormat, *, color: bool, width: int | None
-) -> str:
-    """Add to the table three sentences; the second depends on what the table shows."""
-    from reffree.report.score import render
-
-    rendered = render(table, format, color=color, width=width)
-    if format != "table":
-        return rendered
+def _advice(table: ScoreTable, width: int | None) -> str:
+    """Say three sentences below the table; the second depends on what the table shows."""
     sentences = [SCALE, GOLD_FIRST if _shows_the_damage(table) else GOLD_UNSEEN, ADVICE]
-    return f"{rendered}\n{textwrap.fill(' '.join(sentences), width or 100)}\n"
+    return f"\n{textwrap.fill(' '.join(sentences), width or 100)}\n"
 
 
 def _shows_the_damage(table: ScoreTable) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
 
@@ -13,7 +13,7 @@ from reffree.cli.completion import complete
 from reffree.cli.declaration import Declaration, Unknown, read_declaration
 from reffree.cli.help_page import PagedCommand, SectionOption
 from reffree.cli.messages import progress, waiting
-from reffree.cli.output import Output, require_report
+from reffree.cli.output import Output, require_charts
 from reffree.cli.reading import (
     INPUT_OPTIONS,
     OUTPUT_OPTIONS,
@@ -27,8 +27,9 @@ from reffree.cli.reading import (
     read_corpora,
     read_vectors,
 )
+from reffree.encoders.options import Encoding
 from reffree.util.bounds import bounds_in
-from reffree.util.declare import MISSING, OptionOf
+from reffree.util.declare import MISSING, Option, OptionOf, option_in
 
 ENCODER = ("encoder", "encoders", "drop", "device", "offline", "cache")
 """Options that every command that encodes has."""
@@ -40,7 +41,9 @@ def plain_type(hint: object) -> tuple[Any, bool]:
         hint = get_args(hint)[0]
     if get_origin(hint) in (Union, types.UnionType):
         kinds = [kind for kind in get_args(hint) if kind is not types.NoneType]
-        return (plain_type(kinds[0])[0] if len(kinds) == 1 else tuple(kinds)), True
+        lists = [kind for kind in kinds if _is_list(kind)]  # as of one name or several
+        one = (lists or kinds)[0] if lists or len(kinds) == 1 else None
+        return (tuple(kinds) if one is None else plain_type(one)[0]), True
     return hint, False
 
 
@@ -116,9 +119,22 @@ def _read_numbers(
 
 
 def derived_options(declaration: Declaration, *without: str) -> Decorator:
-    """Return one decorator with the options that the command line has, but for some."""
-    shown = [each for each in declaration.options if each.option.cli and each.name not in without]
-    return option_group(*map(click_option, shown))
+    """Return one decorator with the options that the command line has, but for some.
+
+    Of two with one flag the function's own goes before the one it shares with others.
+    """
+    shown: dict[str, OptionOf] = {}
+    for each in declaration.options:
+        if each.option.cli and each.name not in without:
+            shown.setdefault(each.option.flag or f"--{each.name}", each)
+    return option_group(*map(click_option, shown.values()))
+
+
+def encoding_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of how texts become vectors."""
+    hints = get_type_hints(Encoding, include_extras=True).items()
+    every = [OptionOf(name, hint, None, option_in(hint) or Option("")) for name, hint in hints]
+    return option_group(*map(click_option, every))(function)
 
 
 def given_options(declaration: Declaration, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,8 +182,10 @@ def run_study(declaration: Declaration, given: Mapping[str, Any]) -> None:
     options |= {name: dict.fromkeys(corpora, files) for name, files in named.items()}
     if given.get("embeddings") is not None:
         options["embeddings"] = {c: read_vectors(corpora[c], given["embeddings"]) for c in corpora}
-    if out.format == "html":
-        require_report("reffree.report.page")  # before the work, not after it
+    from reffree.report.charts import CHARTS
+
+    if out.format == "html" and declaration.function in CHARTS:
+        require_charts()  # before the work, not after it
     with waiting("Loading"):
         study = declaration.load()
-    out.show_study(study(corpora, progress=progress, **options), given.get("table"))
+    out.show(study(corpora, progress=progress, **options), given.get("table"))

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from reffree.cli.help_page import PagedCommand
-from reffree.cli.options import format_option, output_option
 from reffree.cli.output import Output
+from reffree.cli.reading import output_options
 from reffree.encoders.options import SETTINGS
 
 HEADER = (
@@ -32,8 +32,7 @@ class WithSettings(PagedCommand):
 
 
 @click.command(name="models", cls=WithSettings)
-@format_option(["table", "json"])
-@output_option
+@output_options(("table", "json"))
 def command(output_format: str | None, output: Path | None) -> None:
     """List the encoders with short names.
 
@@ -55,7 +54,8 @@ def command(output_format: str | None, output: Path | None) -> None:
 
 
 def _table(listed: list[dict[str, Any]], *, color: bool, width: int | None) -> str:
-    from reffree.report.grid import Grid, render_terminal
+    from reffree.report.grid import render_terminal
+    from reffree.util.grid import Grid
 
     rows = []
     for model in listed:

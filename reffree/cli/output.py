@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -20,6 +20,8 @@ from reffree.util.optional import require
 
 if TYPE_CHECKING:
     from reffree.evaluate.result import Result
+    from reffree.evaluate.table import ScoreTable
+    from reffree.report.grid import OutputFormat
 
 ENDINGS = {
     ".json": "json",
@@ -34,14 +36,14 @@ ENDINGS = {
 WORSE = 3
 """Exit code of a result that is there, but worse than the user lets pass."""
 
-PAGE_PACKAGES = ("altair", "vl_convert", "jinja2", "markupsafe")
+PAGE_PACKAGES = ("altair", "vl_convert")
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
     """Where a result goes, and in what form."""
 
-    format: str
+    format: OutputFormat
     path: Path | None  # None is standard output
 
     @classmethod
@@ -60,7 +62,8 @@ class Output:
         else:
             check_writable(path)  # before the work, not after it
             spare_inputs("-o", path, inputs)
-        return cls(format or ("table" if path is None else _by_ending(path, formats)), path)
+        chosen = format or ("table" if path is None else _by_ending(path, formats))
+        return cls(cast("OutputFormat", chosen), path)
 
     @property
     def color(self) -> bool:
@@ -74,28 +77,26 @@ class Output:
             return None
         return os.get_terminal_size(sys.stdout.fileno()).columns
 
-    def show(self, render: Callable[..., str], result: object, notes: Sequence[str]) -> None:
-        """Write what ``render`` makes of a result in the format, colours and width that fit."""
-        text = render(result, self.format, color=self.color, width=self.width)
-        self.write(text, notes)
+    def show(
+        self, result: Result | ScoreTable, table: str | None = None, *, after: str = ""
+    ) -> None:
+        """Write a result in the format, colours and width that fit.
 
-    def show_study(self, result: Result, table: str | None = None) -> None:
-        """Write the result of a study, as a page with its charts or as `show` does."""
-        if self.format == "html":
-            with waiting("Drawing"):
-                page = require_report("reffree.report.page").render_page(result)
-            self.write(page)
-            return
-        from reffree.report.study import render
+        ``table`` names the one to write alone, ``after`` is what only the table format says below.
+        """
+        from reffree.report.render import render
 
-        self.show(partial(render, table=table), result, result.notes)
+        with waiting("Drawing") if self.format == "html" else nullcontext():
+            text = render(result, self.format, table=table, color=self.color, width=self.width)
+        self.write(text + (after if self.format == "table" else ""), result.notes, result.verdict)
 
-    def write(self, text: str, notes: Sequence[str] = ()) -> None:
-        """Write the result as UTF-8; say the notes, unless it is on the screen and shows them."""
-        if self.path is not None:
-            write_file(self.path, [text])
-        else:
+    def write(self, text: str, notes: Sequence[str] = (), verdict: Sequence[str] = ()) -> None:
+        """Write the result as UTF-8; say notes and verdict, unless the screen shows them."""
+        if self.path is None:
             write_stdout([text])
+        else:
+            write_file(self.path, [text])
+            tell(" ".join([f"reffree: wrote {self.path}.", *verdict]), err=True)
         if self.path is not None or self.format not in ("table", "html"):
             tell_notes(notes)
 
@@ -134,10 +135,10 @@ def _is_same(path: Path, other: Path) -> bool:
         return False  # one is not there; reading or writing it says what is wrong
 
 
-def require_report(module: str) -> Any:  # noqa: ANN401  (a module)
-    """Import a module of reffree that draws pages or charts, or say what to install."""
+def require_charts() -> Any:  # noqa: ANN401  (a module)
+    """Import what draws charts, or say what to install."""
     return require(
-        module,
+        "reffree.report.charts.drawing",
         lambda name: InputError(
             f"no installed {name}",
             expected="the libraries that draw charts",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import click
 from reffree.cli.completion import complete
 from reffree.cli.help_page import SectionOption
 from reffree.report.grid import OUTPUT_FORMATS
+from reffree.util.bounds import MOST_SEED
 
 if TYPE_CHECKING:
     from reffree.data.corpus import Corpus
@@ -52,7 +53,7 @@ READING_OPTIONS = option_group(
         metavar="FORMAT",
         shell_complete=complete("formats"),
         help="Of the input, where name and content do not tell; with its settings, such as "
-        "table:text=utterance, segeval:coders=golds, labels:convention=starts.",
+        "table:text=utterance, segeval:coders=golds, jsonl:convention=end.",
     ),
     _input(
         "--text",
@@ -63,42 +64,61 @@ READING_OPTIONS = option_group(
 )
 """How files are read."""
 
+EMBEDDINGS_OPTION = _input(
+    "--embeddings",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Your vectors of the one CORPUS instead of an encoder's: .npz by document id, .npy of "
+    "all units.",
+)
 INPUT_OPTIONS = option_group(
     _input(
         "--system",
-        "systems",
+        "system_files",
         multiple=True,
         metavar="NAME=FILE",
         help="One more system of the one CORPUS, from its file; may be repeated.",
     ),
-    _input(
-        "--embeddings",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Your vectors of the one CORPUS instead of an encoder's: .npz by document id, .npy of "
-        "all units.",
-    ),
+    EMBEDDINGS_OPTION,
     READING_OPTIONS,
 )
 """How files are read, and what comes beside them."""
 
-_output = partial(click.option, cls=SectionOption, section="Output")
-OUTPUT_OPTIONS = option_group(
-    _output(
-        "-f",
-        "output_format",
-        type=click.Choice(OUTPUT_FORMATS),
-        metavar="FORMAT",
-        help=f"{', '.join(OUTPUT_FORMATS)}.  [default: by the ending of -o, else table]",
-    ),
-    _output(
-        "-o",
-        "--output",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="File to write instead of standard output.",
-    ),
+SEED_OPTION = click.option(
+    "--seed",
+    cls=SectionOption,
+    section="Run",
+    type=click.IntRange(0, MOST_SEED),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Seed of everything random.",
 )
+
+_output = partial(click.option, cls=SectionOption, section="Output")
+
+
+def output_options(formats: Sequence[str] = OUTPUT_FORMATS) -> Decorator:
+    """``-f`` and ``-o``, whose ending tells the format."""
+    return option_group(
+        _output(
+            "-f",
+            "output_format",
+            type=click.Choice(formats),
+            metavar="FORMAT",
+            help=f"{', '.join(formats)}.  [default: by the ending of -o, else table]",
+        ),
+        _output(
+            "-o",
+            "--output",
+            type=click.Path(dir_okay=False, path_type=Path),
+            metavar="FILE",
+            help="File to write instead of standard output.",
+        ),
+    )
+
+
+OUTPUT_OPTIONS = output_options()
 TABLE_OPTION = _output(
     "--table", metavar="NAME", help="One table instead of all; for CSV, which one."
 )
@@ -124,7 +144,7 @@ def files_by_name(texts: tuple[str, ...], flag: str) -> dict[str, str]:
 
 def input_files(given: Mapping[str, Any], *others: str) -> list[str]:
     """Return every file the user named to read from."""
-    systems = [split_named_file(each)[1] for each in given.get("systems", ())]
+    systems = [split_named_file(each)[1] for each in given.get("system_files", ())]
     single = [given.get("text"), given.get("embeddings")]
     return [*given["corpora"], *systems, *others, *(str(file) for file in single if file)]
 
@@ -150,9 +170,18 @@ def read_corpus(given: Mapping[str, Any], *, text_needed: bool = True) -> Corpus
         format=given.get("input_format"),
         text=text if text is not None or text_needed else False,
     )
-    for name, file in map(split_named_file, given.get("systems", ())):
-        corpus = read_system(file, name, corpus)
+    for name, file in map(split_named_file, given.get("system_files", ())):
+        corpus = read_system(file, name, corpus, corpus_format=given.get("input_format"))
     return corpus
+
+
+def read_inputs(
+    given: Mapping[str, Any], options: Mapping[str, Any]
+) -> tuple[Corpus, Embeddings | None]:
+    """Check what the options name, then read all arguments as one corpus, and vectors of it."""
+    check_encoding(options, given["embeddings"])
+    corpus = read_corpus(given)
+    return corpus, read_vectors(corpus, given["embeddings"])
 
 
 def read_corpora(given: Mapping[str, Any]) -> dict[str, Corpus]:
@@ -160,9 +189,8 @@ def read_corpora(given: Mapping[str, Any]) -> dict[str, Corpus]:
     from reffree.formats import corpus_names
 
     named = corpus_names(given["corpora"])
-    for option in ("systems", "embeddings"):
+    for option, flag in (("system_files", "--system"), ("embeddings", "--embeddings")):
         if len(named) > 1 and given.get(option):
-            flag = f"--{option.removesuffix('s') if option == 'systems' else option}"
             raise click.UsageError(f"{flag} with {len(named)} corpora: name one CORPUS.")
     return {name: read_corpus({**given, "corpora": (path,)}) for name, path in named.items()}
 

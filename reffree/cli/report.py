@@ -9,8 +9,8 @@ import click
 
 from reffree.cli.help_page import PagedCommand
 from reffree.cli.messages import tell
-from reffree.cli.options import format_option, output_option, table_option
-from reffree.cli.output import Output, require_report
+from reffree.cli.output import Output, require_charts
+from reffree.cli.reading import OUTPUT_OPTIONS, TABLE_OPTION
 from reffree.util.atomic import make_folder, write_file
 from reffree.util.errors import counted
 
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 @click.command(cls=PagedCommand, name="report")
 @click.argument("results", type=click.Path(dir_okay=False, path_type=Path), metavar="RESULTS.json")
-@output_option
-@format_option()
-@table_option
 @click.option(
     "--charts",
     type=click.Path(file_okay=False, path_type=Path),
@@ -45,6 +42,8 @@ if TYPE_CHECKING:
     "coefficient=kendall, …; may be repeated.  [default: the first of each; a file for every "
     "corpus and encoder]",
 )
+@OUTPUT_OPTIONS
+@TABLE_OPTION
 def command(
     results: Path,
     output: Path | None,
@@ -56,10 +55,9 @@ def command(
 ) -> None:
     """Show a study's results: one self-contained page, tables, charts for papers.
 
-    RESULTS.json is what correlate, perturb, encoders, density, granularity, diagnose and run
-    write with -f json; the JSON of score and compare is another and not taken. report.html is one
-    file that asks nothing of the network; .md, .tex, .csv and .json are written by their endings
-    as well.
+    RESULTS.json is what studies, compare, boundaries and run write with -f json, now or in
+    earlier versions; the JSON of score is another and not taken. report.html is one file that asks
+    nothing of the network; .md, .tex, .csv and .json are written by their endings as well.
     """
     if choose and charts is None:
         raise click.UsageError("--choose is for charts: add --charts FOLDER.")
@@ -71,8 +69,12 @@ def command(
     from reffree.evaluate.result import load_result
 
     result = load_result(results)
+    from reffree.report.charts import CHARTS
+
+    if charts is not None or (out.format == "html" and result.command in CHARTS):
+        require_charts()
     if output is not None or output_format is not None or charts is None:
-        out.show_study(result, table)
+        out.show(result, table)
     if charts is not None:
         _write_charts(result, charts, chart_format, picks)
 
@@ -85,8 +87,9 @@ def _pick(text: str) -> tuple[str, str]:
 
 
 def _write_charts(result: Result, folder: Path, format: FileFormat, picks: dict[str, str]) -> None:
-    charts_of = require_report("reffree.report.charts").charts_of
-    draw_files = require_report("reffree.report.charts.drawing").draw_files
+    draw_files = require_charts().draw_files
+    from reffree.report.charts import charts_of
+
     make_folder(folder)
     n = 0
     for name, content in draw_files(charts_of(result), format, picks):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from reffree.cli.help_page import PagedCommand
-from reffree.cli.inputs import split_named_file
 from reffree.cli.messages import progress, tell, tell_notes
+from reffree.cli.reading import files_by_name
 from reffree.util.atomic import write_file
 
 if TYPE_CHECKING:
@@ -40,13 +40,10 @@ def command(config: Path, corpora: tuple[str, ...], output: Path | None, fresh: 
     """
     from reffree.studies.config import load_config
 
-    named = dict(split_named_file(each, "--corpus") for each in corpora)
-    if len(named) < len(corpora):
-        raise click.UsageError("--corpus twice with one NAME: give every corpus its own.")
-    loaded = load_config(config, named or None)
+    loaded = load_config(config, files_by_name(corpora, "--corpus") or None)
     folder = output or Path("results") / loaded.name
 
-    from reffree.report.study import render
+    from reffree.report.render import render
     from reffree.studies.run import run_config
     from reffree.util.progress import Timed
 
@@ -68,7 +65,7 @@ def command(config: Path, corpora: tuple[str, ...], output: Path | None, fresh: 
         write=lambda result: render(result, "json"),
         on_step=tell_step,
     )
-    from reffree.report.tables_page import render_index
+    from reffree.report.page import render_index
 
     steps = [(step.path.stem, step.result.question, step.result.verdict) for step in finished]
     pages = {name for name, _, _ in steps if (folder / f"{name}.html").is_file()}
@@ -78,13 +75,13 @@ def command(config: Path, corpora: tuple[str, ...], output: Path | None, fresh: 
 
 def _write_beside(finished: Finished) -> None:
     """Write a step's tables as markdown, and its page where charts can be drawn."""
-    from reffree.report.study import render
+    from reffree.report.render import render
 
     write_file(finished.path.with_suffix(".md"), [render(finished.result, "md")])
     try:
-        from reffree.report.page import render_page
+        import reffree.report.charts.drawing  # noqa: F401
     except ModuleNotFoundError as error:
         remedy = "run python -m pip install 'reffree[report]', then reffree report"
         tell_notes([f"no pages: found no package {error.name}; {remedy}"])
         return
-    write_file(finished.path.with_suffix(".html"), [render_page(finished.result)])
+    write_file(finished.path.with_suffix(".html"), [render(finished.result, "html")])

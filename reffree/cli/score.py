@@ -1,44 +1,36 @@
-"""``reffree score``: a table of reference-free scores."""
+"""Score segmentations, without gold labels or with them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from reffree.cli.help_page import PagedCommand
-from reffree.cli.inputs import (
-    CommandOptions,
-    ScoreKeywords,
-    check_encoding,
-    check_engine,
-    input_files,
-    keywords_of,
-    read_corpus,
-    read_inputs,
-)
-from reffree.cli.messages import progress, tell_notes, waiting
-from reffree.cli.options import (
-    engine_options,
-    format_option,
-    result_options,
-    scored_corpus_options,
-    scoring_options,
-)
+from reffree.cli.declaration import read_declaration
+from reffree.cli.derive import derived_options, given_options
+from reffree.cli.help_page import PagedCommand, SectionOption
+from reffree.cli.messages import progress, waiting
 from reffree.cli.output import Output, fail_if
-from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.util.errors import check_documents, check_systems, shorten
+from reffree.cli.reading import (
+    INPUT_OPTIONS,
+    OUTPUT_OPTIONS,
+    check_encoding,
+    corpora_argument,
+    input_files,
+    read_corpus,
+    read_vectors,
+)
+from reffree.util.errors import check_documents, shorten
 
 if TYPE_CHECKING:
-    from reffree.data.corpus import Corpus
-    from reffree.encoders.ray_actors import Actors
-    from reffree.evaluate.shard_writer import DocumentShards, ShardFormat
-    from reffree.evaluate.table import ScoreTable
     from reffree.formats.shards import Shards
+
+DECLARATION = read_declaration("reffree.evaluate.score", "score")
+IN_MEMORY = 1 / 8
+"""Files larger than this share of the free memory are streamed."""
 
 
 def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, float]:
@@ -58,113 +50,62 @@ def _limits(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
 
 
 @click.command(cls=PagedCommand, name="score")
-@scoring_options
-@result_options
-@click.option(
-    "--document",
-    "documents",
-    multiple=True,
-    metavar="ID",
-    help="Of these only this document's; may be repeated.",
-)
+@corpora_argument()
+@derived_options(DECLARATION)
 @click.option(
     "--only",
+    cls=SectionOption,
     multiple=True,
     metavar="NAME",
-    help="Of these only this system's; may be repeated.",
-)
-@click.option(
-    "--shards",
-    type=click.Choice(["jsonl", "parquet"]),
-    metavar="KIND",
-    help="Stream the corpus; every document's scores go to jsonl or parquet files in the folder "
-    "-o.",
+    help="Of the rows of --explain, --per-document and --per-segment those of this document or "
+    "system; may be repeated.",
 )
 @click.option(
     "--fail-under",
     "limits",
+    cls=SectionOption,
     multiple=True,
     metavar="METRIC=VALUE",
     callback=_limits,
     help="Exit with 3 where a system is worse; may be repeated.",
 )
-@engine_options
-@scored_corpus_options
-@format_option()
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="File, instead of standard output; folder of --shards.",
-)
-def command(
-    documents: tuple[str, ...],
-    only: tuple[str, ...],
-    shards: ShardFormat | None,
-    limits: dict[str, float],
-    engine: str,
-    ray_address: str | None,
-    ray_actors: int | None,
-    **given: Unpack[CommandOptions],
-) -> None:
+@INPUT_OPTIONS
+@OUTPUT_OPTIONS
+def command(only: tuple[str, ...], limits: dict[str, float], **given: Any) -> None:  # noqa: ANN401
     """Score segmentations without gold labels, and against them where there are any.
 
-    CORPUS is a file or folder of documents with systems' segmentations; - is standard input. With
-    --engine ray or --shards, JSONL and Parquet may be larger than memory; every host must see the
-    files under the same path.
+    CORPUS is a file or folder of documents with systems' segmentations; - is standard input. JSONL
+    and Parquet may be larger than memory.
     """
-    check_engine(engine, ray_address, ray_actors, given.get("encoder"))
-    is_streamed = engine == "ray" or shards is not None
-    if is_streamed and given["embeddings"] is not None:
-        raise click.UsageError("--embeddings are for a corpus in memory: leave them out.")
-    keywords = keywords_of(given, ScoreKeywords)
-    _check_limits(limits, given["metrics"])
-    is_shown = given["explain"] or given["per_document"] or given["per_segment"]
-    if (documents or only) and (shards is not None or not is_shown):
+    options = given_options(DECLARATION, given)
+    check_encoding(options, given["embeddings"])
+    _check_limits(limits, options.get("metrics", ()))
+    if only and not any(map(options.get, ("explain", "per_document", "per_segment"))):
         raise click.UsageError(
-            "--document and --only are for what --explain, --per-document or --per-segment shows, "
-            "without --shards."
+            "--only is for what --explain, --per-document or --per-segment shows: add one of them."
         )
-    parts = out = None
-    if shards is not None:
-        parts = _opened_shards(shards, given)
-        keywords["per_document"] = True
-    else:
-        out = Output.of(given["output_format"], given["output"], input_files(given))
-    corpus, vectors = (_source(given), None) if is_streamed else read_inputs(given)
+    out = Output.of(given["output_format"], given["output"], input_files(given))
+    shards = _large_files(given, options)
+    corpus = read_corpus(given) if shards is None else shards
 
     from reffree.data.corpus import Corpus
 
+    vectors = None
+    if isinstance(corpus, Corpus):
+        ids = [document.id for document in corpus]
+        check_documents([name for name in only if name not in corpus.hypotheses], ids)
+        vectors = read_vectors(corpus, given["embeddings"])
     with waiting("Loading"):
-        from reffree.evaluate.score import score
+        score = DECLARATION.load()
+    table = score(corpus, embeddings=vectors, progress=progress, **options)
 
-    if isinstance(corpus, Corpus):  # else it is not known before
-        check_documents(documents, (document.id for document in corpus))
-        check_systems(only, corpus.hypotheses)
-    actors: AbstractContextManager[Actors | None] = nullcontext()
-    if engine == "ray":
-        from reffree.encoders.ray_actors import ray_actors as opened_actors
+    from reffree.evaluate.table import judged_by
 
-        actors = opened_actors(ray_address, ray_actors, device=given["device"])
-    with actors as running:
-        table = score(
-            corpus,
-            embeddings=vectors,
-            actors=running,
-            on_rows=None if parts is None else parts.take,
-            progress=progress,
-            **keywords,
-        )
-    table = _sorted(table, given["sort"], None if out is None else out.format)
-    if documents or only:
-        table = table.narrowed(documents, only)
-    if parts is not None:
-        parts.finish(table)
-        tell_notes(table.notes)
-    elif out is not None:
-        from reffree.report.score import render
-
-        out.show(render, table, table.notes)
+    if out.format not in ("json", "csv"):  # for people, best first
+        table = table.sorted_by(judged_by(table.metrics))
+    if only:
+        table = table.narrowed(only)
+    out.show(table)
     fail_if(table.worse_than(limits))
 
 
@@ -182,38 +123,24 @@ def _check_limits(limits: Mapping[str, float], metrics: Sequence[str]) -> None:
             raise click.UsageError(f"--fail-under {name}: it is not scored; add -m {name}.")
 
 
-def _sorted(table: ScoreTable, metric: str | None, format: str | None) -> ScoreTable:
-    """Put the systems in the order asked for; for people, best first."""
-    from reffree.evaluate.table import judged_by
+def _large_files(given: Mapping[str, Any], options: Mapping[str, Any]) -> Shards | None:
+    """Return files that are to be streamed; None for what fits into memory, or must be in it."""
+    beside = (given["system_files"], given["text"], given["embeddings"], options.get("drop"))
+    if any(beside) or given["input_format"] not in (None, "jsonl"):
+        return None
+    import psutil
 
-    if metric is None:
-        metric = "corpus" if format in (None, "json", "csv") else judged_by(table.metrics)
-    return table if metric == "corpus" else table.sorted_by(metric)
+    from reffree.encoders.device import parse_ray
 
-
-def _opened_shards(format: ShardFormat, given: CommandOptions) -> DocumentShards:
-    """Open the folder that --shards writes."""
-    if given["output"] is None:
-        raise click.UsageError("--shards writes a folder: name it with -o FOLDER.")
-    if given["output_format"] not in (None, "json"):
-        raise click.UsageError("--shards writes its summary as JSON: leave -f out.")
-    if format == "parquet" and given["explain"]:
-        raise click.UsageError("--explain does not fit into Parquet: use --shards jsonl.")
-
-    from reffree.evaluate.shard_writer import DocumentShards
-
-    return DocumentShards(given["output"], format)
-
-
-def _source(given: CommandOptions) -> Shards | Corpus:
-    """Shards to stream; what needs the whole corpus at once gets it in memory."""
+    is_remote = parse_ray(options.get("device")) is not None
+    size = sum(file.stat().st_size for path in given["corpora"] for file in _files(Path(path)))
+    if not is_remote and size <= IN_MEMORY * psutil.virtual_memory().available:
+        return None
     from reffree.formats.shards import Shards
 
-    check_encoding(given)
-    options = EncoderOptions(**keywords_of(given, Encoding))
-    is_plain = given["convention"] is None and given["columns"] is None
-    if not given["systems"] and given["text"] is None and is_plain and options.dropped == "none":
-        shards = Shards.of(given["corpora"], given["input_format"])
-        if shards is not None:
-            return shards
-    return read_corpus(given)
+    return Shards.of(given["corpora"], given["input_format"])
+
+
+def _files(path: Path) -> list[Path]:
+    """Return the files of a folder, or the path itself if it is a file."""
+    return [each for each in (path.iterdir() if path.is_dir() else [path]) if each.is_file()]

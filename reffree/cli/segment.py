@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Unpack
+from typing import Any
 
 import click
 
-from reffree.cli.completion import METHODS, SELECTIONS, file_names, names
+from reffree.cli.completion import METHODS, file_names, names
+from reffree.cli.declaration import read_declaration
+from reffree.cli.derive import derived_options, given_options
 from reffree.cli.help_page import PagedCommand
-from reffree.cli.inputs import CommandOptions, input_files, keywords_of, read_inputs, score_files
 from reffree.cli.messages import progress, tell, tell_notes
-from reffree.cli.options import (
-    candidates_option,
-    embeddings_option,
-    encoded_corpus_options,
-    scores_option,
-    seed_option,
-)
 from reffree.cli.output import spare_inputs
-from reffree.encoders.options import EncoderOptions, Encoding
+from reffree.cli.reading import (
+    INPUT_OPTIONS,
+    check_encoding,
+    corpora_argument,
+    files_by_name,
+    input_files,
+    read_corpus,
+    read_vectors,
+)
 from reffree.util.atomic import check_writable
 from reffree.util.errors import counted
 
+DECLARATION = read_declaration("reffree.segmenters.segment", "segment")
 
-@click.command(cls=PagedCommand, name="segment")
+
+@click.command(cls=PagedCommand, name="segment", help=DECLARATION.help)
+@corpora_argument()
 @click.option(
     "--method",
     "methods",
@@ -39,101 +44,76 @@ from reffree.util.errors import counted
     "segments for even, of boundaries for the others. May be repeated; a system is called as its "
     "method is written.",
 )
-@scores_option("A system NAME from any scorer's gap scores")
 @click.option(
-    "--select",
-    shell_complete=names(SELECTIONS),
+    "--scores",
+    "score_files",
+    shell_complete=file_names,
     multiple=True,
-    metavar="RULE",
-    help="How boundaries are selected from scores, of --scores or of a method that scores gaps: "
-    "static:tau=0.5,gap=3, density:rate=0.1,gap=3 (of every document's gaps) or "
-    "adaptive:rho=0.1,gap=3 (over the corpus). May be repeated.  [default: static for --scores, "
-    "the method's own for --method]",
+    metavar="NAME=FILE",
+    help="A system NAME from any scorer's gap scores, a JSON object with a document's id and its "
+    "scores on every line; may be repeated.",
 )
-@candidates_option
 @click.option(
     "--save-scores",
+    type=click.Path(path_type=Path),
     metavar="FILE",
     help="Also write the gap scores of the one --method, as --scores reads them; they are made "
     "once more for that.",
 )
 @click.option(
-    "-o",
-    "--output",
-    "target",
+    *("-o", "--output", "target"),
     required=True,
     shell_complete=file_names,
     metavar="FILE",
     help="The corpus with the new systems; - too.",
 )
-@seed_option
-@embeddings_option("Your own vectors instead of an encoder, as in reffree score.")
-@encoded_corpus_options
+@derived_options(DECLARATION)
+@INPUT_OPTIONS
 def command(
     methods: tuple[str, ...],
-    select: tuple[str, ...],
-    candidates_speaker: tuple[str, ...],
-    save_scores: str | None,
+    score_files: tuple[str, ...],
+    save_scores: Path | None,
     target: str,
-    **given: Unpack[CommandOptions],
+    **given: Any,  # noqa: ANN401  (values of any option)
 ) -> None:
-    """Segment a corpus with published methods and baselines, or by any scorer's gap scores.
-
-    CORPUS is read as in reffree score; FILE is written by its ending (.jsonl keeps everything).
-    """
+    """Segment a corpus."""
     from reffree.formats import read_scores, save, write_scores
     from reffree.formats.saving import check_target
 
     check_target(target)
-    files = score_files(given)
+    files = files_by_name(score_files, "--scores")
     _check(methods, files, save_scores, target)
-    if save_scores is not None and save_scores != "-":
-        check_writable(Path(save_scores))
-        spare_inputs("--save-scores", Path(save_scores), input_files(given))
-    corpus, vectors = read_inputs(given)
+    options = given_options(DECLARATION, given)
+    check_encoding(options, given["embeddings"])
+    if save_scores is not None and str(save_scores) != "-":
+        check_writable(save_scores)
+        spare_inputs("--save-scores", save_scores, input_files(given, *files.values()))
+    corpus = read_corpus(given)
+    options["embeddings"] = read_vectors(corpus, given["embeddings"])
 
+    from reffree.encoders.options import EncoderOptions, Encoding
     from reffree.segmenters.gap_scores import boundary_scores
     from reffree.segmenters.given import refuse_dropped
     from reffree.segmenters.segment import segment
 
+    kept = ("seed", "embeddings", *Encoding.__annotations__)
+    scoring = {name: value for name, value in options.items() if name in kept}
     if save_scores is not None:
-        refuse_dropped(EncoderOptions(**keywords_of(given, Encoding)))
+        refuse_dropped(EncoderOptions(**{k: scoring[k] for k in scoring if k not in kept[:2]}))
     scores = {name: read_scores(file, corpus, name) for name, file in files.items()}
-    encoding = keywords_of(given, Encoding)
-    made = segment(
-        corpus,
-        methods,
-        scores=scores,
-        select=select,
-        candidates_speaker=candidates_speaker,
-        seed=given["seed"],
-        embeddings=vectors,
-        progress=progress,
-        **encoding,
-    )
+    made = segment(corpus, methods, scores=scores, progress=progress, **options)
     if save_scores is not None:
-        found = boundary_scores(
-            corpus,
-            methods[0],
-            seed=given["seed"],
-            embeddings=vectors,
-            progress=progress,
-            **encoding,
-        )
-        write_scores(save_scores, found)
+        found = boundary_scores(corpus, methods[0], progress=progress, **scoring)
+        write_scores(str(save_scores), found)
     tell_notes((*corpus.notes, *save(made, target)))
-    known = corpus.hypotheses
-    for name, segmentations in made.hypotheses.items():
-        if name not in known:
-            n_segments = sum(map(len, segmentations))
-            tell(
-                f"{name}: {counted(n_segments, 'segment')} in {counted(len(made), 'document')}",
-                err=True,
-            )
+    for name in [each for each in made.hypotheses if each not in corpus.hypotheses]:
+        n_segments = sum(map(len, made.hypotheses[name]))
+        told = f"{counted(n_segments, 'segment')} in {counted(len(made), 'document')}"
+        tell(f"{name}: {told}", err=True)
 
 
 def _check(
-    methods: tuple[str, ...], files: dict[str, str], save_scores: str | None, target: str
+    methods: tuple[str, ...], files: dict[str, str], save_scores: Path | None, target: str
 ) -> None:
     """Refuse nothing to segment with, and scores that cannot be written or told apart."""
     if not methods and not files:
@@ -144,7 +124,7 @@ def _check(
         raise click.UsageError(
             f"--save-scores with {len(methods)} methods: a file has the scores of one."
         )
-    if save_scores == target:
+    if str(save_scores) == target:
         raise click.UsageError(f"--save-scores {target}: this is also -o; choose another file.")
 
     from reffree.segmenters.gap_scores import CHANCE, parse_scored_method

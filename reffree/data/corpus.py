@@ -7,7 +7,7 @@ corpus (`Corpus.of_checked`, `Corpus.with_system`, …) is not checked again.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from numbers import Real
@@ -292,22 +292,10 @@ class Corpus:
         Under the name ``gold`` it becomes the documents' gold.
         """
         place = replace(place or Place(), system=name)
-        known = {document.id for document in self.documents}
         self.check_new_system(name, place=place)
-        for id in segmentations:
-            if id not in known:
-                raise InputError(
-                    "a document that the corpus does not have",
-                    expected=f"one of its {counted(len(known), 'id')}, "
-                    f"such as {self.documents[0].id!r}",
-                    remedy="check that system file and corpus belong together",
-                    place=replace((places or {}).get(id, place), system=name, document=id),
-                )
+        self._check_ids(segmentations, places or {}, place, "system file", lacking_system)
         documents = []
         for document in self.documents:
-            if document.id not in segmentations:
-                absent = len(known) - len(segmentations)
-                raise lacking_system(absent, len(known), replace(place, document=document.id))
             at = replace((places or {}).get(document.id, place), system=name)
             aligned = document.align(segmentations[document.id], at)
             if name == GOLD:
@@ -326,38 +314,46 @@ class Corpus:
         """Check a scorer's gap scores, by document id or in corpus order: every document once."""
         place = replace(place or Place(), system=name)
         _check_system_name(name, place)
-        ids = [document.id for document in self.documents]
         if not isinstance(scores, Mapping):
-            if len(scores) != len(ids):
+            if len(scores) != len(self):
                 raise InputError(
                     f"scores of {counted(len(scores), 'document')}",
-                    expected=f"{len(ids)}, a list for every document of the corpus",
+                    expected=f"{len(self)}, a list for every document of the corpus",
                     remedy="give them in corpus order, or by document id",
                     place=place,
                 )
-            scores = dict(zip(ids, scores, strict=True))
-        for id in scores.keys() - set(ids):
-            raise InputError(
-                "a document that the corpus does not have",
-                expected=f"one of its {counted(len(ids), 'id')}, such as {ids[0]!r}",
-                remedy="check that scores and corpus belong together",
-                place=replace((places or {}).get(id, place), system=name, document=id),
-            )
-        for id in ids:
-            if id not in scores:
-                absent = len(ids) - len(scores)
-                raise InputError(
-                    f"no scores ({absent} of {len(ids)} documents lack them)",
-                    expected="a score per gap of every document of the corpus",
-                    remedy="add the missing ones",
-                    place=replace(place, document=id),
-                )
+            scores = {each.id: values for each, values in zip(self, scores, strict=True)}
+        self._check_ids(scores, places or {}, place, "scores", _lacking_scores)
         return tuple(
             document.align_scores(
                 scores[document.id], replace((places or {}).get(document.id, place), system=name)
             )
             for document in self.documents
         )
+
+    def _check_ids(
+        self,
+        given: Mapping[str, object],
+        places: Mapping[str, Place],
+        place: Place,
+        what: str,
+        lacking: Callable[[int, int, Place], InputError],
+    ) -> None:
+        """Refuse ids that the corpus does not have, and documents that are not given."""
+        known = {document.id for document in self.documents}
+        for id in given:
+            if id not in known:
+                raise InputError(
+                    "a document that the corpus does not have",
+                    expected=f"one of its {counted(len(known), 'id')}, "
+                    f"such as {self.documents[0].id!r}",
+                    remedy=f"check that {what} and corpus belong together",
+                    place=replace(places.get(id, place), system=place.system, document=id),
+                )
+        for document in self.documents:
+            if document.id not in given:
+                absent = len(known) - len(given)
+                raise lacking(absent, len(known), replace(place, document=document.id))
 
     def only_systems(self, names: Iterable[str]) -> Corpus:
         """Return the corpus with these of its systems; gold stays."""
@@ -410,6 +406,15 @@ def lacking_system(missing: int, documents: int, place: Place) -> InputError:
         f"no segmentation ({missing} of {documents} documents lack it)",
         expected="one for every document of the corpus",
         remedy="add the missing ones, so that systems are compared on the same text",
+        place=place,
+    )
+
+
+def _lacking_scores(missing: int, documents: int, place: Place) -> InputError:
+    return InputError(
+        f"no scores ({missing} of {documents} documents lack them)",
+        expected="a score per gap of every document of the corpus",
+        remedy="add the missing ones",
         place=place,
     )
 

@@ -39,9 +39,7 @@ class EditCounts:
     def __add__(self, other: EditCounts) -> EditCounts:
         """Add up, kind by kind."""
         return EditCounts(
-            self.removed + other.removed,
-            self.inserted + other.inserted,
-            self.moved + other.moved,
+            self.removed + other.removed, self.inserted + other.inserted, self.moved + other.moved
         )
 
 
@@ -346,11 +344,7 @@ def edit_boundaries(
 
 
 def _targets(
-    moving: Collection[int],
-    source: set[int],
-    n_units: int,
-    distance: int,
-    rng: np.random.Generator,
+    moving: Collection[int], source: set[int], n_units: int, distance: int, rng: np.random.Generator
 ) -> dict[int, int]:
     """Return where each boundary goes; those that cannot move are left out.
 

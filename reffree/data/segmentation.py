@@ -124,14 +124,14 @@ class Segmentation:
                     f"a boundary string that starts with 1, {shorten(text)!r}, for {n_units} units",
                     expected="one reading, but 1 may end a segment (convention end) "
                     "or start one (convention start)",
-                    remedy="choose with --convention end or --convention start",
+                    remedy="choose with --format NAME:convention=end or convention=start",
                 )
             convention = "gap" if len(text) == n_units - 1 else "end"
         elif len(text) != wanted[convention]:
             raise InputError(
                 f"a boundary string of {len(text)} characters for {n_units} units",
                 expected=f"{wanted[convention]} characters under the convention {convention!r}",
-                remedy="choose another --convention or check that text and string belong together",
+                remedy="choose another convention or check that text and string belong together",
             )
         return cls.from_labels([int(character) for character in text], convention)
 

@@ -1,221 +1,185 @@
-"""One block of documents: encoded, scored by metrics of both kinds, and made into rows."""
+"""A block of documents in, its scores out: the one way in which anything is scored.
+
+A document is scored alone, so neither its block nor the process that scores it changes its scores.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reffree.data.corpus import Corpus
 from reffree.data.masses import mass_matrix
-from reffree.encoders.base import Encoder
-from reffree.encoders.device import choose_device, scoring_device
-from reffree.encoders.embed import Embeddings, coming_spec, encode_corpus
-from reffree.evaluate.corpus_counts import Block, read_block
+from reffree.evaluate.corpus_counts import BLOCK_UNITS
 from reffree.evaluate.metric_set import MetricSet
-from reffree.evaluate.null import DocumentTests, against_null
 from reffree.evaluate.scores import Scores, ScoreSettings
-from reffree.evaluate.table import DocumentScores, NullTest, PartScore
-from reffree.metrics.free.result import RawScores
+from reffree.evaluate.table import DocumentScores, PartScore
+from reffree.evaluate.trained_scorers import check_scorers, readings
 from reffree.metrics.gold.metric import Golds, count_pairs
 from reffree.metrics.gold.pairs import Pairs
-from reffree.segmenters.base import Inputs
-from reffree.segmenters.posterior import check_scorers, readings
 from reffree.util.progress import Progress, no_progress
 
 if TYPE_CHECKING:
-    from reffree.metrics.free.attribution import Explanation
-
-Rows = Sequence[DocumentScores]
-ScoredBlock = tuple[Scores, Rows]
+    from reffree.encoders.embed import Embeddings
 
 
 @dataclass(frozen=True, slots=True)
-class BlockScorer:
-    """Scores blocks, with an encoder or given vectors if any metric needs them."""
+class Plan:
+    """How every document of a corpus is scored."""
 
     systems: tuple[str, ...]  # a block may have a complete gold where its corpus has none
     metrics: MetricSet
     settings: ScoreSettings
-    encoder: Encoder | None = None
-    vectors: Embeddings | None = None  # of the whole corpus
+    embed: Callable[[Corpus, Progress], Embeddings] | None = None  # vectors, if they are needed
 
-    @classmethod
-    def of(
-        cls,
-        systems: tuple[str, ...],
-        metrics: MetricSet,
-        settings: ScoreSettings,
-        vectors: Embeddings | None,
-    ) -> BlockScorer:
-        """Open the encoder where vectors are needed and not given."""
-        if not metrics.reference_free:
-            return cls(systems, metrics, settings)
-        # Torch is imported only where there are vectors.
+    def with_encoder(self) -> Plan:
+        """Open the encoder, if a metric needs vectors."""
+        if not self.metrics.reference_free:
+            return self
+        from reffree.encoders.embed import encode_corpus
         from reffree.encoders.opening import open_encoder
 
-        encoder = open_encoder(settings.options) if vectors is None else None
-        check_scorers(
-            metrics.reference_free.values(), coming_spec(vectors, settings.options, encoder)
+        options = self.settings.options
+        encoder = open_encoder(options)
+        spec = replace(encoder.spec, context=options.context, dropped=options.dropped)
+        check_scorers(self.metrics.reference_free.values(), spec)
+        return replace(self, embed=lambda block, show: encode_corpus(block, encoder, options, show))
+
+    def with_vectors(self, corpus: Corpus, given: Embeddings) -> Plan:
+        """Take the vectors that are given for the whole corpus."""
+        by_id = {each.id: x for each, x in zip(corpus, given.vectors, strict=True)}
+        counted_once = replace(given, n_truncated=0, unread={})
+
+        def embed(block: Corpus, progress: Progress) -> Embeddings:
+            is_first = block[0].id == corpus[0].id
+            vectors = [by_id[document.id] for document in block]
+            return replace(given if is_first else counted_once, vectors=vectors)
+
+        check_scorers(self.metrics.reference_free.values(), given.spec)
+        return replace(self, embed=embed) if self.metrics.reference_free else self
+
+
+def score_blocks(
+    blocks: Iterable[Corpus], plan: Plan, n_units: int, progress: Progress = no_progress
+) -> Scores:
+    """Score blocks one after the other; of a short corpus every stage is shown."""
+    is_short = n_units <= BLOCK_UNITS
+    parts = []
+    with (no_progress if is_short else progress)("Scoring", n_units) as advance:
+        for block in blocks:
+            parts.append(score_documents(block, plan, progress if is_short else no_progress))
+            advance(block.n_units)
+    return Scores.concatenate(parts)
+
+
+def score_documents(documents: Corpus, plan: Plan, progress: Progress = no_progress) -> Scores:
+    """Score some documents by all metrics, and make their rows if any are wanted."""
+    every = documents.hypotheses
+    hypotheses = {system: every[system] for system in plan.systems}
+    by_document = list(zip(*hypotheses.values(), strict=True))
+    has_gold = [bool(document.references) for document in documents]
+    scores = Scores.empty(plan.metrics, plan.settings, hypotheses, has_gold)
+    score_against_gold(scores, documents)
+    if plan.embed is None:
+        return replace(scores, rows=_rows(scores, documents, {}))
+    from reffree.encoders.device import device_names
+    from reffree.metrics.free import engine
+
+    settings, metrics = plan.settings, list(plan.metrics.reference_free.values())
+    embedded = plan.embed(documents, progress)
+    vectors = embedded.vectors
+    device = device_names(settings.options.device)[0]
+    device = "cpu" if device == "mps" else device  # which has no float64
+    read = readings(documents, metrics, vectors, embedded.spec, settings.options.device)
+    size = len(plan.systems) * len(documents)
+    with progress("Scoring", size) as advance:
+        raw = engine.score_documents(
+            vectors,
+            by_document,
+            metrics,
+            keep_segments=settings.per_segment,
+            unsegmented=settings.unsegmented,
+            device=device,
+            names=[document.id for document in documents],
+            readings=read,
+            keep_spread=settings.keep_spread,
+            progress=advance,
         )
-        return cls(systems, metrics, settings, encoder, vectors)
-
-    def score_all(
-        self, blocks: Sequence[Block], n_units: int, progress: Progress
-    ) -> Iterator[ScoredBlock]:
-        """Score one after the other; of a corpus of one block every stage is shown."""
-        is_one = len(blocks) == 1
-        start = 0
-        with (no_progress if is_one else progress)("Scoring", n_units) as advance:
-            for each in blocks:
-                block = read_block(each)
-                yield self.score(block, start, progress if is_one else no_progress)
-                start += len(block)
-                advance(block.n_units)
-
-    def score(self, block: Corpus, start: int = 0, progress: Progress = no_progress) -> ScoredBlock:
-        """Score the documents of a block, and make their rows if any are wanted.
-
-        ``start`` is the place of its first document in the corpus, for vectors that are given.
-        """
-        hypotheses = block.hypotheses
-        lengths = [[len(each) for each in hypotheses[system]] for system in self.systems]
-        scores = Scores.empty(
-            self.metrics,
-            self.settings,
-            self.systems,
-            n_segments=np.array(lengths, dtype=np.int64).T,
-            has_gold=np.array([bool(document.references) for document in block]),
-        )
-        score_against_gold(scores, block)
-        vectors = self._vectors(block, start, progress)
-        if vectors is None:
-            return scores, self._rows(scores, block)
-        return self._score_vectors(scores, block, vectors, progress)
-
-    def _vectors(self, block: Corpus, start: int, progress: Progress) -> Embeddings | None:
-        """Encode a block, or take its part of the vectors; units cut off are counted once."""
-        if self.encoder is not None:
-            return encode_corpus(block, self.encoder, self.settings.options, progress)
-        if self.vectors is None:
-            return None
-        return replace(
-            self.vectors,
-            vectors=self.vectors.vectors[start : start + len(block)],
-            n_truncated=0 if start else self.vectors.n_truncated,
-            unread={} if start else self.vectors.unread,
-        )
-
-    def _score_vectors(
-        self, scores: Scores, block: Corpus, embedded: Embeddings, progress: Progress
-    ) -> ScoredBlock:
-        """Score by the reference-free metrics, test against chance, explain."""
-        from reffree.metrics.free.attribution import explain_document
-        from reffree.metrics.free.engine import score_documents
-
-        settings, metrics = self.settings, list(self.metrics.reference_free.values())
-        vectors = embedded.vectors
-        where = settings.options.device
-        inputs = Inputs(block, embeddings=vectors, encoder=embedded.spec, device=where)
-        read = readings(inputs, metrics)
-        device = scoring_device(choose_device(where))
-        hypotheses = block.hypotheses
-        by_document = list(zip(*(hypotheses[system] for system in self.systems), strict=True))
-        size = len(self.systems) * len(block)
-        with progress("Scoring", size) as advance:
-            raw = score_documents(
-                vectors,
-                by_document,
-                metrics,
-                keep_segments=settings.per_segment,
-                unsegmented=settings.unsegmented,
-                device=device,
-                names=[document.id for document in block],
-                readings=read,
-                keep_spread=settings.keep_spread,
-                memory=settings.memory,
-                progress=advance,
-            )
-        for name, found in raw.items():
-            scores.put(name, found)
-        null, explanations = None, []
-        tests: DocumentTests = {}
-        if settings.null:
-            with progress("Null", size * settings.null) as advance:
-                null, tests = against_null(
-                    scores, block, vectors, read, device=device, progress=advance
+    extras: Extras = {}
+    for name, found in raw.items():
+        scores.put(name, found)
+        for d, each in enumerate(found) if settings.per_segment else ():
+            for s, segments in enumerate(each.on_host().segments.tolist()):
+                parts = segments[: int(scores.n_segments[d, s])]
+                shown = tuple(
+                    PartScore(None, None)
+                    if math.isnan(part)
+                    else PartScore(plan.metrics.shown(name, part), part)
+                    for part in parts
                 )
-        if settings.explain:
-            with progress("Explaining", len(block)) as advance:
-                for d, document in enumerate(block):
-                    explanations += explain_document(
-                        vectors[d],
-                        by_document[d],
-                        metrics,
-                        unsegmented=settings.unsegmented,
-                        device=device,
-                        memory=settings.memory,
-                        name=document.id,
-                        reading=read[d],
-                    )
-                    advance(1)
-        rows = self._rows(scores, block, raw, tests, explanations)
-        return replace(scores, null=null, embedded=replace(embedded, vectors=[])), rows
+                extras.setdefault((d, s), {}).setdefault(name, {})["segments"] = shown
+    if settings.null:
+        from reffree.evaluate.null import draw_null
 
-    def _rows(
-        self,
-        scores: Scores,
-        block: Corpus,
-        raw: Mapping[str, Sequence[RawScores]] = MappingProxyType({}),
-        tests: Mapping[tuple[int, str, str], NullTest | None] = MappingProxyType({}),
-        explanations: Sequence[dict[str, Explanation]] = (),
-    ) -> list[DocumentScores]:
-        """Every document under every system, with segments, tests and explanations if any."""
-        rows: list[DocumentScores] = []
-        for d, document in enumerate(block) if self.settings.has_rows else ():
-            for s, system in enumerate(self.systems):
-                parts = {
-                    name: replace(
-                        scores.part_score(name, d, s),
-                        segments=self._segments(scores, name, d, s, raw),
-                        null=tests.get((d, system, name)),
-                    )
-                    for name in self.metrics.names
-                }
-                row = DocumentScores(document.id, system, parts)
-                if explanations:
-                    row = replace(
-                        row,
-                        units=document.units,
-                        clocks=document.clocks,
-                        explanations=explanations[len(rows)],
-                    )
-                rows.append(row)
-        return rows
+        with progress("Null", size * settings.null) as advance:
+            null, tests = draw_null(scores, documents, vectors, read, device, advance)
+        scores = replace(scores, null=null)
+        for (d, s, name), test in tests.items():
+            extras.setdefault((d, s), {}).setdefault(name, {})["null"] = test
+    explanations = []
+    if settings.explain:
+        from reffree.metrics.free.attribution import explain_document
 
-    def _segments(
-        self, scores: Scores, name: str, d: int, s: int, raw: Mapping[str, Sequence[RawScores]]
-    ) -> tuple[PartScore, ...] | None:
-        """Scores of the segments of a hypothesis, if they are wanted and there are any."""
-        if not self.settings.per_segment or name not in raw:
-            return None
-        found = raw[name][d].segments[s, : int(scores.n_segments[d, s])].tolist()
-        return tuple(
-            PartScore(None, None) if math.isnan(x) else PartScore(self.metrics.shown(name, x), x)
-            for x in found
-        )
+        with progress("Explaining", len(documents)) as advance:
+            for d, document in enumerate(documents):
+                explanations += explain_document(
+                    vectors[d],
+                    by_document[d],
+                    metrics,
+                    unsegmented=settings.unsegmented,
+                    device=device,
+                    name=document.id,
+                    reading=read[d],
+                )
+                advance(1)
+    rows = _rows(scores, documents, extras, explanations)
+    return replace(scores, embedded=replace(embedded, vectors=[]), rows=rows)
 
 
-def golds_of(blocks: Sequence[Block]) -> Golds:
+Extras = dict[tuple[int, int], dict[str, dict[str, Any]]]
+"""Number of document and system → metric → what a row has beside the score."""
+
+
+def _rows(
+    scores: Scores, documents: Corpus, extras: Extras, explanations: Sequence[dict[str, Any]] = ()
+) -> tuple[DocumentScores, ...]:
+    """Return every document under every system, if rows are wanted."""
+    rows: list[DocumentScores] = []
+    for d, document in enumerate(documents) if scores.settings.has_rows else ():
+        for s, system in enumerate(scores.systems):
+            beside = extras.get((d, s), {})
+            parts = {
+                name: replace(scores.part_score(name, d, s), **beside.get(name, {}))
+                for name in scores.metrics.names
+            }
+            text: dict[str, Any] = {}
+            if explanations:
+                text = {"units": document.units, "clocks": document.clocks}
+                text["explanations"] = explanations[len(rows)]
+            rows.append(DocumentScores(document.id, system, parts, **text))
+    return tuple(rows)
+
+
+def golds_of(blocks: Callable[[], Iterable[Corpus]] | Sequence[Corpus]) -> Golds:
     """Return what goes through the golds of a corpus, every annotator's, a block at a time."""
 
     def golds() -> Iterator[Pairs]:
-        for each in blocks:
-            found = [(gold, d.units) for d in read_block(each) for gold in d.references]
+        for block in blocks() if callable(blocks) else blocks:
+            found = [(gold, d.units) for d in block for gold in d.references]
             if found:
                 masses = mass_matrix([gold for gold, _ in found], None)
                 yield Pairs(masses, masses, [units for _, units in found])
@@ -223,15 +187,15 @@ def golds_of(blocks: Sequence[Block]) -> Golds:
     return golds
 
 
-def score_against_gold(scores: Scores, block: Corpus) -> None:
+def score_against_gold(scores: Scores, documents: Corpus) -> None:
     """Compare every hypothesis with its document's gold; with several, the value is the mean.
 
     Values, and counts summed over annotators, are put into ``scores``.
     """
-    hypotheses = block.hypotheses
+    hypotheses = documents.hypotheses
     rows = [
         (d, s, hypotheses[system][d], reference)
-        for d, document in enumerate(block)
+        for d, document in enumerate(documents)
         for reference in document.references
         for s, system in enumerate(scores.systems)
     ]
@@ -240,7 +204,7 @@ def score_against_gold(scores: Scores, block: Corpus) -> None:
     pairs = Pairs(
         mass_matrix([hypothesis for _, _, hypothesis, _ in rows], None),
         mass_matrix([reference for _, _, _, reference in rows], None),
-        [block[d].units for d, _, _, _ in rows],
+        [documents[d].units for d, _, _, _ in rows],
     )
     at = np.array([d for d, _, _, _ in rows]), np.array([s for _, s, _, _ in rows])
     shape = scores.n_segments.shape

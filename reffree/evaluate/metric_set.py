@@ -16,7 +16,6 @@ from reffree.metrics.registry import (
     GOLD_DEFAULT,
     GOLD_METRICS,
     parse_metric,
-    parse_metrics,
 )
 from reffree.statistics.losses import Direction
 from reffree.util.arrays import Floats
@@ -66,38 +65,43 @@ def choose_metrics(
     """
     given = [names] if isinstance(names, str) else _default(corpus) if names is None else [*names]
     every = [one for name in given for one in ALL.get(name, [name])]
-    reference_free: dict[str, FreeMetric] = {}
-    gold_based: dict[str, GoldMetric] = {}
+    free: dict[str, FreeMetric] = {}
+    gold: dict[str, GoldMetric] = {}
     order = []
     for text in every:
-        parsed = parse_metric(text)
-        order.append(spelling_of(parsed))
-        if "word_vectors" in parsed.needs:
+        metric = parse_metric(text)
+        name = spelling_of(metric)
+        order.append(name)
+        if "word_vectors" in metric.needs:
             from reffree.encoders.word_vectors import open_word_vectors
 
-            vectors = open_word_vectors(parsed.vectors, pieces=parsed.pieces, offline=offline)
-            gold_based[order[-1]] = parsed.with_vectors(vectors)
-        elif "gold" in parsed.needs:
-            gold_based[order[-1]] = parsed
+            vectors = open_word_vectors(metric.vectors, pieces=metric.pieces, offline=offline)
+            gold[name] = metric.with_vectors(vectors)
+        elif "gold" in metric.needs:
+            gold[name] = metric
         else:
-            (metric,) = parse_metrics([text], seed)
-            reference_free[order[-1]] = metric
-            if getattr(metric, "scorer", ""):
-                from reffree.segmenters.scorer.description import read_description
+            free[name] = replace(metric, seed=seed) if hasattr(metric, "seed") else metric
+        if getattr(metric, "scorer", ""):
+            from reffree.segmenters.trained.folder import read_description
 
-                read_description(Path(metric.scorer))  # refuses what is none before any work
+            read_description(Path(metric.scorer), "scorer")  # refuses what is none before any work
     if not order:
         raise InputError(
             "no metrics", expected="at least one", remedy="leave metrics out for the default ones"
         )
-    return MetricSet(tuple(dict.fromkeys(order)), reference_free, gold_based)
+    return MetricSet(tuple(dict.fromkeys(order)), free, gold)
+
+
+def check_metric(name: str) -> None:
+    """Refuse the name of no metric; ``all`` and ``gold`` stand for several."""
+    if name not in ALL:
+        parse_metric(name)
 
 
 def check_metrics(names: Sequence[str]) -> None:
-    """Refuse names of no metric, before any work; ``all`` and ``gold`` stand for several."""
+    """Refuse names of no metric, before any work."""
     for name in names:
-        if name not in ALL:
-            parse_metric(name)
+        check_metric(name)
 
 
 def _default(corpus: Corpus | CorpusCounts) -> list[str]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
-from reffree.encoders.embed import Embeddings
-from reffree.encoders.languages import readers
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.scores import Scores
 from reffree.evaluate.table import SystemScores
-from reffree.metrics.free.expected import INFORMED, Expected
 from reffree.util.errors import counted, listed
+
+if TYPE_CHECKING:
+    from reffree.encoders.embed import Embeddings
 
 UNREAD = 0.05
 """Share of units that an encoder may not have been made for before it is worth a note."""
@@ -29,7 +30,9 @@ def score_notes(
         notes.append(
             f"Gold was not scored: only {counts.n_gold} of {counts.n_documents} documents have it."
         )
-    notes += _annotators(counts) if scores.metrics.gold_based else []
+    if scores.metrics.gold_based and counts.annotators:
+        numbers = " to ".join(map(str, sorted({min(counts.annotators), max(counts.annotators)})))
+        notes.append(f"Gold-based metrics: mean over {numbers} annotators of each document.")
     differing: dict[str, list[str]] = {}
     for name in systems[0].metrics:
         if name in incomparable:
@@ -53,10 +56,12 @@ def _posterior_notes(systems: Sequence[SystemScores], metrics: MetricSet) -> lis
     uninformed: dict[tuple[str, str], list[str]] = {}
     for name, metric in metrics.reference_free.items():
         score = systems[0].metrics[name]  # the posterior is the same for all systems
-        if not isinstance(metric, Expected) or score.information is None:
+        if score.information is None:
             continue
+        from reffree.metrics.free.expected import INFORMED
+
         chance = score.chance_information or 0.0
-        if metric.length is None and score.assumed_segments is not None:
+        if getattr(metric, "length", None) is None and score.assumed_segments is not None:
             assumed.setdefault(f"{score.assumed_segments:.1f}", []).append(name)
         if score.information <= INFORMED * chance:
             key = (f"{score.information:.2f}", f"{chance:.2f}")
@@ -96,17 +101,11 @@ def _unread(embedded: Embeddings, n_units: int) -> list[str]:
     if not many:
         return []
     told = listed(f"{n:,} of {counted(n_units, 'unit')} in {kind}" for kind, n in many.items())
+    from reffree.encoders.languages import readers
+
     better = readers(many)
     remedy = f"choose one that was: {' or '.join(better)}" if better else "choose one that was"
     return [
         f"{told}: {embedded.spec.name} was not made for that, and its vectors may say little; "
         f"{remedy} (reffree models)."
     ]
-
-
-def _annotators(counts: CorpusCounts) -> list[str]:
-    found = sorted(counts.annotators)
-    if not found:
-        return []
-    several = f"{found[0]}" if len(found) == 1 else f"{found[0]} to {found[-1]}"
-    return [f"Gold-based metrics: mean over {several} annotators of each document."]

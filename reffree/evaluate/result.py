@@ -1,4 +1,4 @@
-"""What every study returns: a question, an answer, tables, and the settings behind them.
+"""What every command returns: a question, a verdict, tables, and the settings behind them.
 
 A result is plain values all the way down, so that its JSON can be read back and rendered again, as
 a table in the terminal or as a page, without the corpus and without the models.
@@ -19,20 +19,23 @@ from pydantic import TypeAdapter, ValidationError
 from reffree.evaluate.table import rounded
 from reffree.formats.source import Source
 from reffree.util.errors import InputError, Place, UnknownNameError, shorten
+from reffree.util.grid import Cell, Grid
 from reffree.util.notebooks import sentences_html, table_html
 from reffree.util.optional import require_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 1
-"""Raised whenever results written before could be misread."""
+FORM = 2
+"""Raised whenever results written before could be misread; form 1 is read, too."""
 
 MOST = 10**15
 """No number of a result is larger, bytes included; sums and quotients of them are finite."""
 
-Kind = Literal["text", "count", "number", "share", "p", "interval"]
+Kind = Literal["text", "count", "number", "score", "difference", "share", "p", "interval"]
 Value = str | int | float | None | list[float]
+
+SPECS = {"number": ".3f", "difference": "+.3f", "share": ".1%", "p": ".4f", "count": ",d"}
 
 
 def plain(value: object) -> Any:  # noqa: ANN401  (what JSON knows)
@@ -55,13 +58,30 @@ def plain(value: object) -> Any:  # noqa: ANN401  (what JSON knows)
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One column of a table: how it is called, what its values are, how they are shown."""
+    """One column of a table: how it is called, what its values are, how they are shown.
+
+    Attributes:
+        name: by which programs know it.
+        label: by which people know it; a column without one is data only, and not shown.
+        kind: what its values are.
+        interval: column of kind interval that is shown below each value.
+        best: which values are pointed out: the low or high ones, or those where the column of
+            this name is 1.
+        beside, below: columns of texts that are shown small beside and below each value.
+    """
 
     name: str
     label: str
     kind: Kind = "number"
-    interval: str | None = None  # the column of kind interval that goes with this one
-    best: Literal["low", "high"] | None = None  # which values of the column to point out
+    interval: str | None = None
+    best: str | None = None
+    beside: str | None = None
+    below: str | None = None
+
+    @property
+    def attached(self) -> set[str]:
+        """Names of the columns that are shown with this one."""
+        return {name for name in (self.interval, self.beside, self.below) if name is not None}
 
 
 def columns(kind: Kind, /, *names: str, **labels: str) -> tuple[Field, ...]:
@@ -82,22 +102,37 @@ def estimate(
     return Field(name, label, kind, interval), Field(interval, ci_label, "interval")
 
 
-def _told(value: Value) -> str:
+def format_value(value: Value, kind: Kind) -> str:
+    """Write a value for people, by the kind of its column; a dash for what is undefined."""
     match value:
         case None:
             return "–"
-        case float():
-            return f"{value:.3f}"
+        case str():
+            return value
         case list():
-            return "[{:.3f}, {:.3f}]".format(*value)
-    return str(value)
+            of = kind if kind in ("difference", "score") else "number"
+            return "[{}, {}]".format(*(format_value(float(each), of) for each in value))
+    if kind == "score":
+        return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}"
+    if kind == "count" and isinstance(value, float):
+        return f"{value:,.1f}"
+    if kind == "number" and isinstance(value, int):
+        return f"{value:,d}"
+    return format(value, SPECS.get(kind, ".3f"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """Rows of plain values; undefined is None.
 
-    Tables that are not ``shown`` hold the data of charts: a row per observation.
+    Attributes:
+        name: by which programs know it.
+        title: what it says.
+        shown: whether people are shown it; others hold the data of charts, a row an observation.
+        fields: its columns.
+        rows: values in the order of the fields.
+        wide: a column of names that become the columns where the table is shown, each with the
+            values of the field after it; the fields before it name the rows.
     """
 
     name: str
@@ -105,6 +140,7 @@ class Table:
     shown: bool = True
     fields: tuple[Field, ...]
     rows: tuple[tuple[Value, ...], ...]
+    wide: str | None = None
 
     @classmethod
     def of(
@@ -115,6 +151,7 @@ class Table:
         rows: Sequence[Mapping[str, Any] | tuple[Any, ...]],
         *,
         shown: bool = True,
+        wide: str | None = None,
     ) -> Table:
         """Make a table, with numbers rounded as everywhere and NaN as None.
 
@@ -125,14 +162,14 @@ class Table:
             for row in rows
         ]
         cells = tuple(tuple(plain(row.get(f.name)) for f in fields) for row in named)
-        return cls(name=name, title=title, shown=shown, fields=tuple(fields), rows=cells)
+        return cls(name=name, title=title, shown=shown, fields=tuple(fields), rows=cells, wide=wide)
 
     def column(self, name: str) -> list[Value]:
         """Values of one column."""
         at = self._position(name)
         return [row[at] for row in self.rows]
 
-    def records(self, **wanted: Value) -> list[dict[str, Value]]:
+    def records(self, **wanted: Value) -> list[dict[str, Any]]:
         """Rows as mappings from column name to value; with keywords, those that have these."""
         names = [each.name for each in self.fields]
         places = {self._position(name): value for name, value in wanted.items()}
@@ -142,10 +179,45 @@ class Table:
             if all(row[at] == value for at, value in places.items())
         ]
 
+    def grid(self) -> Grid:
+        """The table as people read it: labels and formatted cells, intervals below their values."""
+        attached = set[str]().union(*(each.attached for each in self.fields))
+        fields = [each for each in self.fields if each.label and each.name not in attached]
+        best = {}
+        for each in fields:
+            numbers = [v for v in self.column(each.name) if isinstance(v, int | float)]
+            if each.best in ("low", "high") and len(numbers) > 1:
+                best[each.name] = min(numbers) if each.best == "low" else max(numbers)
+        names = [each.name for each in fields]
+        header: list[str] = [each.label for each in fields]
+        kinds = [each.kind for each in fields]
+        if self.wide is None:
+            records = self.records()
+            rows = [tuple(_cell(record, each, best) for each in fields) for record in records]
+        else:
+            at = names.index(self.wide)
+            columns = list(dict.fromkeys(map(str, self.column(self.wide))))
+            groups: dict[tuple[Cell, ...], dict[str, Cell]] = {}
+            for record in self.records():
+                key = tuple(_cell(record, each, best) for each in fields[:at])
+                value = _cell(record, fields[at + 1], best)
+                groups.setdefault(key, {})[str(record[self.wide])] = value
+            rows = [
+                (*key, *(cells.get(column, Cell("–")) for column in columns))
+                for key, cells in groups.items()
+            ]
+            header = [*header[:at], *columns]
+            kinds = [*kinds[:at], *[kinds[at + 1]] * len(columns)]
+        is_number = tuple(kind != "text" for kind in kinds)
+        return Grid(tuple(header), tuple(rows), is_number, self.title, self.name)
+
     def _repr_html_(self) -> str:
         """The table, for notebooks."""
-        rows = [[_told(value) for value in row] for row in self.rows]
-        return table_html((each.label for each in self.fields), rows, self.title)
+        grid = self.grid()
+        rows = [
+            [" ".join([c.text, *filter(None, [c.beside]), *c.below]) for c in r] for r in grid.rows
+        ]
+        return table_html(grid.header, rows, self.title)
 
     def _position(self, name: str) -> int:
         names = [each.name for each in self.fields]
@@ -160,6 +232,27 @@ class Table:
         return pd.DataFrame(self.records(), columns=[each.name for each in self.fields])
 
 
+def _cell(record: Mapping[str, Value], field: Field, best: Mapping[str, float]) -> Cell:
+    """Write a value with what is shown beside and below it."""
+    value = record[field.name]
+    interval = record[field.interval] if field.interval else None
+    below = [format_value(interval, field.kind)] if isinstance(interval, list) else []
+    if field.below and record[field.below]:
+        below.append(str(record[field.below]))
+    if field.best in (None, "low", "high"):
+        is_best = value is not None and value == best.get(field.name)
+    else:
+        is_best = record[str(field.best)] == 1
+    number = value[0] if isinstance(value, list) and value else value
+    return Cell(
+        format_value(value, field.kind),
+        tuple(below),
+        str(record[field.beside] or "") if field.beside else "",
+        is_best=is_best,
+        number=number if isinstance(number, int | float) else None,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentText:
     """A document's units and the masses of every system on it, for the reader's own eyes."""
@@ -168,6 +261,7 @@ class DocumentText:
     id: str
     units: tuple[str, ...]
     systems: dict[str, tuple[int, ...]]
+    clocks: tuple[str, ...] = ()  # where units start in time, if that is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +278,7 @@ class Result:
     notes: tuple[str, ...] = ()
     reading: dict[str, str] = field(default_factory=dict)  # metric or column → how to read it
     texts: tuple[DocumentText, ...] = ()
+    legend: tuple[str, ...] = ()  # how to read the tables, in sentences
 
     def _repr_html_(self) -> str:
         """The verdict and the tables that are shown, for notebooks."""
@@ -199,17 +294,25 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the structure of the JSON output."""
-        return {"reffree_study": FORMAT, **plain(self)}
+        data: dict[str, Any] = plain(self)
+        for table in data["tables"]:
+            table["fields"] = [
+                {key: value for key, value in each.items() if value is not None}
+                for each in table["fields"]
+            ]
+        return {"reffree": FORM, **data}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], place: Place | None = None) -> Result:
-        """Read what `to_dict` wrote; refuse anything else with a sentence."""
-        if not isinstance(data, Mapping) or data.get("reffree_study") != FORMAT:
-            found = data.get("reffree_study") if isinstance(data, Mapping) else type(data).__name__
+        """Read what `to_dict` wrote, now or as form 1; refuse anything else with a sentence."""
+        form = data.get("reffree", data.get("reffree_study")) if isinstance(data, Mapping) else None
+        if isinstance(data, Mapping) and data.get("reffree_study") == 1:
+            data = {**data, "command": data.get("study"), "verdict": data.get("answer")}
+        elif form != FORM or "reffree" not in data:
             raise InputError(
-                "no results of a study" if found is None else f"results of another form ({found})",
-                expected=f"JSON written by a study of reffree, form {FORMAT}",
-                remedy="make it with reffree correlate … -o results.json, or reffree run",
+                "no results of a study" if form is None else f"results of another form ({form})",
+                expected=f"JSON written by a study of reffree, form {FORM} or 1",
+                remedy="make it with reffree study correlate … -o results.json, or reffree run",
                 place=place,
             )
         try:
@@ -230,7 +333,7 @@ def load_result(path: Path | str) -> Result:
         raise InputError(
             error.found,
             expected="results of a study, as JSON",
-            remedy="check the path, or make it with reffree correlate … -o results.json",
+            remedy="check the path, or make it with reffree study correlate … -o results.json",
             place=error.place,
         ) from None
     return Result.from_dict(cast(Mapping[str, Any], data), place)
@@ -246,8 +349,12 @@ def _checked(table: Table, place: Place | None) -> Table:
     """Hold the cells of a table that was read against its header; return them rounded, as made."""
     names = [each.name for each in table.fields]
     intervals = {each.name for each in table.fields if each.kind == "interval"}
+    texts = {each.name for each in table.fields if each.kind == "text"}
     named = {each.interval for each in table.fields} - {None}
-    if len(set(names)) < len(names) or not named <= intervals:
+    small = {name for each in table.fields for name in (each.beside, each.below)} - {None}
+    flags = {each.best for each in table.fields} - {None, "low", "high"}
+    fits = named <= intervals and small <= texts and flags <= {*names} and _is_wide(table)
+    if len(set(names)) < len(names) or not fits:
         raise _damaged(f"the header of table {shorten(table.name)!r}", place)
     rows = []
     for i, row in enumerate(table.rows):
@@ -256,6 +363,14 @@ def _checked(table: Table, place: Place | None) -> Table:
             raise _damaged(f"row {i + 1} of table {shorten(table.name)!r}", place)
         rows.append(tuple(map(plain, row)))
     return replace(table, rows=tuple(rows))
+
+
+def _is_wide(table: Table) -> bool:
+    """Whether the names of columns, if a table has them in its rows, stand between two fields."""
+    attached = set[str]().union(*(each.attached for each in table.fields))
+    shown = [each for each in table.fields if each.label and each.name not in attached]
+    kinds = {each.name: each.kind for each in shown[1:-1]}
+    return table.wide is None or kinds.get(table.wide) == "text"
 
 
 def _is_of_kind(value: Value, field: Field) -> bool:

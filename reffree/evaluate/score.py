@@ -1,62 +1,79 @@
-"""Score every system of a corpus: embed, score, average, attach intervals and a signature.
-
-Documents are scored a block at a time, whether the corpus is in memory, streamed from shards or
-scored by Ray's actors. A document's scores do not depend on its block, and neither blocks nor what
-is added up over them depend on where that happens: on one machine the bits are the same, given the
-same vectors.
-"""
+"""Score every system of a corpus: embed, score, average, attach intervals and a signature."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 
-from reffree.data.corpus import Corpus
+from reffree.data.corpus import Corpus, Document
+from reffree.encoders.device import parse_ray
 from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
 from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.evaluate.blocks import BlockScorer, Rows, ScoredBlock, golds_of
-from reffree.evaluate.corpus_counts import CorpusCounts, Plan, cut
-from reffree.evaluate.metric_set import MetricSet, choose_metrics
+from reffree.evaluate.blocks import Plan, golds_of, score_blocks
+from reffree.evaluate.corpus_counts import CorpusCounts, blocks_of
+from reffree.evaluate.metric_set import MetricSet, check_metric, choose_metrics
 from reffree.evaluate.notes import score_notes
-from reffree.evaluate.null import corpus_tests
-from reffree.evaluate.scores import Average, Scores, ScoreSettings
+from reffree.evaluate.scores import Scores, ScoreSettings
 from reffree.evaluate.signature import Signature
-from reffree.evaluate.table import DocumentScores, ScoreTable
+from reffree.evaluate.table import NullTest, ScoreTable
+from reffree.evaluate.trained_scorers import with_scorers_encoder
 from reffree.evaluate.verdict import verdict
 from reffree.formats import load
 from reffree.formats.shards import Shards
 from reffree.formats.values import is_value
 from reffree.metrics.free.pooling import document_pool
-from reffree.metrics.free.result import Unsegmented
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.util.bounds import check_limit, with_keywords
-from reffree.util.errors import InputError, OptionError, Place
+from reffree.util.bounds import MOST_SEED, check_limit
+from reffree.util.declare import Bounds, Option, declared
+from reffree.util.errors import InputError, OptionError
 from reffree.util.progress import Progress, no_progress
 
-if TYPE_CHECKING:
-    from reffree.encoders.ray_actors import Actors
+METRIC_HELP = (
+    "Without gold: expected_pk (_windowdiff …), arp_std, arp_cos, arp_pair, silhouette, segrefree, "
+    "or all. With it: pk, windowdiff, boundary_similarity, w_f1 …, or gold for all. Options as in "
+    "pk:k=3; may be repeated."
+)
 
 
-@with_keywords(Encoding)
+@declared
 def score(
     corpus: Corpus | Shards | Any,  # noqa: ANN401  (what `load` takes)
     *,
-    metrics: Sequence[str] | None = None,
+    metrics: Annotated[
+        Sequence[str] | None,
+        Option(
+            METRIC_HELP,
+            flag="-m/--metric",
+            default="expected_pk, arp_std to segrefree; with gold the first three of those, too",
+            check=check_metric,
+            names="metrics",
+        ),
+    ] = None,
     embeddings: Vectors | None = None,
-    per_document: bool = False,
-    per_segment: bool = False,
-    unsegmented: Unsegmented = "neutral",
-    average: Average = "macro",
-    null: int = 0,
-    explain: bool = False,
-    seed: int = 0,
-    short_signature: bool = False,
-    memory: int | None = None,
+    per_document: Annotated[bool, Option("Also every document's scores.")] = False,
+    per_segment: Annotated[bool, Option("Also every segment's scores.")] = False,
+    unsegmented: Annotated[
+        Literal["neutral", "skip", "worst"],
+        Option("What a document without a boundary scores.", metavar="RULE"),
+    ] = "neutral",
+    average: Annotated[
+        Literal["macro", "micro"], Option("Of gold-based metrics over documents.", metavar="HOW")
+    ] = "macro",
+    null: Annotated[
+        int,
+        Bounds(0),
+        Option(
+            "Hold every score against N random orders of the same segment lengths: z and p.",
+            metavar="N",
+        ),
+    ] = 0,
+    explain: Annotated[bool, Option("Also what boundaries contribute, and better places.")] = False,
+    seed: Annotated[int, Bounds(0, MOST_SEED), Option("Seed of everything random.")] = 0,
     progress: Progress = no_progress,
-    actors: Actors | None = None,
-    on_rows: Callable[[Rows], None] | None = None,
     **encoding: Unpack[Encoding],
 ) -> ScoreTable:
     """Score all systems of a corpus, and its gold where every document has it.
@@ -65,7 +82,7 @@ def score(
 
     Args:
         corpus: from `reffree.load`; or what it takes beside files, such as a data frame or a list
-            of documents; or shards, which are read twice and never all in memory.
+            of documents; or `reffree.formats.shards.Shards`, which are never all in memory.
         metrics: names such as ``arp_pair``, ``arp_std:p=1`` or ``pk``; ``all`` stands for every
             reference-free one, ``gold`` for every gold-based one. By default the reference-free
             ones, and where there is gold Pk, WindowDiff and boundary similarity.
@@ -80,13 +97,10 @@ def score(
             z and p per document and per system; 0 for none.
         explain: also return, for every boundary, what it contributes and where it would be better,
             and the best place for one more (implies ``per_document``).
-        seed: of the bootstrap, of the null and of shuffles.
-        short_signature: abbreviate the signature.
-        memory: bytes that scoring lays out at most, beside vectors; a quarter of those free.
+        seed: of the bootstrap, of the null and of the draws of expected errors.
         progress: called as stages start.
-        actors: Ray's, who encode and score instead of this process.
-        on_rows: is given the documents' rows as they come, in order; the table then has none.
-        **encoding: which encoder, and how: see `EncoderOptions`.
+        **encoding: which encoder, how and where: see `EncoderOptions`. With the device
+            ``ray:address=…,actors=N`` documents are encoded and scored by Ray's actors.
     """
     settings = ScoreSettings(
         options=EncoderOptions(**encoding),
@@ -94,7 +108,6 @@ def score(
         average=average,
         seed=seed,
         null=null,
-        memory=memory,
         keep_spread=True,
         per_document=per_document,
         per_segment=per_segment,
@@ -102,32 +115,35 @@ def score(
     )
     if is_value(corpus):
         corpus = load(corpus)
-    _check(corpus, embeddings, actors, settings)
     options = settings.options
-    vectors: Embeddings | None = None
+    is_remote = parse_ray(options.device) is not None
+    _check_source(corpus, settings, is_given=embeddings is not None, is_remote=is_remote)
+    given: Embeddings | None = None
     if isinstance(corpus, Corpus):
         part, embeddings = units_taking_part(corpus, embeddings, options)
         corpus = part.corpus
         if embeddings is not None:
-            vectors = corpus_vectors(corpus, embeddings, options, progress)
-    remote = None
-    if actors is not None:
-        from reffree.evaluate.ray import RemoteScoring
+            given = corpus_vectors(corpus, embeddings, options, progress)
+    counts = CorpusCounts.of(corpus)
+    counts.check_complete()
+    chosen = choose_metrics(metrics, counts, seed=seed, offline=options.offline)
+    if given is None and isinstance(corpus, Corpus):
+        options = with_scorers_encoder(chosen.reference_free.values(), options)
+        if options is not settings.options:
+            settings = replace(settings, options=options)
+            corpus = units_taking_part(corpus, None, options)[0].corpus
+            counts = CorpusCounts.of(corpus)
+    _check_request(counts, chosen, settings)
+    check_gold(corpus, chosen)
+    plan = Plan(counts.hypotheses, chosen.over(golds_of(partial(blocks_of, corpus))), settings)
+    if is_remote:
+        from reffree.evaluate.ray import score_on_ray
 
-        remote = RemoteScoring(actors, metrics, settings)
-    plan = Plan.of(corpus, options.context, None if remote is None else remote.missing)
-    metric_set = choose_metrics(metrics, plan.counts, seed=seed, offline=options.offline)
-    _check_request(plan.counts, metric_set, settings)
-    metric_set = metric_set.over(golds_of(plan.blocks))
-    if remote is not None:
-        blocks = remote.score_all(plan, metric_set, progress)
+        scores = score_on_ray(blocks_of(corpus), plan, counts.n_units, progress)
     else:
-        scorer = BlockScorer.of(plan.counts.hypotheses, metric_set, settings, vectors)
-        blocks = scorer.score_all(plan.blocks, plan.counts.n_units, progress)
-    rows: list[DocumentScores] = []
-    scores = Scores.concatenate(_without_rows(blocks, rows.extend if on_rows is None else on_rows))
-    has_rows = settings.has_rows and on_rows is None
-    return _table(scores, plan, tuple(rows) if has_rows else None, short_signature=short_signature)
+        plan = plan.with_encoder() if given is None else plan.with_vectors(part.corpus, given)
+        scores = score_blocks(blocks_of(corpus), plan, counts.n_units, progress)
+    return _table(scores, counts, corpus.notes)
 
 
 def scores_of(
@@ -143,36 +159,37 @@ def scores_of(
     needs vectors and none are given.
     """
     check_gold(corpus, metrics)
-    blocks = [Corpus.of_checked(each) for each in cut(corpus, lambda each: len(each.units))]
-    vectors = None
-    if embeddings is not None and metrics.reference_free:
-        vectors = corpus_vectors(corpus, embeddings, settings.options, progress)
-    settled = metrics.over(golds_of(blocks))
-    scorer = BlockScorer.of(tuple(corpus.hypotheses), settled, settings, vectors)
-    scored = scorer.score_all(blocks, corpus.n_units, progress)
-    return Scores.concatenate(scores for scores, _ in scored)
+    settled = metrics.over(golds_of(partial(blocks_of, corpus)))
+    plan = Plan(tuple(corpus.hypotheses), settled, settings)
+    if embeddings is None or not metrics.reference_free:
+        plan = plan.with_encoder()
+    else:
+        given = corpus_vectors(corpus, embeddings, settings.options, progress)
+        plan = plan.with_vectors(corpus, given)
+    return score_blocks(blocks_of(corpus), plan, corpus.n_units, progress)
 
 
-def check_gold(corpus: Corpus, metrics: MetricSet) -> None:
-    """Refuse gold-based metrics of a corpus without any gold, before anything is encoded."""
-    n_compared = sum(bool(document.references) for document in corpus)
-    _check_gold(metrics, n_compared=n_compared, place=corpus[0].place)
+def check_gold(documents: Iterable[Document], metrics: MetricSet) -> None:
+    """Refuse gold-based metrics of documents without any gold, before anything is encoded."""
+    if metrics.gold_based and not any(document.references for document in documents):
+        raise InputError(
+            f"no gold to compare with, as {', '.join(metrics.gold_based)} must",
+            expected="a gold segmentation in the corpus",
+            remedy='add "gold" to its documents, or --system gold=FILE, or choose other metrics',
+            place=next(iter(documents)).place,
+        )
 
 
-def _without_rows(blocks: Iterable[ScoredBlock], take: Callable[[Rows], None]) -> Iterator[Scores]:
-    """Yield the scores of blocks, and hand over the documents' rows."""
-    for scores, rows in blocks:
-        take(rows)
-        yield scores
-
-
-def _table(
-    scores: Scores, plan: Plan, rows: tuple[DocumentScores, ...] | None, *, short_signature: bool
-) -> ScoreTable:
+def _table(scores: Scores, counts: CorpusCounts, notes: Sequence[str]) -> ScoreTable:
     """Average over documents; attach intervals, notes and the signature."""
-    counts, settings, embedded = plan.counts, scores.settings, scores.embedded
+    settings, embedded = scores.settings, scores.embedded
     bootstrap = DocumentBootstrap(counts.n_documents, np.random.default_rng(settings.seed))
-    systems = scores.system_rows(bootstrap, corpus_tests(scores))
+    tests: dict[tuple[str, str], NullTest | None] = {}
+    if settings.null:
+        from reffree.evaluate.null import corpus_tests
+
+        tests = corpus_tests(scores)
+    systems = scores.system_rows(bootstrap, tests)
     signature = Signature.of(
         scores.metrics,
         counts,
@@ -186,38 +203,29 @@ def _table(
     names = scores.metrics.names
     incomparable = frozenset(name for name in names if not scores.is_comparable(name))
     return ScoreTable(
-        signature=signature.short() if short_signature else str(signature),
-        corpus=counts.to_dict(plan.n_distinct, embedded),
+        signature=str(signature),
+        corpus=counts.to_dict(embedded),
         systems=systems,
-        documents=rows,
-        notes=(*plan.notes, *score_notes(scores, counts, systems, incomparable)),
+        documents=scores.rows if settings.has_rows else None,
+        notes=(*notes, *score_notes(scores, counts, systems, incomparable)),
         incomparable=incomparable,
         verdict=verdict(scores, systems, incomparable),
     )
 
 
-def _check(
-    corpus: Corpus | Shards,
-    embeddings: Vectors | None,
-    actors: Actors | None,
-    settings: ScoreSettings,
+def _check_source(
+    corpus: Corpus | Shards, settings: ScoreSettings, *, is_given: bool, is_remote: bool
 ) -> None:
     """Refuse what cannot be scored."""
-    if not isinstance(corpus, (Corpus, Shards)):
+    if not isinstance(corpus, Corpus | Shards):
         raise InputError(
             f"a {type(corpus).__name__} to score",
             expected="a Corpus",
             remedy='load it first: reffree.score(reffree.load("corpus.jsonl"))',
         )
-    if settings.seed < 0 or settings.null < 0:
+    if is_given and (is_remote or isinstance(corpus, Shards)):
         raise OptionError(
-            f"seed {settings.seed} and null {settings.null}",
-            expected="0 or more",
-            remedy="use whole numbers that are not negative",
-        )
-    if embeddings is not None and (actors is not None or isinstance(corpus, Shards)):
-        raise OptionError(
-            "embeddings beside shards or actors",
+            "embeddings beside shards or Ray's actors",
             expected="vectors of a corpus that is in memory and scored here",
             remedy="leave them out",
         )
@@ -247,7 +255,6 @@ def _check_request(counts: CorpusCounts, metrics: MetricSet, settings: ScoreSett
         )
     if settings.null:
         refuse_medians(metrics, "--null, which adds up draws over documents")
-    _check_gold(metrics, n_compared=counts.n_compared, place=counts.first)
 
 
 def refuse_medians(metrics: MetricSet, what: str) -> None:
@@ -259,14 +266,3 @@ def refuse_medians(metrics: MetricSet, what: str) -> None:
                 expected="pool_d=mean or pool_d=length",
                 remedy="leave one of the two out",
             )
-
-
-def _check_gold(metrics: MetricSet, *, n_compared: int, place: Place) -> None:
-    """Refuse gold-based metrics of a corpus without any gold."""
-    if metrics.gold_based and not n_compared:
-        raise InputError(
-            f"no gold to compare with, as {', '.join(metrics.gold_based)} must",
-            expected="a gold segmentation in the corpus",
-            remedy='add "gold" to its documents, or --system gold=FILE, or choose other metrics',
-            place=place,
-        )

@@ -1,29 +1,26 @@
 """Scores of systems on documents by metrics of both kinds, as arrays.
 
-A block of documents gives `Scores`, blocks behind one another give those of the corpus, and from
-these come corpus scores, documents' rows and the losses that studies resample. What is added up
-over documents is added exactly or in their order, so blocks change no bit.
+`Scores` of blocks of documents, put behind one another, are those of the corpus; from these come
+corpus scores, documents' rows and the losses that studies resample.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from reffree.encoders.embed import Embeddings
+from reffree.data.segmentation import Segmentation
 from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.metric_set import MetricSet
-from reffree.evaluate.table import CorpusScore, NullTest, PartScore, SystemScores
+from reffree.evaluate.table import CorpusScore, DocumentScores, NullTest, PartScore, SystemScores
 from reffree.metrics.free.pooling import document_pool
-from reffree.metrics.free.posterior import PosteriorFacts
 from reffree.metrics.free.result import RawScores, Unsegmented, check_unsegmented
-from reffree.metrics.gold.failure_modes import FailureMode, failure_mode
 from reffree.statistics.losses import (
     MeanOverDocuments,
     MedianOverDocuments,
@@ -35,11 +32,14 @@ from reffree.util.arrays import Booleans, Floats, Integers
 from reffree.util.bounds import check_choice
 
 if TYPE_CHECKING:
-    from reffree.evaluate.null import NullSums
+    from reffree.encoders.embed import Embeddings
+    from reffree.metrics.gold.failure_modes import FailureMode
 
 Average = Literal["macro", "micro"]
 
 TOO_FEW = f"fewer than {MIN_DOCUMENTS} documents with a score"
+FACTS = ("information", "chance_information", "assumed_segments")
+"""What the posterior behind an expected error is described by (`PosteriorFacts`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,6 @@ class ScoreSettings:
     average: Average = "macro"
     seed: int = 0
     null: int = 0
-    memory: int | None = None
     keep_spread: bool = False  # of expected errors, and what they rest on
     per_document: bool = False
     per_segment: bool = False
@@ -78,32 +77,35 @@ class Scores:
     n_segments: Integers  # (documents, systems)
     has_gold: Booleans  # (documents,)
     raw: Floats  # (metrics, documents, systems) a gold-based metric's value; NaN where undefined
-    weights: Floats  # (metrics, documents, systems) in the corpus mean; 0: none of its own
+    weights: Floats  # (metrics, documents, systems) in the corpus mean
     left_out: Floats  # (metrics, documents, systems) infinite parts left out
     spread: Floats  # (metrics, documents, systems) of expected errors; NaN without
-    facts: Floats  # (metrics, documents, 3) `PosteriorFacts` behind them; NaN without
+    facts: Floats  # (metrics, documents, 3) `FACTS` behind them; NaN without
     counts: dict[str, Floats]  # of gold-based metrics: (documents, systems, c), 0 without gold
-    null: NullSums | None = None
+    null: Floats | None = None  # (2, systems, metrics, draws) `null.draw_sums`
     embedded: Embeddings | None = None  # without its vectors
+    rows: tuple[DocumentScores, ...] = ()  # of every document, where they are wanted
 
     @classmethod
     def empty(
         cls,
         metrics: MetricSet,
         settings: ScoreSettings,
-        systems: tuple[str, ...],
-        n_segments: Integers,
-        has_gold: Booleans,
+        hypotheses: Mapping[str, Sequence[Segmentation]],
+        has_gold: Sequence[bool],
     ) -> Scores:
         """Make room for the scores of documents: all undefined, of equal weight."""
-        shape = (len(metrics.names), *n_segments.shape)
+        lengths = [[len(each) for each in row] for row in hypotheses.values()]
+        shape = (len(metrics.names), len(has_gold), len(lengths))
         return cls(
-            *(metrics, settings, systems, n_segments, has_gold),
+            *(metrics, settings, tuple(hypotheses)),
+            n_segments=np.array(lengths, dtype=np.int64).T,
+            has_gold=np.array(has_gold),
             raw=np.full(shape, np.nan),
             weights=np.ones(shape),
             left_out=np.zeros(shape),
             spread=np.full(shape, np.nan),
-            facts=np.full((*shape[:2], len(PosteriorFacts._fields)), np.nan),
+            facts=np.full((*shape[:2], len(FACTS)), np.nan),
             counts={},
         )
 
@@ -120,29 +122,35 @@ class Scores:
                 self.facts[m, d] = scores.facts
 
     @classmethod
-    def concatenate(cls, blocks: Iterable[Scores]) -> Scores:
-        """Put blocks behind one another; their null draws are added up as they come."""
-        parts: list[Scores] = []
-        null: NullSums | None = None
-        embedded: Embeddings | None = None
-        for block in blocks:
-            if block.null is not None:
-                null = block.null if null is None else null + block.null
-            if block.embedded is not None:
-                embedded = _joined(embedded, block.embedded)
-            parts.append(replace(block, null=None, embedded=None))
+    def concatenate(cls, blocks: Sequence[Scores]) -> Scores:
+        """Put blocks behind one another and add up their null draws."""
+        first = blocks[0]
+        null, embedded = first.null, first.embedded
+        for block in blocks[1:]:
+            null = None if null is None or block.null is None else null + block.null
+            if embedded is not None and block.embedded is not None:
+                embedded = replace(
+                    embedded,
+                    n_truncated=embedded.n_truncated + block.embedded.n_truncated,
+                    unread=dict(Counter(embedded.unread) + Counter(block.embedded.unread)),
+                )
+
+        def joined(name: str, axis: int = 1) -> Any:  # noqa: ANN401  (arrays of any type)
+            return np.concatenate([getattr(block, name) for block in blocks], axis=axis)
+
         return replace(
-            parts[0],
-            n_segments=np.concatenate([part.n_segments for part in parts]),
-            has_gold=np.concatenate([part.has_gold for part in parts]),
-            raw=np.concatenate([part.raw for part in parts], axis=1),
-            weights=np.concatenate([part.weights for part in parts], axis=1),
-            left_out=np.concatenate([part.left_out for part in parts], axis=1),
-            spread=np.concatenate([part.spread for part in parts], axis=1),
-            facts=np.concatenate([part.facts for part in parts], axis=1),
-            counts={name: _counts(parts, name) for name in parts[0].metrics.gold_based},
+            first,
+            n_segments=joined("n_segments", 0),
+            has_gold=joined("has_gold", 0),
+            raw=joined("raw"),
+            weights=joined("weights"),
+            left_out=joined("left_out"),
+            spread=joined("spread"),
+            facts=joined("facts"),
+            counts={name: _counts(blocks, name) for name in first.metrics.gold_based},
             null=null,
             embedded=embedded,
+            rows=tuple(row for block in blocks for row in block.rows),
         )
 
     def without(self, is_out: Booleans) -> Scores:
@@ -167,6 +175,11 @@ class Scores:
         """Whether a metric's corpus score is the median over documents."""
         return document_pool(self.metrics.reference_free.get(name)) == "median"
 
+    def shown(self, name: str) -> Floats:
+        """What tables show of one metric's scores: (documents, systems)."""
+        raw = self.raw[self.index(name)]
+        return np.array([[self.metrics.shown(name, x) for x in row] for row in raw.tolist()])
+
     def losses(self, name: str) -> SystemLosses:
         """One metric of all systems as losses, lower is better, ready to be resampled."""
         return self._over_documents(name, partial(self.metrics.losses, name))
@@ -185,7 +198,7 @@ class Scores:
             return PooledOverDocuments(values, counts, lambda c: turn(value(c)), self.has_gold)
         if self.is_median(name):
             return MedianOverDocuments(values)
-        weights = np.stack([filled_weights(row) for row in self.weights[self.index(name)].T])
+        weights = self.weights[self.index(name)].T
         return MeanOverDocuments(values, None if (weights == 1.0).all() else weights)
 
     def is_comparable(self, name: str) -> bool:
@@ -199,7 +212,7 @@ class Scores:
     ) -> CorpusScore:
         """Weighted mean over documents of a system, or the value of all counts together."""
         m = self.index(name)
-        raw, weights = self.raw[m, :, s], filled_weights(self.weights[m, :, s])
+        raw, weights = self.raw[m, :, s], self.weights[m, :, s]
         is_defined = ~np.isnan(raw)
         if self.is_pooled(name):
             value, counts = self.metrics.gold_based[name].value, self.counts[name][:, s]
@@ -265,26 +278,20 @@ class Scores:
     def part_score(self, name: str, d: int, s: int) -> PartScore:
         """Score of a system on one document."""
         m = self.index(name)
-        raw = float(self.raw[m, d, s])
+        raw, weight = float(self.raw[m, d, s]), float(self.weights[m, d, s])
+        known: dict[str, Any] = {}
+        if name in self.metrics.gold_based:
+            is_weighed = self.metrics.gold_based[name].pooled and not math.isnan(raw)
+            weight = float(self.counts[name][d, s, -1]) if is_weighed else 1.0
+            known["weight"] = weight if is_weighed else None
+        elif weight != 1.0:
+            known["weight"] = weight
+        if not np.isnan(self.facts[m, d, 0]):
+            known["spread"] = float(self.spread[m, d, s])
+            known |= dict(zip(FACTS, self.facts[m, d].tolist(), strict=True))
         if math.isnan(raw):
-            part = PartScore(None, None, reason=self._reason(name, d, s))
-        else:
-            part = PartScore(self.metrics.shown(name, raw), raw)
-        metric = self.metrics.gold_based.get(name)
-        if metric is not None:
-            has_weight = metric.pooled and part.value is not None
-            return replace(part, weight=float(self.counts[name][d, s, -1]) if has_weight else None)
-        weight = float(self.weights[m, d, s])
-        facts = self.facts[m, d].tolist()
-        if not math.isnan(facts[0]):
-            part = replace(
-                part,
-                spread=float(self.spread[m, d, s]),
-                information=facts[0],
-                chance_information=facts[1],
-                assumed_segments=facts[2],
-            )
-        return replace(part, weight=None if weight in (0.0, 1.0) else weight)
+            return PartScore(None, None, reason=self._reason(name, d, s), **known)
+        return PartScore(self.metrics.shown(name, raw), raw, **known)
 
     def _reason(self, name: str, d: int, s: int) -> str:
         """Why a system has no score on a document."""
@@ -294,22 +301,6 @@ class Scores:
         if self.n_segments[d, s] == 1:
             return f"no boundary (unsegmented={self.settings.unsegmented})"
         return self.metrics.reference_free[name].undefined
-
-
-def filled_weights(weights: Floats) -> Floats:
-    """Weights of one system's documents, without gaps.
-
-    Most metrics weigh documents equally. Where they do not, a document with a score but without a
-    weight of its own (one without a boundary, under the policies neutral and worst) counts as much
-    as the system's average document.
-    """
-    return np.where(weights > 0, weights, average_weight(weights))
-
-
-def average_weight(weights: Floats) -> float:
-    """Mean of one system's documents with a weight of their own; 1 without any."""
-    is_weighted = weights > 0
-    return float(weights[is_weighted].mean()) if is_weighted.any() else 1.0
 
 
 def corpus_mean(raw: Floats, weights: Floats) -> float | None:
@@ -332,23 +323,12 @@ def _counts(blocks: Sequence[Scores], name: str) -> Floats:
     )
 
 
-def _joined(one: Embeddings | None, other: Embeddings) -> Embeddings:
-    """Add up what is known of two blocks' vectors; all actors may not have the same device."""
-    if one is None:
-        return other
-    devices = dict.fromkeys([*one.device.split("+"), *other.device.split("+")])
-    return replace(
-        one,
-        n_truncated=one.n_truncated + other.n_truncated,
-        device="+".join(sorted(devices)),
-        unread=dict(Counter(one.unread) + Counter(other.unread)),
-    )
-
-
 def _failure_mode(scores: Mapping[str, CorpusScore]) -> FailureMode | None:
     """Name the regime where all four figures it rests on were asked for and are defined."""
     values = {name: scores[name].value for name in ("w_f1", "purity", "coverage") if name in scores}
     known = {name: value for name, value in values.items() if value is not None}
     if len(known) < 3 or "bor" not in scores:
         return None
+    from reffree.metrics.gold.failure_modes import failure_mode
+
     return failure_mode(known["w_f1"], scores["bor"].value, known["purity"], known["coverage"])

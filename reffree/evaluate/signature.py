@@ -1,10 +1,8 @@
 """The settings behind a number, as one line that fits beside it.
 
-The same signature of the same corpus and vectors means the same bits on one machine: blocks,
-shards, Ray's actors, other documents and systems, threads, memory and what else is asked for change
-no score of a document on CPUs. Between machines and devices scores agree within
-`reffree.metrics.free.engine.TOLERANCE`, given the same vectors; encoders' own vectors differ by
-what their backend says.
+The same signature of the same corpus and vectors means the same bits on one machine. Between
+machines and devices scores agree within `reffree.metrics.free.engine.TOLERANCE`, given the same
+vectors; encoders' own vectors differ by what their backend says.
 """
 
 from __future__ import annotations
@@ -15,45 +13,18 @@ from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
 from hashlib import blake2b
 from importlib.metadata import version
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
 
 from reffree.data.corpus import Corpus
-from reffree.encoders.base import EncoderSpec
-from reffree.encoders.embed import Embeddings
-from reffree.encoders.probe import PROBE, one_digit_up
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.metric_set import MetricSet
-from reffree.metrics.free.custom import CustomMetric
 from reffree.metrics.free.result import OF_DOCUMENTS, OF_SEGMENTS, FreeMetric
-from reffree.metrics.gold.cohesion import FUNCTION_WORDS
-from reffree.metrics.gold.sed import Sed
 from reffree.statistics.resampling import CONFIDENCE, RESAMPLES
 from reffree.util.naming import Named, settings_of
 
-SHORT_KEYS = {
-    "metrics": "m",
-    "encoder": "e",
-    "backend": "b",
-    "pooling": "p",
-    "layer": "y",
-    "normalisation": "n",
-    "dtype": "d",
-    "quantisation": "q",
-    "prompt": "r",
-    "weights": "w",
-    "code": "k",
-    "maxlen": "l",
-    "context": "x",
-    "truncated": "t",
-    "dropped": "o",
-    "unsegmented": "u",
-    "aggregation": "a",
-    "gold": "g",
-    "null": "c",
-    "seed": "s",
-    "reffree": "v",
-}
-"""Fields of the short form; the others change a score by `TOLERANCE` at most, given its vectors."""
+if TYPE_CHECKING:
+    from reffree.encoders.base import EncoderSpec
+    from reffree.encoders.embed import Embeddings
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,23 +78,6 @@ class Signature:
     def __str__(self) -> str:
         return "|".join(f"{key}:{value}" for key, value in self.fields.items())
 
-    def short(self) -> str:
-        """Return the same without what cannot change a score, in single letters."""
-        short = dict(self.fields)
-        if "encoder" in short:
-            name, _, revision = short["encoder"].rpartition("@")
-            where = urlsplit(revision).netloc  # of an endpoint
-            short["encoder"] = (
-                f"{name.rsplit('/', 1)[-1]}@{where or revision.rsplit(':', 1)[-1][:8]}"
-            )
-        if "dtype" in short:
-            short["dtype"] = short["dtype"].partition("(")[0]
-        if "aggregation" in short:
-            short["aggregation"] = short["aggregation"].replace(OF_SEGMENTS, "mean")
-        if "deviation" not in short.get("backend", ""):
-            short.pop("backend", None)  # exact ones do not change a score
-        return "|".join(f"{SHORT_KEYS[key]}:{short[key]}" for key in short if key in SHORT_KEYS)
-
 
 def _aggregation(metrics: Collection[FreeMetric]) -> str:
     """How scores become those of documents and of the corpus; weighted means are named."""
@@ -147,6 +101,8 @@ def _dtype(spec: EncoderSpec) -> str:
     """Name the type of the computation, with how far it was measured to be from float32."""
     if spec.deviation is None:
         return spec.dtype
+    from reffree.encoders.probe import PROBE, one_digit_up
+
     return f"{spec.dtype}(cosine deviation<={one_digit_up(spec.deviation)} on {len(PROBE)} texts)"
 
 
@@ -162,7 +118,7 @@ def _unusual(spec: EncoderSpec) -> dict[str, str]:
     }
 
 
-def _with_settings(metric: Named) -> str:
+def _with_settings(metric: Any) -> str:  # noqa: ANN401  (a metric of any kind)
     given = dataclass_fields(metric)
     usual = {f.name: f.default for f in given if f.metadata.get("shown") == "unusual"}
     settings: dict[str, object] = {
@@ -170,9 +126,9 @@ def _with_settings(metric: Named) -> str:
         for name, value in settings_of(metric).items()
         if name not in usual or value != usual[name]
     }
-    if isinstance(metric, CustomMetric):
+    if hasattr(metric, "code"):  # of the user's own
         settings["code"] = metric.code
-    if isinstance(metric, Sed) and metric.table is not None:
+    if "word_vectors" in metric.needs and metric.table is not None:
         settings = {"vectors": metric.table.name}
         settings["threshold"] = metric.threshold or metric.table.threshold
         settings["left_out"] = _words(metric.left_out)
@@ -184,6 +140,8 @@ def _with_settings(metric: Named) -> str:
 
 def _words(words: frozenset[str]) -> str:
     """Name a set of words, the same in every run."""
+    from reffree.metrics.gold.cohesion import FUNCTION_WORDS
+
     if words == FUNCTION_WORDS:
         return "function_words"
     digest = blake2b("\n".join(sorted(words)).encode(), digest_size=4).hexdigest()

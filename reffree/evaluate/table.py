@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from reffree.util.errors import InputError, check_documents, check_systems
+from reffree.util.errors import InputError, check_documents
 from reffree.util.notebooks import sentences_html, table_html
 from reffree.util.optional import require_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
-    from _typeshed import DataclassInstance
 
+    # For annotations here and in the reports; nothing is imported when the program runs.
     from reffree.metrics.free.attribution import Addition as Addition
     from reffree.metrics.free.attribution import BoundaryEffect as BoundaryEffect
     from reffree.metrics.free.attribution import Explanation as Explanation
-
-    # For annotations here and in the reports; nothing is imported when the program runs.
     from reffree.metrics.gold.failure_modes import FailureMode as FailureMode
     from reffree.statistics.losses import Direction
 
@@ -52,17 +50,6 @@ def rounded(value: float | None) -> float | None:
     return round(value, DECIMALS) + 0.0
 
 
-def _defined(**values: object) -> dict[str, Any]:
-    """Leave out what is None."""
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _rounded_fields(value: DataclassInstance) -> dict[str, Any]:
-    """Return the fields of a dataclass of numbers, rounded for JSON."""
-    found = {field.name: getattr(value, field.name) for field in fields(value)}
-    return {name: rounded(x) if isinstance(x, float) else x for name, x in found.items()}
-
-
 @dataclass(frozen=True, slots=True)
 class NullTest:
     """A loss against those of random arrangements of the same segment lengths."""
@@ -75,13 +62,17 @@ class NullTest:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return _rounded_fields(self)
+        numbers = {name: rounded(getattr(self, name)) for name in ("mean", "sd", "z", "p")}
+        return {"draws": self.draws, **numbers}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreContext:
-    """What a score is to be read with, if anything; of a corpus, means over documents."""
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A score, and what it is to be read with, if anything; of a corpus, means over documents."""
 
+    value: float | None  # what tables show: the loss, or a gold-based metric's own value
+    raw: float | None
+    _: KW_ONLY
     null: NullTest | None = None
     spread: float | None = None  # of an expected error over draws
     information: float | None = None  # nats per boundary behind an expected error
@@ -93,58 +84,64 @@ class ScoreContext:
         """What comes with an expected error; None where there is nothing of it."""
         return {name: rounded(getattr(self, name)) for name in POSTERIOR}
 
+    def _to_dict(self, own: Mapping[str, Any], **optional: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Return plain values for JSON; what there is nothing to say of is left out."""
+        values = {"value": rounded(self.value), "raw": rounded(self.raw)}
+        null = None if self.null is None else self.null.to_dict()
+        beside = {**optional, "null": null, **self.posterior}
+        return {**values, **own, **{name: x for name, x in beside.items() if x is not None}}
+
 
 @dataclass(frozen=True, slots=True)
-class CorpusScore(ScoreContext):
+class CorpusScore(Score):
     """One metric of one system over the corpus."""
 
-    value: float | None  # what the table shows: the loss, or a gold-based metric's own value
-    raw: float | None
-    ci: tuple[float, float] | None
-    ci_reason: str | None  # why there is no interval
-    documents: int  # with a score
-    undefined: int  # without one
-    left_out: int  # infinite parts left out of documents' scores
+    ci: tuple[float, float] | None = None
+    ci_reason: str | None = None  # why there is no interval
+    documents: int = 0  # with a score
+    undefined: int = 0  # without one
+    left_out: int = 0  # infinite parts left out of documents' scores
     direction: Direction = "lower"
+
+    @property
+    def loss(self) -> float:
+        """The value as shown, turned so that lower is better; infinite where it is undefined."""
+        from reffree.statistics.losses import as_loss  # NumPy, which --help does without
+
+        value = rounded(self.value)
+        return math.inf if value is None else as_loss(value, self.direction)
+
+    def __str__(self) -> str:
+        """Write the value with its interval."""
+        if self.value is None:
+            return "–"
+        interval = "" if self.ci is None else " [{:.3f}, {:.3f}]".format(*self.ci)
+        return f"{self.value:.3f}{interval}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; reasons and counts only where there is something to say."""
-        result: dict[str, Any] = {
-            "value": rounded(self.value),
-            "raw": rounded(self.raw),
+        own: dict[str, Any] = {
             "ci": None if self.ci is None else [rounded(x) for x in self.ci],
             "documents": self.documents,
             "undefined": self.undefined,
             "direction": self.direction,
         }
-        return result | _defined(
-            ci_reason=self.ci_reason,
-            left_out=self.left_out or None,
-            null=self.null and self.null.to_dict(),
-            **self.posterior,
-        )
+        return self._to_dict(own, ci_reason=self.ci_reason, left_out=self.left_out or None)
 
 
 @dataclass(frozen=True, slots=True)
-class PartScore(ScoreContext):
+class PartScore(Score):
     """One metric of one document or segment."""
 
-    value: float | None
-    raw: float | None
     reason: str | None = None  # why it is undefined
-    weight: float | None = None  # in the corpus mean; none is 1, or the average where it has none
+    weight: float | None = None  # in the corpus mean, where it is not 1
     segments: tuple[PartScore, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {"value": rounded(self.value), "raw": rounded(self.raw)} | _defined(
-            reason=self.reason,
-            weight=rounded(self.weight),
-            null=self.null and self.null.to_dict(),
-            segments=self.segments
-            and [{"value": rounded(s.value), "raw": rounded(s.raw)} for s in self.segments],
-            **self.posterior,
-        )
+        segments = self.segments and [segment.to_dict() for segment in self.segments]
+        weight = rounded(self.weight)
+        return self._to_dict({}, reason=self.reason, weight=weight, segments=segments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +162,9 @@ class SystemScores:
             "unsegmented": self.unsegmented,
             "metrics": {name: score.to_dict() for name, score in self.metrics.items()},
         }
-        mode = self.failure_mode
-        return result | _defined(failure_mode=None if mode is None else asdict(mode))
+        if self.failure_mode is not None:
+            result["failure_mode"] = asdict(self.failure_mode)
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,22 +186,10 @@ class DocumentScores:
             "metrics": {name: score.to_dict() for name, score in self.metrics.items()},
         }
         if self.explanations is not None:
-            result["explanations"] = {
-                name: {
-                    "boundaries": [_rounded_fields(boundary) for boundary in each.boundaries],
-                    "addition": None if each.addition is None else _rounded_fields(each.addition),
-                }
-                for name, each in self.explanations.items()
-            }
+            from reffree.evaluate.result import plain
+
+            result["explanations"] = plain(self.explanations)
         return result
-
-
-def _told(score: CorpusScore) -> str:
-    if score.value is None:
-        return "–"
-    return f"{score.value:.3f}" + (
-        "" if score.ci is None else " [{:.3f}, {:.3f}]".format(*score.ci)
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +203,7 @@ class ScoreTable:
     notes: tuple[str, ...] = ()
     incomparable: frozenset[str] = frozenset()  # metrics defined on other documents per system
     verdict: tuple[str, ...] = ()  # what it says at a glance, in sentences
+    settings: dict[str, Any] = field(default_factory=dict)  # options of the call
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -238,19 +225,16 @@ class ScoreTable:
 
     def __str__(self) -> str:
         """One line per system with its values, for a quick look."""
-        lines = []
-        for row in self.systems:
-            values = [
-                f"{name} {'undefined' if score.value is None else f'{score.value:.3f}'}"
-                for name, score in row.metrics.items()
-            ]
-            lines.append(f"{row.system}: {', '.join(values)}")
+        lines = [
+            f"{row.system}: {', '.join(f'{name} {score}' for name, score in row.metrics.items())}"
+            for row in self.systems
+        ]
         return "\n".join([*lines, self.signature])
 
     def _repr_html_(self) -> str:
         """The verdict and one row per system, best first, for notebooks."""
         rows = [
-            [row.system, str(row.segments), *map(_told, row.metrics.values())]
+            [row.system, str(row.segments), *map(str, row.metrics.values())]
             for row in self.sorted_by(judged_by(self.metrics)).systems
         ]
         return sentences_html(self.verdict) + table_html(("system", "segs", *self.metrics), rows)
@@ -261,58 +245,45 @@ class ScoreTable:
         None where there is nothing to compare: one system, or systems scored on different
         documents.
         """
-        from reffree.statistics.losses import as_loss  # NumPy, which --help does without
-
-        direction = self.systems[0].metrics[metric].direction
-        values = {
-            row.system: as_loss(value, direction)
-            for row in self.systems
-            if (value := rounded(row.metrics[metric].value)) is not None
-        }
-        if len(self.systems) < 2 or not values or metric in self.incomparable:
+        losses = {row.system: row.metrics[metric].loss for row in self.systems}
+        least = min(losses.values())
+        if len(losses) < 2 or math.isinf(least) or metric in self.incomparable:
             return frozenset()
-        least = min(values.values())
-        return frozenset(system for system, value in values.items() if value == least)
+        return frozenset(system for system, loss in losses.items() if loss == least)
 
-    def narrowed(self, documents: Sequence[str] = (), systems: Sequence[str] = ()) -> ScoreTable:
-        """Keep the rows of some documents and systems, all where none are named.
+    def narrowed(self, names: Collection[str]) -> ScoreTable:
+        """Keep the rows of documents and systems of these names; where no system is named, of all.
 
         The systems' scores over the corpus stay.
         """
         rows = self.documents or ()
-        check_documents(documents, (row.id for row in rows))
-        check_systems(systems, (row.system for row in self.systems))
+        systems = {row.system for row in self.systems} & set(names)
+        documents = set(names) - systems
+        check_documents(sorted(documents), (row.id for row in rows))
         kept = tuple(
             row
             for row in rows
-            if (not documents or row.id in documents) and (not systems or row.system in systems)
+            if row.id in (documents or {row.id}) and row.system in (systems or {row.system})
         )
         return replace(self, documents=None if self.documents is None else kept)
 
     def worse_than(self, limits: Mapping[str, float]) -> list[str]:
         """Say which systems are worse than a limit by metric, or have no score; gold aside."""
-        from reffree.data.corpus import GOLD
         from reffree.statistics.losses import as_loss
 
-        for metric in limits:
-            if metric not in self.metrics:
-                raise InputError(
-                    f"a limit for {metric!r}, which is not scored here",
-                    expected=f"one of {', '.join(self.metrics)}",
-                    remedy="ask for it with -m, or name one of these",
-                )
-        judged = [row for row in self.systems if row.system != GOLD] or list(self.systems)
+        judged = [row for row in self.systems if row.system != "gold"] or self.systems
         sentences = []
         for row, (metric, limit) in product(judged, limits.items()):
+            self._check_metric(metric, "a limit for")
             score = row.metrics[metric]
-            value, direction = rounded(score.value), score.direction
-            if value is None:
+            if score.value is None:
                 sentences.append(f"system {row.system!r}: {metric} is undefined in every document")
-            elif as_loss(value, direction) > as_loss(limit, direction):
-                better = {"toward_1": "best at 1"}.get(direction, f"{direction} is better")
+            elif score.loss > as_loss(limit, score.direction):
+                is_better = f"{score.direction} is better"
+                better = "best at 1" if score.direction == "toward_1" else is_better
                 sentences.append(
-                    f"system {row.system!r}: {metric} is {value:.4g}, worse than {limit:g} "
-                    f"({better})"
+                    f"system {row.system!r}: {metric} is {rounded(score.value):.4g}, worse than "
+                    f"{limit:g} ({better})"
                 )
         return sentences
 
@@ -322,27 +293,22 @@ class ScoreTable:
         Systems without a value come last. As they are, where they were scored on different
         documents.
         """
-        from reffree.statistics.losses import as_loss
-
-        if metric not in self.metrics:
-            raise InputError(
-                f"no metric {metric!r} to sort by",
-                expected=f"one of {', '.join(self.metrics)}",
-                remedy="name one of these",
-            )
+        self._check_metric(metric, "the order by")
         if metric in self.incomparable:
             return self
+        order = sorted(self.systems, key=lambda row: row.metrics[metric].loss)
+        return replace(self, systems=tuple(order))
 
-        def place(row: SystemScores) -> tuple[bool, float]:
-            score = row.metrics[metric]
-            value = rounded(score.value)
-            return value is None, 0.0 if value is None else as_loss(value, score.direction)
-
-        return replace(self, systems=tuple(sorted(self.systems, key=place)))
+    def _check_metric(self, metric: str, what: str) -> None:
+        if metric not in self.metrics:
+            raise InputError(
+                f"{what} {metric!r}, which is not scored here",
+                expected=f"one of {', '.join(self.metrics)}",
+                remedy="ask for it with -m, or name one of these",
+            )
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per system and metric (needs pandas)."""
-        pd = require_pandas()
         rows = [
             {
                 "system": row.system,
@@ -359,11 +325,10 @@ class ScoreTable:
             for row in self.systems
             for name, score in row.metrics.items()
         ]
-        return pd.DataFrame(rows)
+        return require_pandas().DataFrame(rows)
 
     def documents_to_pandas(self) -> pd.DataFrame:
         """One row per document, system and metric (needs pandas and ``per_document=True``)."""
-        pd = require_pandas()
         rows = [
             {
                 "id": row.id,
@@ -378,4 +343,4 @@ class ScoreTable:
             for name, score in row.metrics.items()
         ]
         columns = ("id", "system", "metric", "value", "raw", "weight", *POSTERIOR)
-        return pd.DataFrame(rows, columns=columns)
+        return require_pandas().DataFrame(rows, columns=columns)

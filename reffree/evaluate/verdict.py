@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reffree.evaluate.scores import Scores, filled_weights
-from reffree.evaluate.table import SystemScores, judged_by, rounded
-from reffree.metrics.free.expected import INFORMED
+from reffree.evaluate.scores import Scores
+from reffree.evaluate.table import DECIMALS, SystemScores, judged_by, rounded
 from reffree.statistics.losses import Direction, as_loss
 from reffree.statistics.paired import PairedTest, holm, paired_tests
 from reffree.util.errors import listed
@@ -25,7 +24,7 @@ class Rivals:
     metric: str
     values: dict[str, float]
     gold: float | None
-    ci: tuple[float, float] | None = None  # of the difference of the best and the next
+    ci: tuple[float, float] | None = None  # of the next one's value minus the best one's
     p: float | None = None  # of the best and the next, corrected for all comparisons
     comparisons: int = 1
     unlike: frozenset[str] | None = None  # told apart from the best; None without a test
@@ -63,12 +62,10 @@ class Rivals:
     def _margin(self) -> str:
         if self.p is None or self.ci is None:
             return ""
-        low, high = sorted(map(abs, self.ci)) if self.ci[0] * self.ci[1] > 0 else self.ci
+        low, high = self.ci
         n = self.comparisons
         corrected = f", corrected for {n} comparisons" if n > 1 else ""
-        return (
-            f" (95 % interval of the difference {low:.3f} to {high:.3f}, {_p(self.p)}{corrected})"
-        )
+        return f" (next − best: 95 % interval {low:.3f} to {high:.3f}, {_p(self.p)}{corrected})"
 
     def _unsure(self, best: str) -> list[str]:
         """Name those that may be as good as the best."""
@@ -141,19 +138,23 @@ def verdict(
         )
     elif metric in scores.metrics.reference_free and rivals.values:
         sentences.append("Not tested against chance: --null 1000 does that.")
-    chance = score.chance_information
-    if score.information is not None and score.information <= INFORMED * (chance or 0.0):
-        sentences.append("The text says little here: the score rests on what is assumed.")
+    if score.information is not None:
+        from reffree.metrics.free.expected import INFORMED
+
+        if score.information <= INFORMED * (score.chance_information or 0.0):
+            sentences.append("The text says little here: the score rests on what is assumed.")
     return tuple(sentences)
 
 
 def _tests_of_best(scores: Scores, metric: str, order: Sequence[str]) -> dict[str, PairedTest]:
-    """Test the first system against each of the others, over the documents both have."""
+    """Test each of the others against the first, over the documents both have.
+
+    Differences are those of the values that tables show: the other one's minus the first one's.
+    """
     m, at = scores.index(metric), {system: i for i, system in enumerate(scores.systems)}
     places = [at[system] for system in order]
-    values = scores.metrics.losses(metric, scores.raw[m].T[places])
-    weights = np.stack([filled_weights(scores.weights[m, :, s]) for s in places])
-    pairs = [(0, i) for i in range(1, len(order))]
+    values = scores.shown(metric).T[places]
+    pairs = [(i, 0) for i in range(1, len(order))]
     rng = np.random.default_rng(scores.settings.seed)
-    tests = paired_tests(np.round(values, 10), weights, pairs, rng)
+    tests = paired_tests(np.round(values, DECIMALS), scores.weights[m].T[places], pairs, rng)
     return dict(zip(order[1:], tests, strict=True))

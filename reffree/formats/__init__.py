@@ -2,15 +2,21 @@
 
 `load` reads corpora, `read_system` adds one system's segmentations to a corpus, `save` writes;
 `read_scores` and `write_scores` are for scores of gaps.
-Each family of formats has a module: jsonl, parquet, tables, values and hub are the user's own;
-choi, segeval, nltk, dialseg, tiage, qmsum, dialogues and meetings published corpora; headings is
-prose, subtitles is text with times. `readers` tells which one a file needs.
+Every format declares itself in a module of its own (see `format`).
 """
 
+from reffree.formats.format import format_names
 from reffree.formats.gap_scores import read_scores, write_scores
 from reffree.formats.loading import corpus_names, load
-from reffree.formats.readers import FORMATS
 from reffree.formats.saving import save
 from reffree.formats.system import read_system
 
-__all__ = ["FORMATS", "corpus_names", "load", "read_scores", "read_system", "save", "write_scores"]
+__all__ = [
+    "corpus_names",
+    "format_names",
+    "load",
+    "read_scores",
+    "read_system",
+    "save",
+    "write_scores",
+]

@@ -10,13 +10,14 @@ without ``.ref`` or ``.txt``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from reffree.data.corpus import Document
+from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
+from reffree.formats.format import Format, Sample
 from reffree.formats.source import Source, checked_name, without_suffix
-from reffree.util.errors import InputError, Place, shorten
+from reffree.util.errors import InputError, Place, counted, shorten
 
 REF = ".ref"
 SUFFIXES = (REF, ".txt", "")
@@ -26,33 +27,73 @@ _PLAIN = re.compile(r"[\w-][\w.-]*")
 _MAX_NAME_BYTES = 200
 
 
-def is_separator(line: str) -> bool:
+def _is_separator(line: str) -> bool:
     """Whether a line separates two segments."""
     return _SEPARATOR.fullmatch(line.strip()) is not None
 
 
-def id_of(relative: str) -> str:
-    """Name a document by its file."""
-    return without_suffix(relative, SUFFIXES)
+class Choi(Format):
+    """Choi's files."""
+
+    name = "choi"
+    owns = (REF,)
+    suffixes = SUFFIXES[1:]
+    folders = SUFFIXES
+    rank = 2
+    written_as = (REF, "")
+    keeps = frozenset({"text"})
+    one_document = "name a folder, without an extension"
+
+    @classmethod
+    def matches(cls, sample: Sample) -> bool:
+        """Whether a line anywhere separates segments."""
+        return any(map(_is_separator, sample.lines()))
+
+    @classmethod
+    def matches_folder(cls, folder: Sample) -> bool:
+        """Take .ref files for Choi's; other text only where a file of it has separators."""
+        files = [Source(path) for _, path in _folder_files(folder.source)[0]]
+        return any(file.suffix == REF or cls.matches(Sample(file)) for file in files)
+
+    def read(self, source: Source) -> list[Document]:
+        """Read a file, or every file of a folder."""
+        if not source.is_folder:
+            name = source.stem if source.is_stdin else source.path.name
+            return [_document(source, checked_name(self.document_id(name), source.place()))]
+        listed, others = _folder_files(source)
+        documents = [
+            _document(file, checked_name(self.document_id(name), file.place()))
+            for name, file in source.opened(listed)
+        ]
+        only_ref = bool(listed) and Source(listed[0][1]).suffix == REF
+        kinds = ".ref" if only_ref else ".txt or without extension"
+        source.note_unread(others, "of another kind", expected=f"Choi files ({kinds})")
+        return documents
+
+    def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:
+        """Write the only document."""
+        return _write_document(corpus[0], chosen[0])
+
+    def write_folder(
+        self, corpus: Corpus, chosen: Sequence[Segmentation]
+    ) -> list[tuple[str, Iterator[str]]]:
+        """Write every document into a file of its own."""
+        names = file_names([document.id for document in corpus])
+        return list(zip(names, map(_write_document, corpus, chosen), strict=True))
+
+    def document_id(self, name: str) -> str:
+        """Name a document by its file."""
+        return without_suffix(name, SUFFIXES)
+
+    def describe_changes(self, corpus: Corpus) -> list[str]:
+        """Count the units with line breaks, which become spaces."""
+        broken = sum(_has_line_break(unit) for document in corpus for unit in document.units)
+        inside = counted(broken, "unit")
+        told = f"choi files hold one unit per line: line breaks in {inside} became spaces"
+        return [told] if broken else []
 
 
-def read(source: Source) -> list[Document]:
-    """Read a file, or every file of a folder."""
-    if not source.is_folder:
-        name = source.stem if source.is_stdin else source.path.name
-        return [_document(source, checked_name(id_of(name), source.place()))]
-    listed, others = folder_files(source)
-    documents = [
-        _document(file, checked_name(id_of(name), file.place()))
-        for name, file in source.opened(listed)
-    ]
-    only_ref = bool(listed) and Source(listed[0][1]).suffix == REF
-    kinds = ".ref" if only_ref else ".txt or without extension"
-    source.note_unread(others, "of another kind", expected=f"Choi files ({kinds})")
-    return documents
-
-
-def folder_files(source: Source) -> tuple[list[tuple[str, Path]], int]:
+def _folder_files(source: Source) -> tuple[list[tuple[str, Path]], int]:
     """List the files of a folder that may be documents, and count the others."""
     files = source.files()
     suffixes = {Source(path).suffix for _, path in files}
@@ -65,7 +106,7 @@ def _document(source: Source, id: str) -> Document:
     blocks: list[list[str]] = [[]]
     separated = False
     for _, line in source.lines():
-        if is_separator(line):
+        if _is_separator(line):
             separated = True
             blocks.append([])
         elif line.strip():
@@ -86,7 +127,7 @@ def _document(source: Source, id: str) -> Document:
     )
 
 
-def write(document: Document, segmentation: Segmentation) -> Iterator[str]:
+def _write_document(document: Document, segmentation: Segmentation) -> Iterator[str]:
     """Write one document between separators; line breaks inside a unit become spaces."""
     yield f"{SEPARATOR}\n"
     units = iter(document.units)
@@ -96,14 +137,14 @@ def write(document: Document, segmentation: Segmentation) -> Iterator[str]:
         yield f"{SEPARATOR}\n"
 
 
-def has_line_break(unit: str) -> bool:
+def _has_line_break(unit: str) -> bool:
     """Whether a unit cannot be written on one line as it is."""
     return "\n" in unit or "\r" in unit
 
 
 def _line(unit: str, place: Place) -> str:
-    line = " ".join(re.split(r"[\r\n]+", unit)) if has_line_break(unit) else unit
-    if is_separator(line):
+    line = " ".join(re.split(r"[\r\n]+", unit)) if _has_line_break(unit) else unit
+    if _is_separator(line):
         raise InputError(
             f"the unit {shorten(line)!r}",
             expected="text, since a line of ten or more = separates segments",

@@ -23,21 +23,22 @@ is those that follow one another in the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, Literal, cast
 
 from reffree.data.corpus import Document
 from reffree.data.segmentation import Segmentation
 from reffree.formats import jsonl
+from reffree.formats.format import JSON, TEXT, Format, Sample
 from reffree.formats.source import Source
-from reffree.formats.strict_json import as_list, as_object, field
+from reffree.formats.strict_json import as_list, as_object, as_objects, list_field, require_field
 from reffree.util.bounds import check_whole
 from reffree.util.errors import InputError, Place, counted, shorten
 
-CALL = re.compile(r"call_id_\S+")
+CALL = re.compile(r"call_id_\S+\s*$")
 END = "__eou__"
-_TADAM = re.compile(r"\s*(\d+)\s+(.*\S)\s*")
+_TEXT = "dialogues_text.txt"
 _TOPICS = "dialogues_topic.txt"
 _NO_DOMAIN = ("general", "booking")
 
@@ -80,65 +81,96 @@ class _Dialogue:
     place: Place
 
 
-def _joined(dialogues: Sequence[_Dialogue], n: int) -> Iterator[Document]:
-    """Make a document of every n dialogues that follow one another; the last may have fewer."""
-    for first in range(0, len(dialogues), n):
-        group = dialogues[first : first + n]
-        id = group[0].id if len(group) == 1 else f"{group[0].id}+{len(group) - 1}"
-        speakers = [speaker for each in group for speaker in each.speakers or ()]
-        yield Document.build(
-            id,
-            [unit for each in group for unit in each.units],
-            gold=_by_label([label for each in group for label in each.labels]),
-            speakers=speakers or None,
-            place=group[0].place,
-        )
+@dataclass(frozen=True)
+class _Joined(Format):
+    """Dialogues of which several may become a document."""
 
+    join: int = 1
 
-def read_tadam(source: Source) -> list[Document]:
-    """Read ``call_id_…`` and the numbered utterances under each."""
-    calls: list[tuple[str, int, list[tuple[str, str]]]] = []
-    for number, line in source.lines():
-        if not line.strip():
-            continue
-        if CALL.fullmatch(line.strip()):
-            calls.append((line.strip(), number, []))
-            continue
-        found = _TADAM.fullmatch(line)
-        if found is None or not calls:
-            raise InputError(
-                f"the line {shorten(line)!r}",
-                expected="call_id_N, or the number of a segment, a space and an utterance"
-                if calls
-                else "call_id_N on the first line",
-                remedy="check the file's format",
-                place=source.place(number),
+    def __post_init__(self) -> None:
+        """Refuse to join none."""
+        check_whole("join", self.join, 1)
+
+    def documents(self, dialogues: Sequence[_Dialogue]) -> list[Document]:
+        """Join dialogues that follow one another; the last document may have fewer."""
+        documents = []
+        for first in range(0, len(dialogues), self.join):
+            group = dialogues[first : first + self.join]
+            id = group[0].id if len(group) == 1 else f"{group[0].id}+{len(group) - 1}"
+            speakers = [speaker for each in group for speaker in each.speakers or ()]
+            document = Document.build(
+                id,
+                [unit for each in group for unit in each.units],
+                gold=_by_label([label for each in group for label in each.labels]),
+                speakers=speakers or None,
+                place=group[0].place,
             )
-        calls[-1][2].append((found[1], found[2]))
-    documents = []
-    for id, number, turns in calls:
-        segments = [segment for segment, _ in turns]
-        gold = Segmentation.from_segment_ids(segments) if turns else None
-        units = [text for _, text in turns]
-        documents.append(Document.build(id, units, gold=gold, place=source.place(number)))
-    return documents
+            documents.append(document)
+        return documents
 
 
-def read_utterances(source: Source) -> list[Document]:
-    """Read dialogues of ``utterances`` and ``segments``, which are lengths."""
-    documents = []
-    for i, (table, place) in enumerate(jsonl.tables(source)):
-        id = _name(table, "dial_id", f"{source.stem}/{i + 1}", place)
-        place = replace(place, document=id)
-        units = as_list(field(table, "utterances", place), "'utterances'", place)
-        masses = as_list(field(table, "segments", place), "'segments'", place)
-        documents.append(Document.build(id, cast(Any, units), gold=cast(Any, masses), place=place))
-    return documents
+class Tadam(Format):
+    """DialSeg711 as TADAM has it."""
+
+    name = "tadam"
+    first_line = CALL
+    suffixes = TEXT
+    rank = 4
+
+    def read(self, source: Source) -> list[Document]:
+        """Read ``call_id_…`` and the numbered utterances under each."""
+        calls: list[tuple[str, int, list[tuple[str, str]]]] = []
+        for number, line in source.lines():
+            if not line.strip():
+                continue
+            if CALL.match(line.strip()):
+                calls.append((line.strip(), number, []))
+                continue
+            segment, *rest = line.split(None, 1)
+            if not segment.isdecimal() or not rest or not calls:
+                raise InputError(
+                    f"the line {shorten(line)!r}",
+                    expected="call_id_N, or the number of a segment, a space and an utterance"
+                    if calls
+                    else "call_id_N on the first line",
+                    remedy="check the file's format",
+                    place=source.place(number),
+                )
+            calls[-1][2].append((segment, rest[0].rstrip()))
+        documents = []
+        for id, number, turns in calls:
+            segments = [segment for segment, _ in turns]
+            gold = Segmentation.from_segment_ids(segments) if turns else None
+            units = [text for _, text in turns]
+            documents.append(Document.build(id, units, gold=gold, place=source.place(number)))
+        return documents
 
 
-def _name(table: dict[str, object], key: str, default: str, place: Place) -> str:
-    """Read an id, which may be a number."""
-    value = table.get(key, default)
+class Utterances(Format):
+    """Dialogues of utterances and lengths of segments."""
+
+    name = "utterances"
+    keys = ("utterances", "segments")
+    suffixes = JSON
+
+    def read(self, source: Source) -> list[Document]:
+        """Read dialogues of ``utterances`` and ``segments``, which are lengths."""
+        documents = []
+        for i, (table, place) in enumerate(jsonl.tables(source)):
+            id = dialogue_id(table, "dial_id", f"{source.stem}/{i + 1}", place)
+            place = replace(place, document=id)
+            units = list_field(table, "utterances", place)
+            masses = list_field(table, "segments", place)
+            documents.append(
+                Document.build(id, cast(Any, units), gold=cast(Any, masses), place=place)
+            )
+        return documents
+
+
+def dialogue_id(table: dict[str, object], key: str, default: str, place: Place) -> str:
+    """Read an id, which may be a number; ``default`` where there is none."""
+    value = table.get(key)
+    value = default if value is None else value
     if isinstance(value, (str, int)) and not isinstance(value, bool):
         return str(value)
     raise InputError(
@@ -152,21 +184,44 @@ def _name(table: dict[str, object], key: str, default: str, place: Place) -> str
 # MultiWOZ
 
 
-def read_multiwoz(source: Source) -> list[Document]:
-    """Read 2.2, a list of dialogues, or 2.1, an object of dialogues by file name."""
-    if not source.is_json_lines and isinstance(source.json, dict) and "turns" not in source.json:
-        return [_log(id, value, source) for id, value in source.json.items()]
-    return [_turns(table, place) for table, place in jsonl.tables(source)]
+class MultiWoz(Format):
+    """MultiWOZ 2.1 and 2.2."""
+
+    name = "multiwoz"
+    keys = ("dialogue_id", "turns")
+    suffixes = JSON
+    rank = 6
+
+    @classmethod
+    def matches(cls, sample: Sample) -> bool:
+        """Whether there are turns of a dialogue, or logs by file name."""
+        return super().matches(sample) or _first_has(sample, "log")
+
+    def read(self, source: Source) -> list[Document]:
+        """Read 2.2, a list of dialogues, or 2.1, an object of dialogues by file name."""
+        if (
+            not source.is_json_lines
+            and isinstance(source.json, dict)
+            and "turns" not in source.json
+        ):
+            return [_log(id, value, source) for id, value in source.json.items()]
+        return [_turns(table, place) for table, place in jsonl.tables(source)]
+
+
+def _first_has(sample: Sample, key: str) -> bool:
+    """Whether the first value of an object is an object with the key."""
+    first = next(iter(sample.value.values()), None)
+    return isinstance(first, dict) and key in first
 
 
 def _turns(table: dict[str, object], place: Place) -> Document:
-    id = _name(table, "dialogue_id", "1", place)
+    id = dialogue_id(table, "dialogue_id", "1", place)
     place = replace(place, document=id)
-    turns = _objects(field(table, "turns", place), "turn", place)
+    turns = as_objects(require_field(table, "turns", place), "turn", place)
     labels: list[list[str]] = []
     before: dict[str, object] = {}
     for turn in turns:
-        frames = _objects(turn.get("frames") or [], "frame", place)
+        frames = as_objects(turn.get("frames") or [], "frame", place)
         active: list[str] = []
         changed: list[str] = []
         for frame in frames:
@@ -180,13 +235,13 @@ def _turns(table: dict[str, object], place: Place) -> Document:
                 changed.append(service)
             before[service] = slots
         labels.append(changed or active)
-    return _spoken(id, turns, "utterance", "speaker", labels, place)
+    return spoken_document(id, turns, "utterance", "speaker", _by_label(labels), place)
 
 
 def _log(id: str, value: object, source: Source) -> Document:
     place = replace(source.place(), document=id)
     table = as_object(value, "a dialogue", place)
-    turns = _objects(field(table, "log", place), "turn", place)
+    turns = as_objects(require_field(table, "log", place), "turn", place)
     labels = []
     for turn in turns:
         acts = turn.get("dialog_act")
@@ -199,107 +254,113 @@ def _log(id: str, value: object, source: Source) -> Document:
             remedy="they have no gold here",
         )
     speakers = [{**turn, "speaker": ("USER", "SYSTEM")[i % 2]} for i, turn in enumerate(turns)]
-    return _spoken(id, speakers, "text", "speaker", labels, place)
+    return spoken_document(id, speakers, "text", "speaker", _by_label(labels), place)
 
 
 # Taskmaster and Topical-Chat
 
 
-@dataclass(frozen=True, slots=True)
-class Taskmaster:
+@dataclass(frozen=True)
+class Taskmaster(_Joined):
     """Taskmaster: labels are annotations' first part (task) or first two (subtask)."""
 
     level: Literal["task", "subtask"] = "task"
-    join: int = 1
-    name: ClassVar[str] = "taskmaster"
-
-    def __post_init__(self) -> None:
-        """Refuse to join none."""
-        check_whole("join", self.join, 1)
+    name = "taskmaster"
+    keys = ("conversation_id", "utterances")
+    suffixes = JSON
 
     def read(self, source: Source) -> list[Document]:
         """Read a file's conversations."""
         dialogues = []
         for table, place in jsonl.tables(source):
-            id = _name(table, "conversation_id", "1", place)
+            id = dialogue_id(table, "conversation_id", "1", place)
             place = replace(place, document=id)
-            turns = _objects(field(table, "utterances", place), "utterance", place)
+            turns = as_objects(require_field(table, "utterances", place), "utterance", place)
             labels = [self._labels(turn, place) for turn in turns]
-            units = [field(turn, "text", place) for turn in turns]
+            units = [require_field(turn, "text", place) for turn in turns]
             speakers = [str(turn.get("speaker") or "") for turn in turns]
             dialogues.append(_Dialogue(id, cast(Any, units), speakers, labels, place))
-        return list(_joined(dialogues, self.join))
+        return self.documents(dialogues)
 
     def _labels(self, turn: dict[str, object], place: Place) -> list[str]:
         found = []
-        for segment in _objects(turn.get("segments") or [], "segment", place):
-            for annotation in _objects(segment.get("annotations") or [], "annotation", place):
+        for segment in as_objects(turn.get("segments") or [], "segment", place):
+            for annotation in as_objects(segment.get("annotations") or [], "annotation", place):
                 parts = str(annotation.get("name") or "").split(".")
                 found.append(".".join(parts[: 1 if self.level == "task" else 2]))
         return [label for label in found if label]
 
 
-def read_topical_chat(source: Source) -> list[Document]:
-    """Read the conversations of a file by their ids."""
-    documents = []
-    for id, value in as_object(source.json, "the content", source.place()).items():
-        place = replace(source.place(), document=id)
-        table = as_object(value, "a conversation", place)
-        turns = _objects(field(table, "content", place), "message", place)
-        labels = []
-        for turn in turns:
-            given = as_list(turn.get("knowledge_source") or [], "'knowledge_source'", place)
-            labels.append([each for each in given if isinstance(each, str) and each[:2] == "FS"])
-        documents.append(_spoken(id, turns, "message", "agent", labels, place))
-    return documents
+class TopicalChat(Format):
+    """Topical-Chat."""
+
+    name = "topical-chat"
+    suffixes = JSON
+    rank = 6
+
+    @classmethod
+    def matches(cls, sample: Sample) -> bool:
+        """Whether there are conversations by id."""
+        return _first_has(sample, "content")
+
+    def read(self, source: Source) -> list[Document]:
+        """Read the conversations of a file by their ids."""
+        documents = []
+        for id, value in as_object(source.json, "the content", source.place()).items():
+            place = replace(source.place(), document=id)
+            table = as_object(value, "a conversation", place)
+            turns = as_objects(require_field(table, "content", place), "message", place)
+            labels = []
+            for turn in turns:
+                given = as_list(turn.get("knowledge_source") or [], "'knowledge_source'", place)
+                labels.append(
+                    [each for each in given if isinstance(each, str) and each[:2] == "FS"]
+                )
+            documents.append(
+                spoken_document(id, turns, "message", "agent", _by_label(labels), place)
+            )
+        return documents
 
 
-def _objects(value: object, what: str, place: Place) -> list[dict[str, object]]:
-    return [
-        as_object(each, f"{what} {i + 1}", place)
-        for i, each in enumerate(as_list(value, f"{what}s", place))
-    ]
-
-
-def _spoken(
+def spoken_document(
     id: str,
     turns: Sequence[dict[str, object]],
     text: str,
     speaker: str,
-    labels: Labels,
+    gold: Segmentation | None,
     place: Place,
 ) -> Document:
-    units = [field(turn, text, place) for turn in turns]
+    """Make a document of turns, which have their text and speaker under the keys."""
+    units = [require_field(turn, text, place) for turn in turns]
     speakers = [str(turn.get(speaker) or "") for turn in turns]
-    return Document.build(
-        id,
-        cast(Any, units),
-        gold=_by_label(labels),
-        speakers=speakers if any(speakers) else None,
-        place=place,
-    )
+    given = speakers if any(speakers) else None
+    return Document.build(id, cast(Any, units), gold=gold, speakers=given, place=place)
 
 
 # DailyDialog
 
 
-@dataclass(frozen=True, slots=True)
-class DailyDialog:
+@dataclass(frozen=True)
+class DailyDialog(_Joined):
     """DailyDialog: where there are no topics, every joined dialogue is a segment."""
 
-    join: int = 1
-    name: ClassVar[str] = "dailydialog"
+    name = "dailydialog"
+    first_line = re.compile(f".*{END}")
+    suffixes = TEXT
+    folders = (".txt",)
+    rank = 4
 
-    def __post_init__(self) -> None:
-        """Refuse to join none."""
-        check_whole("join", self.join, 1)
+    @classmethod
+    def matches_folder(cls, folder: Sample) -> bool:
+        """Whether a file has the corpus's name."""
+        return any(path.name == _TEXT for path in folder.files.values())
 
     def read(self, source: Source) -> list[Document]:
         """Read a file of dialogues, or the one of a folder, with the topics beside it."""
         folder = source.path if source.is_folder else source.path.parent
-        text = Source(folder / "dialogues_text.txt") if source.is_folder else source
+        text = Source(folder / _TEXT, source.used) if source.is_folder else source
         lines = [(number, line) for number, line in text.lines() if line.strip()]
-        topics = self._topics(source, Source(folder / _TOPICS), len(lines))
+        topics = self._topics(source, Source(folder / _TOPICS, source.used), len(lines))
         dialogues = []
         for i, (number, line) in enumerate(lines):
             units = [unit.strip() for unit in line.split(END)]
@@ -309,7 +370,7 @@ class DailyDialog:
             place = replace(text.place(number), document=id)
             dialogues.append(_Dialogue(id, units, None, [[label]] * len(units), place))
         source.notes += [note for note in text.notes if note not in source.notes]
-        return list(_joined(dialogues, self.join))
+        return self.documents(dialogues)
 
     def _topics(self, source: Source, file: Source, n: int) -> list[str]:
         if source.is_stdin or not file.path.is_file():

@@ -9,83 +9,75 @@ change of ``topic_id`` starts a segment. Where both are there the labels count.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Convention, Segmentation
+from reffree.formats.dialogues import dialogue_id, spoken_document
+from reffree.formats.format import JSON, Format
 from reffree.formats.jsonl import dumps
 from reffree.formats.source import Source
-from reffree.formats.strict_json import as_list, as_object, field
+from reffree.formats.strict_json import as_list, as_object, as_objects, require_field
 from reffree.util.errors import InputError, Place, counted, shorten
 
 DATA, LABEL, TOPIC, ROLE = "dial_data", "segmentation_label", "topic_id", "role"
 
 
-def read(source: Source, convention: Convention | None) -> list[Document]:
-    """Read the dialogues of every dataset in the file."""
-    place = source.place()
-    if convention == "gap":
-        raise InputError(
-            "the convention 'gap'",
-            expected="'end' or 'start', since these files label utterances",
-            remedy="leave out --convention",
-            place=place,
+@dataclass(frozen=True)
+class Dialseg(Format):
+    """SuperDialseg's files; ``convention`` is what a label 1 means."""
+
+    convention: Literal["end", "start"] = "end"
+    name = "dialseg"
+    keys = (DATA,)
+    suffixes = JSON
+    written_as = ()
+    keeps = frozenset({"text", "speakers"})
+
+    def read(self, source: Source) -> list[Document]:
+        """Read the dialogues of every dataset in the file."""
+        place = source.place()
+        datasets = as_object(
+            require_field(as_object(source.json, "the content", place), DATA, place), DATA, place
         )
-    datasets = as_object(
-        field(as_object(source.json, "the content", place), DATA, place), DATA, place
-    )
-    documents, disagreeing = [], 0
-    for dataset, dialogues in datasets.items():
-        for i, value in enumerate(as_list(dialogues, f"the dataset {dataset!r}", place)):
-            table = as_object(value, f"dialogue {i + 1} of {dataset!r}", place)
-            id = _id(table, f"{dataset}/{i + 1}", place)
-            at = replace(place, document=id)
-            turns = [
-                as_object(turn, f"turn {j + 1}", at)
-                for j, turn in enumerate(as_list(field(table, "turns", at), "'turns'", at))
-            ]
-            labels = _column(turns, LABEL, at)
-            topics = _column(turns, TOPIC, at)
-            gold = _from_labels(labels, convention or "end", at) if labels else None
-            if topics:
-                by_topic = Segmentation.from_segment_ids(topics)
-                disagreeing += gold is not None and gold != by_topic
-                gold = gold or by_topic
-            documents.append(_document(id, turns, gold, at))
-    if disagreeing:
-        source.note(
-            f"{disagreeing} of {counted(len(documents), 'dialogue')} whose topic ids and labels "
-            "disagree",
-            expected="boundaries in the same places",
-            remedy=f"the {LABEL} was used",
-        )
-    return documents
+        documents, disagreeing = [], 0
+        for dataset, dialogues in datasets.items():
+            for i, value in enumerate(as_list(dialogues, f"the dataset {dataset!r}", place)):
+                table = as_object(value, f"dialogue {i + 1} of {dataset!r}", place)
+                id = dialogue_id(table, "dial_id", f"{dataset}/{i + 1}", place)
+                at = replace(place, document=id)
+                turns = as_objects(require_field(table, "turns", at), "turn", at)
+                labels = _column(turns, LABEL, at)
+                topics = _column(turns, TOPIC, at)
+                gold = _from_labels(labels, self.convention, at) if labels else None
+                if topics:
+                    by_topic = Segmentation.from_segment_ids(topics)
+                    disagreeing += gold is not None and gold != by_topic
+                    gold = gold or by_topic
+                documents.append(spoken_document(id, turns, "utterance", ROLE, gold, at))
+        if disagreeing:
+            source.note(
+                f"{disagreeing} of {counted(len(documents), 'dialogue')} whose topic ids and "
+                "labels disagree",
+                expected="boundaries in the same places",
+                remedy=f"the {LABEL} was used",
+            )
+        return documents
 
-
-def _id(table: dict[str, object], default: str, place: Place) -> str:
-    id = table.get("dial_id")
-    if id is None:
-        return default
-    if isinstance(id, (str, int)) and not isinstance(id, bool):
-        return str(id)
-    raise InputError(
-        f"the dial_id {shorten(id)}",
-        expected="text or a number",
-        remedy=f"name the dialogue, such as {default!r}",
-        place=place,
-    )
-
-
-def _document(
-    id: str, turns: Sequence[dict[str, object]], gold: Segmentation | None, place: Place
-) -> Document:
-    units = [field(turn, "utterance", place) for turn in turns]
-    has_roles = any(turn.get(ROLE) is not None for turn in turns)
-    speakers = [turn.get(ROLE) or "" for turn in turns] if has_roles else None
-    return Document.build(
-        id, cast(Any, units), gold=gold, speakers=cast(Any, speakers), place=place
-    )
+    def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:
+        """Write one dataset called corpus, with labels, topic ids and roles where known."""
+        dialogues = []
+        for document, segmentation in zip(corpus.documents, chosen, strict=True):
+            labels, topics = segmentation.to_labels("end"), segmentation.to_segment_ids()
+            turns = []
+            for i, unit in enumerate(document.units):
+                turn: dict[str, object] = {"turn_id": i, "utterance": unit}
+                if document.speakers is not None:
+                    turn[ROLE] = document.speakers[i]
+                turns.append({**turn, LABEL: labels[i], TOPIC: topics[i]})
+            dialogues.append({"dial_id": document.id, "turns": turns})
+        yield dumps({DATA: {"corpus": dialogues}}, corpus.documents[0].place) + "\n"
 
 
 def _column(turns: Sequence[dict[str, object]], key: str, place: Place) -> list[object]:
@@ -113,18 +105,3 @@ def _from_labels(labels: Sequence[object], convention: Convention, place: Place)
                 place=place,
             )
     return Segmentation.from_labels([int(cast(Any, label)) for label in labels], convention)
-
-
-def write(corpus: Corpus, segmentations: Sequence[Segmentation]) -> Iterator[str]:
-    """Write one dataset called corpus, with labels, topic ids and roles where they are known."""
-    dialogues = []
-    for document, segmentation in zip(corpus.documents, segmentations, strict=True):
-        labels, topics = segmentation.to_labels("end"), segmentation.to_segment_ids()
-        turns = []
-        for i, unit in enumerate(document.units):
-            turn: dict[str, object] = {"turn_id": i, "utterance": unit}
-            if document.speakers is not None:
-                turn[ROLE] = document.speakers[i]
-            turns.append({**turn, LABEL: labels[i], TOPIC: topics[i]})
-        dialogues.append({"dial_id": document.id, "turns": turns})
-    yield dumps({DATA: {"corpus": dialogues}}, corpus.documents[0].place) + "\n"

@@ -14,7 +14,7 @@ from typing import Any, cast
 from reffree.data.corpus import Corpus
 from reffree.formats import jsonl
 from reffree.formats.source import Source
-from reffree.formats.strict_json import field, listed
+from reffree.formats.strict_json import listed, require_field
 from reffree.util.atomic import write_file
 from reffree.util.errors import InputError, Place, shorten
 
@@ -33,8 +33,7 @@ def read_scores(path: str | Path, corpus: Corpus, name: str = "scores") -> dict[
     places: dict[str, Place] = {}
     for table, place in jsonl.tables(source):
         place = replace(place, system=name)
-        values = field(table, "scores", place, what=_WHAT)
-        id = field(table, "id", place, what="the document's name")
+        values = require_field(table, "scores", place, what=_WHAT)
         for key in table:
             if key not in _KEYS:
                 raise InputError(
@@ -43,21 +42,7 @@ def read_scores(path: str | Path, corpus: Corpus, name: str = "scores") -> dict[
                     remedy="remove it",
                     place=place,
                 )
-        if not isinstance(id, str):
-            raise InputError(
-                f"the document id {shorten(id)}",
-                expected="a string",
-                remedy="write the id in quotes, as the corpus has it",
-                place=place,
-            )
-        if id in places:
-            raise InputError(
-                f"the document a second time, first at {replace(places[id], system=None)}",
-                expected="every document once",
-                remedy="remove one of the two",
-                place=replace(place, document=id),
-            )
-        scores[id], places[id] = cast(Any, values), place
+        scores[jsonl.record_id(table, place, places)] = cast(Any, values)
     found = corpus.align_scores(name, scores, places, source.place())
     return {document.id: each for document, each in zip(corpus, found, strict=True)}
 

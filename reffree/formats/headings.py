@@ -4,7 +4,7 @@
 * ``headings``: plain text with lines that are headings: ``# Title``, ``== Title ==``, a line
   underlined with = or -, ``2.1 Title`` or ``CHAPTER 3`` between blank lines, a line in capitals
   between blank lines; and Wiki-727K's ``========,2,Title.``, where a line is a unit.
-* ``text``: a unit a line and a blank line between documents, without a segmentation.
+* ``lines``: a unit a line and a blank line between documents, without a segmentation.
 * ``wikisection``: ``{"id": …, "text": …, "annotations": [{"begin": 0, "length": 238,
   "sectionHeading": …, "sectionLabel": …}]}`` an article; every annotation is a segment, or every
   run of one label (``boundaries=label``). What no annotation covers is a segment, too.
@@ -21,22 +21,22 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, Literal, cast
 
 from reffree.data.corpus import Document
 from reffree.data.sentences import sentence_spans, splitter
 from reffree.formats import jsonl
+from reffree.formats.format import JSON, TEXT, Format, Sample
 from reffree.formats.source import Source
-from reffree.formats.strict_json import as_list, as_object, field
+from reffree.formats.strict_json import as_list, as_object, require_field
 from reffree.util.bounds import check_whole
 from reffree.util.errors import InputError, Place, shorten
+from reffree.util.optional import require
 
 MARKDOWN = (".md", ".markdown")
 PROGRAMME = "getProgrammeById"
 SECTIONS = "annotations"
 _WIKI727 = re.compile(r"={8,},(\d{1,2}),(.*)")
-_ATX = re.compile(r" {0,3}(#{1,6})\s+(.*?)\s*#*\s*")
-_WIKI = re.compile(r"\s*(={2,6})\s*([^=].*?)\s*\1\s*")
 _UNDERLINE = re.compile(r"\s*(={3,}|-{3,})\s*")
 _NUMBERED = re.compile(r"\s*(\d+(?:\.\d+)*)[.)]?\s+(\S.{0,99})")
 _NAMED = re.compile(r"\s*((?:chapter|section|part|appendix)\s+\w+\b.{0,99})", re.IGNORECASE)
@@ -44,6 +44,8 @@ _LANGUAGE = re.compile(r"//(\w{2,3})\.(?:m\.)?wikipedia\.org|wikisection_([a-z]{
 _LIST = "***LIST***."
 
 Unit = Literal["sentence", "paragraph"]
+Block = tuple[int | None, str]
+"""A heading's level and its title, or None and a paragraph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,55 +98,52 @@ def _units(text: str, units: Unit, language: str, place: Place) -> list[str]:
     ]
 
 
-def _check(level: int, language: str) -> None:
-    check_whole("level", level, 1, 6)
-    if not re.fullmatch(r"[A-Za-z]{2,3}", language):
-        raise InputError(
-            f"language={shorten(language)}",
-            expected="a code such as en or de",
-            remedy="leave it out for en",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Markdown:
-    """Markdown."""
+@dataclass(frozen=True)
+class _Headed(Format):
+    """Text with headings down to a level."""
 
     level: int = 6
     units: Unit = "sentence"
     language: str = "en"
-    name: ClassVar[str] = "markdown"
 
     def __post_init__(self) -> None:
-        """Refuse levels that headings do not have."""
-        _check(self.level, self.language)
+        """Refuse levels that headings do not have, and what is no language."""
+        check_whole("level", self.level, 1, 6)
+        if not re.fullmatch(r"[A-Za-z]{2,3}", self.language):
+            raise InputError(
+                f"language={shorten(self.language)}",
+                expected="a code such as en or de",
+                remedy="leave it out for en",
+            )
+
+    def document(self, id: str, blocks: Sequence[Block], units: Unit, place: Place) -> Document:
+        """Make a document of headings and paragraphs; without a heading it has no gold."""
+        sections = [_Section(None, [])]
+        for rank, text in blocks:
+            if rank is None:
+                sections[-1].paragraphs.append(text)
+            elif rank <= self.level:
+                sections.append(_Section(text, []))
+        has_gold = any(rank is not None and rank <= self.level for rank, _ in blocks)
+        return _prose(id, sections, units, self.language, place, has_gold=has_gold)
+
+
+@dataclass(frozen=True)
+class Markdown(_Headed):
+    """Markdown."""
+
+    name = "markdown"
+    owns = MARKDOWN
+    folders = MARKDOWN
 
     def read(self, source: Source) -> list[Document]:
         """Read a file, or every one of a folder."""
         documents = []
         for id, file in source.members(MARKDOWN, "Markdown (.md)"):
             lines = _without_front_matter([line for _, line in file.lines()])
-            blocks = list(_markdown_blocks("\n".join(lines)))
-            sections = _sections(blocks, self.level)
-            has_gold = any(level is not None and level <= self.level for level, _ in blocks)
-            documents.append(
-                _prose(id, sections, self.units, self.language, file.place(), has_gold=has_gold)
-            )
+            blocks = list(_markdown_blocks("\n".join(lines), file.place()))
+            documents.append(self.document(id, blocks, self.units, file.place()))
         return documents
-
-
-Block = tuple[int | None, str]
-"""A heading's level and its title, or None and a paragraph."""
-
-
-def _sections(blocks: Sequence[Block], level: int) -> list[_Section]:
-    sections = [_Section(None, [])]
-    for rank, text in blocks:
-        if rank is None:
-            sections[-1].paragraphs.append(text)
-        elif rank <= level:
-            sections.append(_Section(text, []))
-    return sections
 
 
 def _without_front_matter(lines: list[str]) -> list[str]:
@@ -155,12 +154,19 @@ def _without_front_matter(lines: list[str]) -> list[str]:
     return lines if end is None else lines[end + 1 :]
 
 
-def _markdown_blocks(text: str) -> Iterator[Block]:
-    from markdown_it import MarkdownIt
-
+def _markdown_blocks(text: str, place: Place) -> Iterator[Block]:
+    markdown_it = require(
+        "markdown_it",
+        lambda name: InputError(
+            "Markdown, but no markdown-it-py",
+            expected="it to read Markdown",
+            remedy="run python -m pip install 'reffree[markdown]'",
+            place=place,
+        ),
+    )
     heading: int | None = None
     row: list[str] | None = None
-    for token in MarkdownIt("commonmark").enable("table").parse(text):
+    for token in markdown_it.MarkdownIt("commonmark").enable("table").parse(text):
         if token.type == "heading_open":
             heading = int(token.tag[1:])
         elif token.type == "tr_open":
@@ -171,61 +177,57 @@ def _markdown_blocks(text: str) -> Iterator[Block]:
         elif token.type in ("fence", "code_block"):
             yield None, " ".join(token.content.split())
         elif token.type == "inline":
-            said = _said(token.children or [])
+            shown = _shown_text(token.children or [])
             if row is not None:
-                row.append(said)
+                row.append(shown)
             else:
-                yield heading, said
+                yield heading, shown
             heading = None
 
 
-def _said(children: Sequence[Any]) -> str:
+def _shown_text(children: Sequence[Any]) -> str:
     """Put together what a reader sees of a paragraph."""
     parts = []
     for child in children:
         if child.type in ("text", "code_inline"):
             parts.append(child.content)
         elif child.type == "image":
-            parts.append(_said(child.children or []))
+            parts.append(_shown_text(child.children or []))
         elif child.type in ("softbreak", "hardbreak"):
             parts.append(" ")
     return "".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Headings:
+@dataclass(frozen=True)
+class Headings(_Headed):
     """Plain text with headings."""
 
-    level: int = 6
-    units: Unit = "sentence"
-    language: str = "en"
-    name: ClassVar[str] = "headings"
-
-    def __post_init__(self) -> None:
-        """Refuse levels that headings do not have."""
-        _check(self.level, self.language)
+    name = "headings"
+    first_line = _WIKI727  # other headings are but text
+    suffixes = TEXT
+    folders = TEXT
+    rank = 4
 
     def read(self, source: Source) -> list[Document]:
         """Read a file, or every one of a folder."""
         documents = []
-        for id, file in source.members((".txt", ""), "plain text (.txt)"):
+        for id, file in source.members(TEXT, "plain text (.txt)"):
             lines = [line for _, line in file.lines()]
-            is_wiki727 = any(map(is_wiki727_heading, lines))
+            is_wiki727 = any(map(_is_wiki727_heading, lines))
             blocks = list(_wiki727_blocks(lines) if is_wiki727 else _text_blocks(lines))
             if not any(level is not None and level <= self.level for level, _ in blocks):
                 raise InputError(
                     "no headings",
                     expected="lines such as # Title, == Title ==, 2.1 Title or TITLE",
-                    remedy="mark them so, or read it with --format text (a unit a line)",
+                    remedy="mark them so, or read it with --format lines (a unit a line)",
                     place=file.place(),
                 )
             units: Unit = "paragraph" if is_wiki727 else self.units
-            sections = _sections(blocks, self.level)
-            documents.append(_prose(id, sections, units, self.language, file.place()))
+            documents.append(self.document(id, blocks, units, file.place()))
         return documents
 
 
-def is_wiki727_heading(line: str) -> bool:
+def _is_wiki727_heading(line: str) -> bool:
     """Whether a line is a heading of Wiki-727K."""
     return _WIKI727.fullmatch(line.strip()) is not None
 
@@ -270,9 +272,13 @@ def _heading(
     text = line.strip()
     if not text:
         return None
-    if found := _ATX.fullmatch(line) or _WIKI.fullmatch(line):
-        level = len(found[1]) - (found[1][0] == "=")
-        return max(1, level), found[2], False
+    marks = len(text) - len(text.lstrip("#"))
+    if 1 <= marks <= 6 and (text[marks:] == "" or text[marks].isspace()) and line[:4].strip():
+        return marks, text[marks:].strip().rstrip("#").rstrip(), False
+    marks = len(text) - len(text.lstrip("="))
+    title = text[marks:-marks].strip() if text.endswith("=" * marks) else ""
+    if 2 <= marks <= 6 and title:
+        return marks - 1, title, False
     underline = _UNDERLINE.fullmatch(after)
     if underline and not follows_text and not _UNDERLINE.fullmatch(line):
         return (1 if "=" in underline[1] else 2), text, True
@@ -285,33 +291,41 @@ def _heading(
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class PlainLines:
+@dataclass(frozen=True)
+class Lines(Format):
     """Text of a unit a line: documents between blank lines, or ``documents=one``."""
 
     documents: Literal["blank-line", "one"] = "blank-line"
-    name: ClassVar[str] = "text"
+    name = "lines"
 
     def read(self, source: Source) -> list[Document]:
         """Read a file; its documents are numbered where there are several."""
-        lines = list(source.lines())
-        runs = groupby(lines, key=lambda line: self.documents == "one" or bool(line[1].strip()))
-        blocks = [list(run) for has_text, run in runs if has_text]
-        documents = []
-        for i, block in enumerate(blocks):
-            id = source.stem if len(blocks) == 1 else f"{source.stem}/{i + 1}"
-            units = [line for _, line in block if line.strip()]
-            documents.append(Document.build(id, units, place=source.place(block[0][0])))
-        return documents
+        blocks = self.blocks(source)
+        stem = source.stem
+        ids = [stem] if len(blocks) == 1 else [f"{stem}/{i + 1}" for i in range(len(blocks))]
+        return [
+            Document.build(id, [text for _, text in block], place=source.place(block[0][0]))
+            for id, block in zip(ids, blocks, strict=True)
+        ]
+
+    def blocks(self, source: Source) -> list[list[tuple[int, str]]]:
+        """Read the numbered lines of every document, without those that are blank."""
+        if self.documents == "one":
+            block = [line for line in source.lines() if line[1].strip()]
+            return [block] if block else []
+        runs = groupby(source.lines(), key=lambda line: bool(line[1].strip()))
+        return [list(run) for has_text, run in runs if has_text]
 
 
-@dataclass(frozen=True, slots=True)
-class WikiSection:
+@dataclass(frozen=True)
+class WikiSection(Format):
     """WikiSection; the language is that of an article's address or of the file's name, else en."""
 
     boundaries: Literal["section", "label"] = "section"
     units: Unit = "sentence"
-    name: ClassVar[str] = "wikisection"
+    name = "wikisection"
+    keys = ("text", SECTIONS)
+    suffixes = JSON
 
     def read(self, source: Source) -> list[Document]:
         """Read a file's articles."""
@@ -320,7 +334,7 @@ class WikiSection:
             id = table.get("id", f"{source.stem}/{i + 1}")
             if isinstance(id, str):
                 place = replace(place, document=id)
-            text = field(table, "text", place)
+            text = require_field(table, "text", place)
             if not isinstance(text, str):
                 raise InputError(
                     f"{shorten(text)} as 'text'",
@@ -330,7 +344,7 @@ class WikiSection:
                 )
             found = _LANGUAGE.search(f"{id} {source.stem}")
             language = (found[1] or found[2]) if found else "en"
-            spans = _annotations(field(table, SECTIONS, place), len(text), place)
+            spans = _annotations(require_field(table, SECTIONS, place), len(text), place)
             sections = self._sections(text, spans)
             meta = {key: table[key] for key in ("title", "type") if key in table}
             document = _prose(
@@ -365,7 +379,7 @@ def _annotations(value: object, n: int, place: Place) -> list[tuple[int, int, di
     spans: list[tuple[int, int, dict[str, object]]] = []
     for i, each in enumerate(as_list(value, f"{SECTIONS!r}", place)):
         table = as_object(each, f"annotation {i + 1}", place)
-        begin, length = field(table, "begin", place), field(table, "length", place)
+        begin, length = require_field(table, "begin", place), require_field(table, "length", place)
         is_whole = type(begin) is int and type(length) is int
         end = spans[-1][1] if spans else 0
         if not is_whole or not end <= begin <= begin + length <= n:  # type: ignore[operator]
@@ -379,26 +393,41 @@ def _annotations(value: object, n: int, place: Place) -> list[tuple[int, int, di
     return spans
 
 
-@dataclass(frozen=True, slots=True)
-class RadioNews:
+@dataclass(frozen=True)
+class RadioNews(Format):
     """SBBC-RadioNews."""
 
     units: Unit = "sentence"
-    name: ClassVar[str] = "radionews"
+    name = "radionews"
+    suffixes = JSON
+    folders = (".json",)
+    rank = 6
+
+    @classmethod
+    def matches(cls, sample: Sample) -> bool:
+        """Whether there is a programme, or its segments with transcripts."""
+        for part, key in (("data", PROGRAMME), ("segments", "transcript")):
+            inside = sample.value.get(part)
+            inside = inside[0] if isinstance(inside, list) and inside else inside
+            if isinstance(inside, dict) and key in inside:
+                return True
+        return False
 
     def read(self, source: Source) -> list[Document]:
         """Read a programme, or every one of a folder."""
         documents = []
-        for id, file in source.members((".json",), "programmes (.json)"):
+        for id, file in source.members(self.folders, "programmes (.json)"):
             place = replace(file.place(), document=id)
             table = as_object(file.json, "a programme", place)
             if "data" in table:
                 data = as_object(table["data"], "'data'", place)
-                table = as_object(field(data, PROGRAMME, place), PROGRAMME, place)
+                table = as_object(require_field(data, PROGRAMME, place), PROGRAMME, place)
             sections = []
-            for i, value in enumerate(as_list(field(table, "segments", place), "segments", place)):
+            for i, value in enumerate(
+                as_list(require_field(table, "segments", place), "segments", place)
+            ):
                 segment = as_object(value, f"segment {i + 1}", place)
-                transcript = field(segment, "transcript", place)
+                transcript = require_field(segment, "transcript", place)
                 if not isinstance(transcript, (str, type(None))):
                     raise InputError(
                         f"{shorten(transcript)} as the transcript of segment {i + 1}",

@@ -11,29 +11,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reffree.data.corpus import Corpus, Document
+from reffree.formats.format import Format
+from reffree.formats.values import documents_of_rows
 from reffree.util.errors import InputError, Place, first_line, shorten
 from reffree.util.optional import require
-
-if TYPE_CHECKING:
-    from reffree.formats.readers import ReadingOptions
 
 SCHEME = "hf://"
 
 
-def read(address: str, reading: ReadingOptions) -> Corpus:
+def read(address: str, format: Format | None) -> Corpus:
     """Read the documents of a data set; an id that several splits have gets the split's name."""
-    from reffree.formats.values import documents_of_rows
-
     place = Place(file=address)
     path, config, split = _parts(address, place)
     datasets = require("datasets", lambda name: _missing(place))
-    if reading.format is not None:
+    if format is not None and format.name not in ("table", "jsonl"):
         raise InputError(
-            f"--format {shorten(reading.format)}",
-            expected="none, since the rows of a data set are documents or units",
+            f"--format {format.name}",
+            expected="table or jsonl, since the rows of a data set are units or documents",
             remedy="leave it out",
             place=place,
         )
@@ -43,7 +40,7 @@ def read(address: str, reading: ReadingOptions) -> Corpus:
     for name, table in tables.items():
         at = f"{address}, {name}" if len(tables) > 1 else address
         id = name or path.rsplit("/", 1)[-1]
-        documents += documents_of_rows(_rows(table), reading, at, id)
+        documents += documents_of_rows(_rows(table), format, at, id)
     if len(tables) > 1:
         count = Counter(document.id for document in documents)
         documents = [

@@ -10,16 +10,16 @@ units these two keys are gold. A JSON file with one such object, or a list of th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from reffree.data.corpus import GOLD, Corpus, Document
-from reffree.data.segmentation import Convention
+from reffree.data.segmentation import Convention, Segmentation
+from reffree.formats.format import JSON, Format, Sample
 from reffree.formats.labels import OTHER_FORMS, numbers, segmentation_of
-from reffree.formats.source import Source
-from reffree.formats.strict_json import as_object, field, listed, nearest
-from reffree.util.bounds import check_limit
+from reffree.formats.source import LINE_SUFFIXES, Source
+from reffree.formats.strict_json import as_object, listed, nearest, require_field
 from reffree.util.errors import InputError, Place, shorten, visible_json
 
 GOLDS = "golds"
@@ -27,14 +27,54 @@ KEYS = ("id", "units", "gold", "systems", "speakers", "meta", GOLDS, *OTHER_FORM
 _UNUSUAL = (GOLDS, *OTHER_FORMS)
 
 
-def read(
-    source: Source, convention: Convention | None = None, *, text_needed: bool = True
-) -> list[Document]:
-    """Read every document."""
-    return [
-        document(table, place, convention, text_needed=text_needed)
-        for table, place in tables(source)
-    ]
+@dataclass(frozen=True)
+class Jsonl(Format):
+    """Corpus JSONL; ``convention`` is what a 1 means in labels of nothing but 0 and 1."""
+
+    convention: Convention | None = None
+    text_needed: bool = field(default=True, metadata={"option": False})
+    name = "jsonl"
+    owns = LINE_SUFFIXES
+    suffixes = JSON
+    rank = 5
+    written_as = (".jsonl",)
+    keeps = frozenset({"text", "systems", "golds", "speakers", "meta"})
+
+    @classmethod
+    def matches(cls, sample: Sample) -> bool:
+        """Whether there is a key that documents have."""
+        return not sample.value.keys().isdisjoint(("units", "segmentation", "id"))
+
+    @classmethod
+    def is_sure(cls, sample: Sample) -> bool:
+        """Whether there are units, which no other format has."""
+        return "units" in sample.value
+
+    def without_text(self) -> Jsonl:
+        """Take documents without units."""
+        return replace(self, text_needed=False)
+
+    def read(self, source: Source) -> list[Document]:
+        """Read every document."""
+        return [
+            document(table, place, self.convention, source if not self.text_needed else None)
+            for table, place in tables(source)
+        ]
+
+    def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:
+        """Write one line per document; fields without content are left out."""
+        for doc in corpus.documents:
+            table = {
+                "id": doc.id,
+                "units": list(doc.units),
+                "gold": doc.gold and list(doc.gold.masses),
+                "systems": {name: list(value.masses) for name, value in doc.systems.items()},
+                "speakers": doc.speakers and list(doc.speakers),
+                GOLDS: {name: list(value.masses) for name, value in doc.golds.items()},
+                "meta": dict(doc.meta),
+            }
+            present = {key: value for key, value in table.items() if value not in (None, {})}
+            yield dumps(present, doc.place) + "\n"
 
 
 def tables(source: Source) -> Iterator[tuple[dict[str, object], Place]]:
@@ -61,15 +101,19 @@ def document(
     table: dict[str, object],
     place: Place,
     convention: Convention | None = None,
-    *,
-    text_needed: bool = True,
+    numbering: Source | None = None,
 ) -> Document:
-    """Check one object and make the document; ``text_needed=False`` takes one without units."""
+    """Check one object and make the document; ``numbering`` is the source of units without text.
+
+    With it a document may have no units: numbers then stand in for them.
+    """
     name = table.get("id")
     if isinstance(name, str) and name:
         place = replace(place, document=name)
-    if not text_needed and "units" not in table:
-        table = {**table, "units": numbers(_size(table, place))}
+    if numbering is not None and "units" not in table:
+        n = _size(table, place)
+        numbering.used.add_units(n, place)
+        table = {**table, "units": numbers(n)}
     if "units" not in table and "segmentation" in table:
         raise InputError(
             "a segmentation without units",
@@ -124,9 +168,7 @@ def _size(table: dict[str, object], place: Place) -> int:
     lists = [each for given in several if isinstance(given, dict) for each in given.values()]
     for value in (table.get(GOLD), *lists):
         if isinstance(value, list) and value and all(type(mass) is int for mass in value):
-            n = min(sum(value), 10**18)
-            check_limit("units_without_text", n, f"a document of {n:,} units or more", place)
-            return max(n, 1)
+            return max(sum(value), 1)
     if isinstance(labels := table.get("labels"), list):
         return len(labels)
     raise InputError(
@@ -150,13 +192,13 @@ def _units(table: dict[str, object], place: Place) -> object:
         if isinstance(value, str):
             remedy = f"split {shorten(key)!r} into such a list and call it 'units'"
     what = "the document's sentences or utterances as a list of strings"
-    return field(table, "units", place, what=what, remedy=remedy)
+    return require_field(table, "units", place, what=what, remedy=remedy)
 
 
 def _id(table: dict[str, object], place: Place) -> str:
     other = next((k for k, v in table.items() if k not in KEYS and isinstance(v, (str, int))), None)
     remedy = None if other is None else f"add it, or rename {shorten(other)!r} to 'id'"
-    id = field(table, "id", place, what="the document's name", remedy=remedy)
+    id = require_field(table, "id", place, what="the document's name", remedy=remedy)
     if isinstance(id, (int, float)) and not isinstance(id, bool):
         raise InputError(
             f"the document id {shorten(id)}",
@@ -199,20 +241,33 @@ def _checked_meta(meta: dict[str, object], place: Place) -> dict[str, object]:
     )
 
 
-def write(corpus: Corpus) -> Iterator[str]:
-    """Write one line per document; fields without content are left out."""
-    for doc in corpus.documents:
-        table = {
-            "id": doc.id,
-            "units": list(doc.units),
-            "gold": doc.gold and list(doc.gold.masses),
-            "systems": {name: list(value.masses) for name, value in doc.systems.items()} or None,
-            "speakers": doc.speakers and list(doc.speakers),
-            GOLDS: {name: list(value.masses) for name, value in doc.golds.items()} or None,
-            "meta": dict(doc.meta) or None,
-        }
-        present = {key: value for key, value in table.items() if value is not None}
-        yield dumps(present, doc.place) + "\n"
+def record_id(table: dict[str, object], place: Place, seen: dict[str, Place]) -> str:
+    """Return the id of a line that belongs to a document of a corpus; every one once.
+
+    ``seen`` has the places of those before, and is given this one.
+    """
+    id = require_field(table, "id", place, what="the document's name")
+    if not isinstance(id, str):
+        raise InputError(
+            f"the document id {shorten(id)}",
+            expected="a string",
+            remedy="write the id in quotes, as the corpus has it",
+            place=place,
+        )
+    refuse_second(id, place, seen)
+    return id
+
+
+def refuse_second(id: str, place: Place, seen: dict[str, Place]) -> None:
+    """Refuse a document that was there before; ``seen`` is given its place."""
+    if id in seen:
+        raise InputError(
+            f"the document a second time, first at {replace(seen[id], document=None, system=None)}",
+            expected="every document once",
+            remedy="remove one of the two",
+            place=replace(place, document=id),
+        )
+    seen[id] = place
 
 
 def dumps(value: object, place: Place) -> str:

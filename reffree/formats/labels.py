@@ -13,14 +13,51 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
-from reffree.data.corpus import GOLD, Document, is_name
+from reffree.data.corpus import GOLD, TIMES, Document, is_name
 from reffree.data.segmentation import Convention, Segmentation
-from reffree.util.bounds import check_limit
+from reffree.formats.source import Used
 from reffree.util.errors import InputError, Place, counted, located, shorten
 
 BOUNDARIES, LABELS = "boundaries", "labels"
 OTHER_FORMS = (BOUNDARIES, LABELS)
 CodersAs = Literal["systems", "golds"]
+
+
+def read_seconds(value: object, what: str, place: Place, remedy: str) -> float:
+    """Return a time from a number or its text; ``what`` names it for messages."""
+    try:
+        seconds = -1.0 if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        seconds = -1.0
+    if 0 <= seconds < 1e9:
+        return seconds
+    raise InputError(what, expected="seconds from the start", remedy=remedy, place=place)
+
+
+@dataclass(frozen=True, slots=True)
+class TimedUnit:
+    """A unit with its start and end in seconds."""
+
+    text: str
+    start: float
+    end: float
+    speaker: str = ""
+    topic: int = 0
+
+
+def timed_document(
+    id: str, units: Sequence[TimedUnit], place: Place, gold: Segmentation | None = None
+) -> Document:
+    """Make a document that keeps its units' times."""
+    speakers = [unit.speaker for unit in units]
+    return Document.build(
+        id,
+        [unit.text for unit in units],
+        gold=gold,
+        speakers=speakers if any(speakers) else None,
+        meta={TIMES: [[unit.start, max(unit.start, unit.end)] for unit in units]},
+        place=place,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +90,18 @@ class Label:
     name: str
     value: Segmentation | Sequence[int] | str | Starts | Mapping[str, object]
     place: Place
+    convention: Convention | None = None
+    coders_as: CodersAs = "systems"
 
-    def read(
-        self, document: Document, convention: Convention | None
-    ) -> Segmentation | Sequence[int]:
+    def read(self, document: Document) -> Segmentation | Sequence[int]:
         """Return masses as they are, and anything else as a segmentation of the document."""
         place = replace(self.place, document=self.document, system=self.name)
         if isinstance(self.value, Starts):
             return self.value.read(document)
         if isinstance(self.value, str):
             with located(place):
-                return Segmentation.from_string(self.value, len(document.kept), convention)
-        return segmentation_of(self.value, len(document.kept), convention, place)
+                return Segmentation.from_string(self.value, len(document.kept), self.convention)
+        return segmentation_of(self.value, len(document.kept), self.convention, place)
 
 
 def segmentation_of(
@@ -133,7 +170,7 @@ def from_unit_labels(
         raise InputError(
             "a label for every unit",
             expected="one for every gap between units, as the convention 'gap' says",
-            remedy="choose --convention end or --convention start",
+            remedy="choose convention=end or convention=start",
         )
     if convention is not None:
         return Segmentation.from_labels(marks, convention)
@@ -147,16 +184,18 @@ def from_unit_labels(
     raise InputError(
         f"labels that are all 0 or 1, {shorten(''.join(topics))}",
         expected="one reading, but a 1 may end a segment, start one, or be a topic's number",
-        remedy="choose with --convention end or --convention start, or name topics otherwise, "
-        "such as t0 and t1",
+        remedy="choose with --format NAME:convention=end or convention=start, or name topics "
+        "otherwise, such as t0 and t1",
     )
 
 
-def without_text(labels: Sequence[Label], convention: Convention | None) -> list[Document]:
+def without_text(labels: Sequence[Label], used: Used) -> list[Document]:
     """Make documents whose units are numbers, for what looks at segmentations alone."""
     sizes: dict[str, int] = {}
     for label in labels:
-        sizes.setdefault(str(label.document), _size(label, convention))
+        if str(label.document) not in sizes:
+            n = sizes[str(label.document)] = _size(label)
+            used.add_units(n, replace(label.place, document=label.document, system=label.name))
     return [
         Document.build(id, numbers(n), place=Place(labels[0].place.file)) for id, n in sizes.items()
     ]
@@ -167,24 +206,22 @@ def numbers(n: int) -> list[str]:
     return [str(i + 1) for i in range(n)]
 
 
-def _size(label: Label, convention: Convention | None) -> int:
-    value = label.value
+def _size(label: Label) -> int:
+    """Count the units that a segmentation covers."""
+    value, convention = label.value, label.convention
     if isinstance(value, Segmentation):
         return value.n_units
     if isinstance(value, str) and convention is not None:
         return len(value) + (convention == "gap")
     if isinstance(value, Sequence) and not isinstance(value, str):
-        place = replace(label.place, document=label.document, system=label.name)
-        with located(place):
-            n = Segmentation(tuple(value)).n_units
-        n = min(n, 10**18)
-        check_limit("units_without_text", n, f"a document of {n:,} units or more", place)
-        return n
+        with located(replace(label.place, document=label.document, system=label.name)):
+            return Segmentation(tuple(value)).n_units
+    is_string = isinstance(value, str)
     raise InputError(
-        "a boundary string without its text" if isinstance(value, str) else "chapters alone",
+        "a boundary string without its text" if is_string else "chapters alone",
         expected="the text, which tells how many units there are",
         remedy="give it with --text"
-        + (", or say what a 1 means with --convention" if isinstance(value, str) else ""),
+        + (", or say what a 1 means with --format nltk:convention=…" if is_string else ""),
         place=label.place,
     )
 
@@ -214,12 +251,7 @@ def numbered(labels: Sequence[Label], ids: Sequence[str] | None = None) -> list[
     ]
 
 
-def attach(
-    documents: Sequence[Document],
-    labels: Sequence[Label],
-    convention: Convention | None,
-    coders_as: CodersAs = "systems",
-) -> list[Document]:
+def attach(documents: Sequence[Document], labels: Sequence[Label]) -> list[Document]:
     """Set every label on its document; each document must get at least one, each name once.
 
     A segmentation that the document came with may be there again if it is the same.
@@ -244,32 +276,18 @@ def attach(
                 remedy="add it there, or remove the document from the text",
                 place=document.place,
             )
-    return [
-        _labelled(document, by_id[document.id], convention, coders_as) for document in documents
-    ]
+    return [_add_labels(document, by_id[document.id]) for document in documents]
 
 
-def _labelled(
-    document: Document,
-    labels: Sequence[Label],
-    convention: Convention | None,
-    coders_as: CodersAs,
-) -> Document:
+def _add_labels(document: Document, labels: Sequence[Label]) -> Document:
     first: dict[str, Place] = {}
     text_place = document.place
     for label in labels:
         place = replace(label.place, document=document.id, system=label.name)
-        if not label.name.strip():
-            raise InputError(
-                "a coder without a name",
-                expected="a name for every coder",
-                remedy="name it",
-                place=place,
-            )
         if not is_name(label.name):
             raise InputError(
                 f"the coder {shorten(repr(label.name))}",
-                expected="a name without control characters",
+                expected="a name without control characters for every coder",
                 remedy="rename the coder",
                 place=replace(place, system=None),
             )
@@ -281,8 +299,8 @@ def _labelled(
                 place=place,
             )
         first[label.name] = replace(label.place, document=None)
-        value = document.align(label.read(document, convention), place)
-        held, labelled = _with(document, label.name, value, coders_as)
+        value = document.align(label.read(document), place)
+        held, labelled = _add_label(document, label.name, value, label.coders_as)
         if held not in (None, value):
             raise InputError(
                 f"another segmentation of this name than {replace(text_place, document=None)} has",
@@ -294,7 +312,7 @@ def _labelled(
     return replace(document, place=replace(document.place, document=document.id))
 
 
-def _with(
+def _add_label(
     document: Document, name: str, value: Segmentation, coders_as: CodersAs
 ) -> tuple[Segmentation | None, Document]:
     """Return what the document had under the name, and the document with the new one."""

@@ -3,28 +3,26 @@
 The text of formats that hold none comes from ``--text``. A corpus file (JSONL, or JSON) gives units
 by id, and its own gold and systems stay; so do subtitles and transcripts. A plain text file has one
 unit per line and a blank line between documents, in the order of the labels, or is all one
-document. A folder has one ``<id>.txt`` per document, one unit per line; blank lines inside count as
-units without text.
+document (``lines:documents=one``). A folder has one ``<id>.txt`` per document, one unit per line;
+blank lines inside count as units without text.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import groupby
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from reffree.data.corpus import Corpus, Document
-from reffree.data.segmentation import Convention
-from reffree.formats import hub, subtitles, values
-from reffree.formats.labels import CodersAs, Label, Starts, attach, numbered, without_text
-from reffree.formats.readers import ReadingOptions, TextDocuments, format_name, read
+from reffree.formats.format import Format, parse_format, read
+from reffree.formats.labels import Label, Starts, attach, numbered, without_text
 from reffree.formats.shards import shard_files
-from reffree.formats.source import LINE_SUFFIXES, STDIN, Source, unpacked_name, without_suffix
+from reffree.formats.source import LINE_SUFFIXES, STDIN, Source, Used, unpacked_name, without_suffix
 from reffree.util.errors import InputError, OptionError, Place, counted, shorten
 
+_HUB = "hf://"
+_CORPUS_SUFFIXES = (*LINE_SUFFIXES, ".json", ".csv", ".tsv", ".parquet", ".srt", ".vtt")
 _KINDS = {list: "a list", tuple: "a tuple", set: "a set", type(None): "None"}
 
 
@@ -32,10 +30,6 @@ def load(
     *sources: str | Path | Any,  # noqa: ANN401  (a frame of any library)
     format: str | None = None,
     text: str | Path | Literal[False] | None = None,
-    convention: Convention | None = None,
-    columns: Mapping[str, str] | None = None,
-    coders_as: CodersAs = "systems",
-    text_documents: TextDocuments = "blank-line",
 ) -> Corpus:
     """Read files, folders and values into one corpus; ``-`` is stdin.
 
@@ -46,49 +40,31 @@ def load(
 
     Args:
         sources: What to read, in order; the format of each is told by its extension and content.
-        format: One of `FORMATS`, perhaps with options, for all files, where it cannot or should
-            not be told.
+        format: For all files, where it cannot or should not be told, or has options: ``choi``,
+            ``table:text=utterance,document=call``, ``segeval:coders=golds``. Beside ``text``, a
+            format that holds text is that of the text.
         text: The text for formats that hold none (segeval, nltk, chapters); False gives units
             numbers for text, for what needs none.
-        convention: What a label 1 means where a file leaves it open; formats that leave nothing
-            open do not need it, and tiage and dialseg refuse one that contradicts them.
-        columns: Names of a table's columns, such as ``{"text": "utterance"}``.
-        coders_as: Whether the coders of segeval files are systems or annotators (``golds``).
-        text_documents: Whether blank lines of ``text`` separate documents, or it is ``one``.
 
     Raises:
         InputError: If anything cannot be read, with its place and what to do.
     """
-    reading = ReadingOptions(
-        format=format,
-        convention=convention,
-        columns=columns or {},
-        coders_as=coders_as,
-        text_documents=text_documents,
-        text_needed=text is not False,
-    )
+    given = None if format is None else parse_format(format)
     _check_paths(sources, text)
-    _check_needed(reading, text)
-    # Columns are those of the text where it is given apart.
+    is_of_text = bool(text) and given is not None and given.has_text
+    used = Used()
     parts, labels, notes, slot = _read_all(
-        sources, replace(reading, columns={}) if text else reading
+        sources, None if is_of_text else given, used, text_needed=text is not False
     )
-    if coders_as != "systems" and not labels:
-        raise OptionError(
-            f"coders as {coders_as}, but no coders",
-            expected="a segeval file",
-            remedy="leave out --coders-as",
-        )
     if labels:
         if text is False:
             named = numbered(labels)
-            found = without_text(named, convention)
+            found = without_text(named, used)
         else:
-            source = _text_source(text, labels)
-            found, named = _find_text(source, labels, reading)
+            source = _text_source(text, labels, used)
+            found, named = _find_text(source, labels, given if is_of_text else None)
             notes += source.notes
-        labelled = attach(found, named, convention, coders_as)
-        parts.insert(slot, Corpus(tuple(labelled), tuple(notes)))
+        parts.insert(slot, Corpus(tuple(attach(found, named)), tuple(notes)))
     elif text:
         raise InputError(
             f"--text {text}, but no file that needs it",
@@ -98,18 +74,8 @@ def load(
     return Corpus.merge(parts)
 
 
-def _check_needed(reading: ReadingOptions, text: object) -> None:
-    """Refuse a way to read text that nothing would be read by."""
-    if reading.text_documents == "one" and not text and format_name(reading.format) != "text":
-        raise OptionError(
-            "text documents = one, but no such text",
-            expected="it with --text, or with --format text",
-            remedy="leave out --text-documents",
-        )
-
-
 def _read_all(
-    sources: Sequence[Any], reading: ReadingOptions
+    sources: Sequence[Any], format: Format | None, used: Used, *, text_needed: bool
 ) -> tuple[list[Corpus], list[Label], list[str], int]:
     """Read everything: corpora, labels, the labels' notes, and where among the corpora they stand.
 
@@ -121,12 +87,17 @@ def _read_all(
     slot = 0
     for given in sources:
         if not _is_path(given):
-            parts.append(values.corpus_of(given, reading))
-        elif str(given).startswith(hub.SCHEME):
-            parts.append(hub.read(str(given), reading))
+            from reffree.formats import values
+
+            parts.append(values.corpus_of(given, format))
+        elif str(given).startswith(_HUB):
+            from reffree.formats import hub
+
+            parts.append(hub.read(str(given), format))
         else:
-            for source in map(Source, shard_files(given)):
-                found = read(source, reading)
+            for path in shard_files(given):
+                source = Source(path, used)
+                found = read(source, format, text_needed=text_needed)
                 documents = [item for item in found if isinstance(item, Document)]
                 if documents:
                     parts.append(Corpus(tuple(documents), tuple(source.notes)))
@@ -137,20 +108,14 @@ def _read_all(
     return parts, labels, notes, slot
 
 
-def _text_source(text: str | Path | None, labels: Sequence[Label]) -> Source:
-    if text is not None:
-        return Source(text)
-    raise InputError(
-        "segmentations without text",
-        expected="the text they belong to",
-        remedy="give it with --text: a corpus JSONL, a text file with one unit per line "
-        "and a blank line between documents, or a folder of <id>.txt files",
-        place=Place(file=labels[0].place.file),
-    )
-
-
 def _is_path(given: object) -> bool:
     return isinstance(given, (str, os.PathLike))
+
+
+def _is_value(given: object) -> bool:
+    from reffree.formats.values import is_value
+
+    return is_value(given)
 
 
 def corpus_names(paths: Sequence[str]) -> dict[str, str]:
@@ -183,7 +148,7 @@ def _check_paths(paths: Sequence[object], text: object) -> None:
             "no paths", expected="at least one", remedy=f"{one_by_one}, or - for standard input"
         )
     for path in paths:
-        if not _is_path(path) and not values.is_value(path):
+        if not _is_path(path) and not _is_value(path):
             raise InputError(
                 f"{_KINDS.get(type(path), type(path).__name__)} as a path",
                 expected="a string or a Path",
@@ -198,13 +163,35 @@ def _check_paths(paths: Sequence[object], text: object) -> None:
         )
 
 
+# The text of formats that hold none
+
+
+def _text_source(text: str | Path | None, labels: Sequence[Label], used: Used) -> Source:
+    if text is not None:
+        return Source(text, used)
+    raise InputError(
+        "segmentations without text",
+        expected="the text they belong to",
+        remedy="give it with --text: a corpus JSONL, a text file with one unit per line "
+        "and a blank line between documents, or a folder of <id>.txt files",
+        place=Place(file=labels[0].place.file),
+    )
+
+
 def _find_text(
-    source: Source, labels: Sequence[Label], reading: ReadingOptions
+    source: Source, labels: Sequence[Label], format: Format | None
 ) -> tuple[list[Document], list[Label]]:
     """Read the documents that the labels speak of, and give labels without ids theirs."""
-    if not source.is_folder and _is_corpus(source, labels):
-        as_it_is = ReadingOptions(columns=reading.columns)
-        documents = [doc for doc in read(source, as_it_is) if isinstance(doc, Document)]
+    is_lines = format is not None and format.name == "lines"
+    has_times = any(isinstance(label.value, Starts) for label in labels)
+    is_corpus = not source.is_folder and not is_lines
+    is_corpus &= (
+        format is not None
+        or source.suffix in _CORPUS_SUFFIXES
+        or (has_times and not source.is_stdin)
+    )
+    if is_corpus:
+        documents = [doc for doc in read(source, format) if isinstance(doc, Document)]
         if not documents:
             raise InputError(
                 "a file without text",
@@ -217,31 +204,18 @@ def _find_text(
     ids = list(dict.fromkeys(str(label.document) for label in named))
     if source.is_folder:
         return _folder_text(source, ids), named
-    return _block_text(source, ids, is_one=reading.text_documents == "one"), named
+    return _block_text(source, ids, format or parse_format("lines")), named
 
 
-def _is_corpus(source: Source, labels: Sequence[Label]) -> bool:
-    """Whether text is read by a format of its own, and not a unit a line."""
-    known = (*LINE_SUFFIXES, ".json", ".csv", ".tsv", ".parquet", *subtitles.SUBTITLES)
-    if source.suffix in known or source.is_stdin:
-        return source.suffix in known
-    return any(isinstance(label.value, Starts) for label in labels)
-
-
-def _block_text(source: Source, ids: Sequence[str], *, is_one: bool) -> list[Document]:
-    if is_one:
-        block = [line for line in source.lines() if line[1].strip()]
-        blocks = [block] if block else []
-    else:
-        runs = groupby(source.lines(), key=lambda line: bool(line[1].strip()))
-        blocks = [list(run) for has_text, run in runs if has_text]
+def _block_text(source: Source, ids: Sequence[str], format: Format) -> list[Document]:
+    blocks = cast(Any, format).blocks(source)
     if len(blocks) != len(ids):
         raise InputError(
             f"{counted(len(blocks), 'block')} of text",
             expected=f"{len(ids)}, one for every document, separated by blank lines",
             remedy="check that text and segmentations belong together, or give a folder of "
             "<id>.txt files"
-            + (", or write --text-documents one" if len(ids) == 1 < len(blocks) else ""),
+            + (", or write --format lines:documents=one" if len(ids) == 1 < len(blocks) else ""),
             place=source.place(),
         )
     return [
@@ -253,19 +227,16 @@ def _block_text(source: Source, ids: Sequence[str], *, is_one: bool) -> list[Doc
 def _folder_text(source: Source, ids: Sequence[str]) -> list[Document]:
     listed = source.files()
     paths = {without_suffix(name, (".txt",)): path for name, path in listed if name[-4:] == ".txt"}
-
-    def path_of(id: str) -> Path:
-        if id in paths:
-            return paths[id]
-        raise InputError(
-            f"no file {id + '.txt'!r} in the folder",
-            expected="one for every document",
-            remedy="add it, one unit per line",
-            place=Place(source.name, document=id),
-        )
-
+    for id in ids:
+        if id not in paths:
+            raise InputError(
+                f"no file {id + '.txt'!r} in the folder",
+                expected="one for every document",
+                remedy="add it, one unit per line",
+                place=Place(source.name, document=id),
+            )
     documents = []
-    for id, file in source.opened((id, path_of(id)) for id in ids):
+    for id, file in source.opened((id, paths[id]) for id in ids):
         units = [text for _, text in file.lines()]
         while units and not units[-1].strip():
             units.pop()

@@ -19,12 +19,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from reffree.data.corpus import TIMES, Document
+from reffree.data.corpus import Document
 from reffree.data.segmentation import Segmentation
+from reffree.formats.format import Format, Sample
+from reffree.formats.labels import TimedUnit, read_seconds, timed_document
 from reffree.formats.source import Source, checked_name
 from reffree.util.errors import InputError, Place, shorten
 
@@ -35,25 +37,30 @@ _NITE = "{http://nite.sourceforge.net/}"
 _HREF = re.compile(r"([^#]+)#id\(([^)]+)\)(?:\.\.id\(([^)]+)\))?")
 
 
-@dataclass(frozen=True, slots=True)
-class _Segment:
-    text: str
-    speaker: str
-    start: float
-    end: float
-    topic: int
-
-
-@dataclass(frozen=True, slots=True)
-class Meetings:
+@dataclass(frozen=True)
+class Meetings(Format):
     """AMI and ICSI."""
 
     units: Literal["turn", "segment"] = "turn"
     topics: Literal["top", "all"] = "top"
-    name: ClassVar[str] = "nxt"
+    name = "nxt"
+    folders = (".xml",)
+    rank = 0
+
+    @classmethod
+    def matches_folder(cls, folder: Sample) -> bool:
+        """Whether a file has topics."""
+        return any(path.name.endswith(TOPICS) for path in folder.files.values())
 
     def read(self, source: Source) -> list[Document]:
         """Read every meeting of a folder that has a topic file."""
+        if not source.is_folder:
+            raise InputError(
+                "a file",
+                expected="a folder, since a meeting of the format nxt has many files",
+                remedy="give the folder that has them all",
+                place=source.place(),
+            )
         files = _Files(source)
         documents = []
         for name in files.paths:
@@ -81,14 +88,8 @@ class Meetings:
                 place=place,
             )
         units = _turns(segments) if self.units == "turn" else segments
-        return Document.build(
-            id,
-            [unit.text for unit in units],
-            gold=Segmentation.from_segment_ids([unit.topic for unit in units]),
-            speakers=[unit.speaker for unit in units],
-            meta={TIMES: [[unit.start, max(unit.start, unit.end)] for unit in units]},
-            place=place,
-        )
+        gold = Segmentation.from_segment_ids([unit.topic for unit in units])
+        return timed_document(id, units, place, gold)
 
 
 class _Files:
@@ -108,7 +109,7 @@ class _Files:
     def elements(self, name: str) -> list[ElementTree.Element]:
         """All elements of a file in its order, the root first."""
         if name not in self._elements:
-            elements = list(_parsed(Source(self.paths[name])).iter())
+            elements = list(_parsed(Source(self.paths[name], self.source.used)).iter())
             self._elements[name] = elements
             self._index[name] = {
                 id: i for i, each in enumerate(elements) if (id := each.get(f"{_NITE}id"))
@@ -171,7 +172,7 @@ def _children(element: ElementTree.Element, *, deep: bool) -> Iterator[ElementTr
     return element.iter(tag) if deep else iter(element.findall(tag))
 
 
-def _segments(id: str, files: _Files, topic_of: dict[str, int]) -> Iterator[_Segment]:
+def _segments(id: str, files: _Files, topic_of: dict[str, int]) -> Iterator[TimedUnit]:
     for name in files.paths:
         suffix = next((each for each in _SEGMENTS if name.endswith(each)), None)
         if suffix is None or not name.startswith(f"{id}."):
@@ -197,12 +198,13 @@ def _segment(
     channel: str,
     topic_of: dict[str, int],
     place: Place,
-) -> _Segment:
+) -> TimedUnit:
     ids = [element.get(f"{_NITE}id", ""), *(word.get(f"{_NITE}id", "") for word in words)]
     topic = next((topic_of[id] for id in ids if id in topic_of), -1)
     first = _seconds(_time(element, "start") or words[0].get("starttime"), place)
     last = _seconds(_time(element, "end") or words[-1].get("endtime") or f"{first}", place)
-    return _Segment(_text(words), element.get("participant") or channel, first, last, topic)
+    speaker = element.get("participant") or channel
+    return TimedUnit(_text(words), first, last, speaker, topic)
 
 
 def _time(segment: ElementTree.Element, which: str) -> str | None:
@@ -210,18 +212,8 @@ def _time(segment: ElementTree.Element, which: str) -> str | None:
 
 
 def _seconds(text: str | None, place: Place) -> float:
-    try:
-        seconds = float(text or "")
-    except ValueError:
-        seconds = -1.0
-    if 0 <= seconds < 1e9:
-        return seconds
-    raise InputError(
-        f"the time {shorten(text)!r} of a segment",
-        expected="seconds from the start",
-        remedy="check that the files are of the same version of the corpus",
-        place=place,
-    )
+    remedy = "check that the files are of the same version of the corpus"
+    return read_seconds(text or "", f"the time {shorten(text)!r} of a segment", place, remedy)
 
 
 def _text(words: Sequence[ElementTree.Element]) -> str:
@@ -234,8 +226,8 @@ def _text(words: Sequence[ElementTree.Element]) -> str:
     return text
 
 
-def _turns(segments: Sequence[_Segment]) -> list[_Segment]:
-    turns: list[_Segment] = []
+def _turns(segments: Sequence[TimedUnit]) -> list[TimedUnit]:
+    turns: list[TimedUnit] = []
     for segment in segments:
         last = turns[-1] if turns else None
         if last and (last.speaker, last.topic) == (segment.speaker, segment.topic):

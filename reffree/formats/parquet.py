@@ -7,31 +7,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from reffree.data.corpus import Document
 from reffree.data.segmentation import Convention
 from reffree.formats import jsonl
 from reffree.formats import tables as unit_tables
+from reffree.formats.format import Format
+from reffree.formats.shards import PARQUET
 from reffree.formats.source import Source, unreadable
 from reffree.util.errors import InputError, Place, shorten
 from reffree.util.optional import require
 
-SUFFIX = ".parquet"
 ROWS_AT_ONCE = 64
 _TABLES = ("systems", "golds", "meta")
 
 
-def read(
-    source: Source, columns: Mapping[str, str], convention: Convention | None
-) -> list[Document]:
-    """Read every document."""
-    if is_corpus(source) and not columns:
-        return [jsonl.document(table, place, convention) for table, place in tables(source)]
-    rows = tables(source, nulls=True)
-    return unit_tables.documents_of(rows, columns, convention, source.stem, source.place())
+@dataclass(frozen=True)
+class Parquet(Format):
+    """Parquet; ``convention`` as for corpus JSONL."""
+
+    convention: Convention | None = None
+    name = "parquet"
+    owns = (PARQUET,)
+
+    def read(self, source: Source) -> list[Document]:
+        """Read every document."""
+        if not is_corpus(source):
+            return unit_tables.Table(convention=self.convention).read(source)
+        documents = []
+        for table, place in tables(source):
+            documents.append(jsonl.document(table, place, self.convention))
+        return documents
 
 
 def is_corpus(source: Source) -> bool:
@@ -42,19 +52,19 @@ def is_corpus(source: Source) -> bool:
         return "units" in file.schema_arrow.names
 
 
-def tables(
-    source: Source, start: int = 0, count: int | None = None, *, nulls: bool = False
-) -> Iterator[tuple[dict[str, object], Place]]:
-    """Yield rows as corpus JSONL would have them, from row ``start`` (0 is the first).
-
-    With ``nulls`` a row has every column.
-    """
+def tables(source: Source, *, nulls: bool = False) -> Iterator[tuple[dict[str, object], Place]]:
+    """Yield rows as corpus JSONL would have them; with ``nulls`` a row has every column."""
     place = source.place()
     pa, pq = _pyarrow(place)
+    number = 0
     with _sentences(pa, place), pq.ParquetFile(source.path) as file:
-        stop = file.metadata.num_rows if count is None else start + count
-        for row, table in _rows(file, start, stop):
-            yield table if nulls else _plain(table), Place(file=f"{source.name}, row {row + 1}")
+        for index in range(file.num_row_groups):
+            source.used.add(file.metadata.row_group(index).num_rows, 0, place)
+            for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[index]):
+                source.used.add(0, batch.nbytes, place)
+                for row in batch.to_pylist(maps_as_pydicts="strict"):
+                    number += 1
+                    yield row if nulls else _plain(row), Place(file=f"{source.name}, row {number}")
 
 
 @contextmanager
@@ -68,21 +78,6 @@ def _sentences(pa: Any, place: Place) -> Iterator[None]:  # noqa: ANN401  (a mod
         raise told from None
     except (pa.ArrowException, UnicodeDecodeError, KeyError, OverflowError, ValueError) as error:
         raise _refusal(str(error), place) from None
-
-
-def _rows(file: Any, start: int, stop: int) -> Iterator[tuple[int, dict[str, object]]]:  # noqa: ANN401
-    """Read only the row groups that are wanted, a few rows at a time."""
-    first = 0
-    for group in range(file.num_row_groups):
-        size = file.metadata.row_group(group).num_rows
-        if first < stop and first + size > start:
-            row = first
-            for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group]):
-                for values in batch.to_pylist(maps_as_pydicts="strict"):
-                    if start <= row < stop:
-                        yield row, values
-                    row += 1
-        first += size
 
 
 def _plain(values: dict[str, Any]) -> dict[str, object]:

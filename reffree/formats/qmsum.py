@@ -9,26 +9,35 @@ segment each, and every run of turns outside all spans is one too.
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from reffree.data.corpus import Document
 from reffree.data.segmentation import Segmentation
+from reffree.formats.dialogues import spoken_document
+from reffree.formats.format import JSON, Format
 from reffree.formats.source import Source
-from reffree.formats.strict_json import as_list, as_object, field
+from reffree.formats.strict_json import as_list, as_object, require_field
 from reffree.util.errors import InputError, Place, shorten
 
 MEETING = "meeting_transcripts"
 
 
-def read(source: Source) -> list[Document]:
-    """Read a meeting, a JSONL of meetings (ids ``stem/line``) or a folder of JSON files."""
-    if not source.is_folder:
+class QmSum(Format):
+    """QMSum's meetings."""
+
+    name = "qmsum"
+    keys = (MEETING,)
+    suffixes = JSON
+    folders = (".json",)
+    rank = 4
+
+    def read(self, source: Source) -> list[Document]:
+        """Read a meeting, a JSONL of meetings (ids ``stem/line``) or a folder of JSON files."""
+        if source.is_folder:
+            files = source.members(self.folders, "meetings (.json)")
+            return [_meeting(file.json, id, file.place()) for id, file in files]
         if source.is_stdin or not source.is_json_lines:
             return [_meeting(source.json, source.stem, source.place())]
         lines = source.json_lines()
         return [_meeting(value, f"{source.stem}/{n}", source.place(n)) for n, value in lines]
-    files = source.members((".json",), "meetings (.json)")
-    return [_meeting(file.json, id, file.place()) for id, file in files]
 
 
 def _meeting(value: object, id: str, place: Place) -> Document:
@@ -36,19 +45,11 @@ def _meeting(value: object, id: str, place: Place) -> Document:
     table = as_object(value, "a meeting", place)
     turns = [
         as_object(turn, f"turn {i}", place)
-        for i, turn in enumerate(as_list(field(table, MEETING, place), MEETING, place))
+        for i, turn in enumerate(as_list(require_field(table, MEETING, place), MEETING, place))
     ]
-    units = [field(turn, "content", place) for turn in turns]
-    speakers = [turn.get("speaker") or "" for turn in turns]
     topics = as_list(table.get("topic_list") or [], "'topic_list'", place)
     gold = _gold(topics, len(turns), place) if topics and turns else None
-    return Document.build(
-        id,
-        cast(Any, units),
-        gold=gold,
-        speakers=cast(Any, speakers) if any(speakers) else None,
-        place=place,
-    )
+    return spoken_document(id, turns, "content", "speaker", gold, place)
 
 
 def _gold(topics: list[object], n_turns: int, place: Place) -> Segmentation:
@@ -56,7 +57,9 @@ def _gold(topics: list[object], n_turns: int, place: Place) -> Segmentation:
     spans = []
     for i, topic in enumerate(topics):
         table = as_object(topic, f"topic {i + 1}", place)
-        listed = as_list(field(table, "relevant_text_span", place), f"topic {i + 1}'s spans", place)
+        listed = as_list(
+            require_field(table, "relevant_text_span", place), f"topic {i + 1}'s spans", place
+        )
         spans += [_span(value, i, n_turns, place) for value in listed]
     owner = [-1] * n_turns
     for i, (first, last) in enumerate(sorted(spans, key=lambda span: span[0])):

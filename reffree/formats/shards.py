@@ -1,29 +1,18 @@
-"""Corpora of many files read a document at a time, and read again where they are needed."""
+"""Corpora of many files read a document at a time, as often as they are needed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reffree.data.corpus import Corpus, Document, refuse_repeat
-from reffree.formats import jsonl, parquet
-from reffree.formats.readers import detect
+from reffree.data.corpus import Document, refuse_repeat
+from reffree.formats import jsonl
+from reffree.formats.format import detect
 from reffree.formats.source import LINE_SUFFIXES, Source
-from reffree.formats.strict_json import as_object, parse
 from reffree.util.errors import InputError, Place
 
-SUFFIXES = (*LINE_SUFFIXES, parquet.SUFFIX)
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Documents that stand behind one another in a file."""
-
-    file: str  # absolute
-    start: int  # byte of the first line, or row
-    line: int  # number of the first line; 0 for rows
-    count: int
+PARQUET = ".parquet"
+SUFFIXES = (*LINE_SUFFIXES, PARQUET)
 
 
 def shard_files(path: str | Path) -> list[str | Path]:
@@ -55,17 +44,19 @@ class Shards:
         shards = cls(paths)
         return shards if all(map(_is_streamed, shards.sources)) else None
 
-    def __iter__(self) -> Iterator[tuple[Document, Span]]:
-        """Yield every document, checked, and where to read it again; ids must differ."""
+    def __iter__(self) -> Iterator[Document]:
+        """Yield every document, checked; ids must differ."""
         self.notes = []
         first: dict[str, Place] = {}
         for source in self.sources:
             source.notes, source.oddities = [], {}
             found = 0
-            for document, span in _documents(source):
-                found += 1
+            for table, place in _tables(source):
+                document = jsonl.document(table, place)
                 refuse_repeat(document, first)
-                yield document, span
+                source.forget()
+                yield document
+                found += 1
             if not found:
                 raise InputError(
                     "no documents",
@@ -76,52 +67,17 @@ class Shards:
             self.notes += source.notes
 
 
-def read_spans(spans: Sequence[Span]) -> Corpus:
-    """Read documents again that were checked before."""
-    return Corpus.of_checked(document for span in spans for document in _span_documents(span))
+def _tables(source: Source) -> Iterator[tuple[dict[str, object], Place]]:
+    if source.suffix != PARQUET:
+        return jsonl.tables(source)
+    from reffree.formats import parquet
 
-
-def joined(spans: Sequence[Span]) -> tuple[Span, ...]:
-    """Put together spans of documents in corpus order that stand in the same file."""
-    result: list[Span] = []
-    for span in spans:
-        if result and result[-1].file == span.file:
-            result[-1] = replace(result[-1], count=result[-1].count + span.count)
-        else:
-            result.append(span)
-    return tuple(result)
+    return parquet.tables(source)
 
 
 def _is_streamed(source: Source) -> bool:
-    if source.suffix == parquet.SUFFIX:
+    if source.suffix == PARQUET:
+        from reffree.formats import parquet
+
         return parquet.is_corpus(source)
     return source.suffix in LINE_SUFFIXES and detect(source) == "jsonl"
-
-
-def _documents(source: Source) -> Iterator[tuple[Document, Span]]:
-    file = str(source.path.resolve())
-    if source.suffix == parquet.SUFFIX:
-        for row, (table, place) in enumerate(parquet.tables(source)):
-            yield jsonl.document(table, place), Span(file, row, 0, 1)
-        return
-    for table, place in jsonl.tables(source):
-        number = place.line or 1
-        yield jsonl.document(table, place), Span(file, source.line_start, number, 1)
-
-
-def _span_documents(span: Span) -> Iterator[Document]:
-    source = Source(span.file)
-    if not span.line:
-        for table, place in parquet.tables(source, span.start, span.count):
-            yield jsonl.document(table, place)
-        return
-    number, found = span.line, 0
-    with source.opened_bytes() as file:
-        file.seek(span.start)
-        while found < span.count and (raw := file.readline()):
-            if raw.strip():
-                place = source.place(number)
-                value = parse(raw.decode("utf-8-sig"), place)
-                yield jsonl.document(as_object(value, "a document", place), place)
-                found += 1
-            number += 1

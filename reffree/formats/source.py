@@ -3,7 +3,8 @@
 Every way a file can fail to be text (missing, unreadable, a folder, binary, UTF-16, invalid UTF-8,
 a line too long to hold) becomes an `InputError` here. A byte-order mark and Windows line ends are
 accepted, and each leaves one sentence in `Source.notes`, one for all files of a folder. What is
-packed with gzip is unpacked on the way, within a limit.
+packed with gzip is unpacked on the way. What one call reads is counted (`Used`), and more than the
+limits of `reffree.util.bounds` is refused while it is read.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -30,11 +31,9 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 STDIN = "<stdin>"
 LINE_SUFFIXES = (".jsonl", ".ndjson")
 PACKED = ".gz"
-_MARK, _CRLF = "mark", "crlf"
 _GZIP = b"\x1f\x8b"
 
 _HEAD_BYTES = 4096
-_UNREADABLE = (OSError, EOFError, zlib.error)
 _ITS_TEXT = f"put its text {INTO_JSONL}"
 _UNPACK = "unpack it first"
 _GIVE_TEXT = "give a text file"
@@ -56,23 +55,61 @@ _KINDS: tuple[tuple[bytes, str, str], ...] = (
 )
 """How files begin that are no text at all, what they are, and what to do."""
 
+_ODDITIES = {
+    "mark": (
+        *("a byte-order mark", "byte-order marks", "plain UTF-8"),
+        *("it was ignored, save the file without it", "ignored, save the files without them"),
+    ),
+    "crlf": (
+        *("a Windows line end (CRLF)", "Windows line ends (CRLF)", "LF"),
+        *("all were read as LF, save the file with LF", "read as LF, save the files with LF"),
+    ),
+}
+"""What is accepted: in one file and in several, what is expected, what was and may be done."""
+
+
+class Used:
+    """What the sources of one call hold: bytes, rows and units, each within its limit."""
+
+    def __init__(self) -> None:
+        """Nothing is used yet."""
+        self.rows = self.bytes = self.units = 0
+
+    def add(self, rows: int, n_bytes: int, place: Place) -> None:
+        """Count rows and bytes; refuse too many."""
+        self.rows += rows
+        self.bytes += n_bytes
+        check_limit("input_rows", self.rows, f"{self.rows:,} lines or rows, or more", place)
+        check_limit("input_bytes", self.bytes, f"{self.bytes:,} bytes of input, or more", place)
+
+    def add_units(self, n: int, place: Place) -> None:
+        """Count units before anything is made of them; refuse too many."""
+        self.units = min(self.units + n, 10**18)
+        check_limit("input_units", self.units, f"{self.units:,} units", place)
+
 
 class Source:
     """One input, named as the user named it; ``-`` is stdin, which can be read once.
 
-    ``head`` is its first line with content, once that was read; ``line_start`` the byte where the
-    line starts that was read last.
+    ``head`` is its first line with content, once that was read; ``used`` counts what is held by
+    the call that it belongs to, where a source that is read again counts once.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, used: Used | None = None) -> None:
         """Remember the path; nothing is opened yet."""
+        self.used = Used() if used is None else used
+        self._rows = self._bytes = 0  # of this source among those used
         self.is_stdin = str(path) == "-"
         self.path = Path(path)
         self.name = STDIN if self.is_stdin else str(path)
         self.notes: list[str] = []
         self.oddities: dict[str, str] = {}
         self.head = ""
-        self.line_start = 0
+
+    def forget(self) -> None:
+        """Count from nothing again, where what was read is held no longer."""
+        self.used.__init__()  # type: ignore[misc]
+        self._rows = self._bytes = 0
 
     @property
     def suffix(self) -> str:
@@ -100,33 +137,40 @@ class Source:
         if str(error) not in self.notes:
             self.notes.append(str(error))
 
-    def _odd(
-        self, kind: str, found: str, *, expected: str, remedy: str, line: int | None = None
-    ) -> None:
-        """Note something accepted about the file, and remember its kind for the folder's note."""
-        if kind not in self.oddities:
-            self.note(found, expected=expected, remedy=remedy, line=line)
-            self.oddities[kind] = self.notes[-1]
+    def _note_oddity(self, kind: str, line: int) -> None:
+        """Note something accepted about the file, once, and remember it for the folder's note."""
+        if kind in self.oddities:
+            return
+        found, _, expected, remedy, _ = _ODDITIES[kind]
+        self.note(found, expected=expected, remedy=f"{remedy} to silence this", line=line)
+        self.oddities[kind] = self.notes[-1]
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield (number from 1, text without its line end); only a line feed ends a line."""
-        with self.opened_bytes() as handle:
-            number = end = 0
-            most = _most_bytes(handle)
-            while raw := self._readline(handle, number + 1):
-                number += 1
-                self.line_start, end = end, end + len(raw)
-                self._check_unpacked(end, most)
-                text = self._decode(raw, number)
-                if not self.head:
-                    self.head = text.strip()
-                yield number, text
+        self.used.rows -= self._rows
+        self.used.bytes -= self._bytes
+        self._rows = self._bytes = number = 0
+        most_rows = limit("input_rows") - self.used.rows
+        most_bytes = limit("input_bytes") - self.used.bytes
+        try:
+            with self._opened() as handle:
+                while raw := self._readline(handle, number + 1):
+                    number += 1
+                    self._rows += 1
+                    self._bytes += len(raw)
+                    if self._rows > most_rows or self._bytes > most_bytes:
+                        break
+                    text = self._decode(raw, number)
+                    if not self.head:
+                        self.head = text.strip()
+                    yield number, text
+        finally:
+            self.used.rows += self._rows
+            self.used.bytes += self._bytes
+        self.used.add(0, 0, self.place())
 
     def _readline(self, handle: BinaryIO, number: int) -> bytes:
-        try:
-            raw = handle.readline(MAX_LINE_BYTES + 1)
-        except _UNREADABLE as error:
-            raise self._unreadable(error) from None
+        raw = handle.readline(MAX_LINE_BYTES + 1)
         if number == 1:
             _refuse_binary(raw[:_HEAD_BYTES], self.place())
         if len(raw) > MAX_LINE_BYTES:
@@ -138,57 +182,22 @@ class Source:
             )
         return raw
 
-    def _unreadable(self, error: Exception) -> InputError:
-        if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
-            return unreadable(error, self.place())
-        return InputError(
-            "a gzip file that is damaged or cut off",
-            expected="a whole one",
-            remedy="pack it again, or give the file as it was before",
-            place=self.place(),
-        )
-
-    def _check_unpacked(self, n_bytes: int, most: float) -> None:
-        if n_bytes > most:
-            what = f"a gzip file of {n_bytes:,} bytes or more once it is unpacked"
-            check_limit("unpacked_bytes", n_bytes, what, self.place())
-
     def content(self) -> bytes:
         """All bytes at once, for formats that say their own encoding."""
         parts: list[bytes] = []
-        end = 0
-        with self.opened_bytes() as handle:
-            most = _most_bytes(handle)
-            while True:
-                try:
-                    part = handle.read(MAX_LINE_BYTES)
-                except _UNREADABLE as error:
-                    raise self._unreadable(error) from None
-                if not part:
-                    return b"".join(parts)
+        with self._opened() as handle:
+            while part := handle.read(MAX_LINE_BYTES):
                 parts.append(part)
-                end += len(part)
-                self._check_unpacked(end, most)
+                self.used.add(0, len(part), self.place())
+        return b"".join(parts)
 
     def _decode(self, raw: bytes, number: int) -> str:
         start = 0
         if number == 1 and raw.startswith(codecs.BOM_UTF8):
             start = len(codecs.BOM_UTF8)
-            self._odd(
-                _MARK,
-                "a byte-order mark",
-                expected="plain UTF-8",
-                remedy="it was ignored, save the file without it to silence this",
-                line=1,
-            )
+            self._note_oddity("mark", 1)
         if raw.endswith(b"\r\n"):
-            self._odd(
-                _CRLF,
-                "a Windows line end (CRLF)",
-                expected="LF",
-                remedy="all were read as LF, save the file with LF to silence this",
-                line=number,
-            )
+            self._note_oddity("crlf", number)
             end = len(raw) - 2
         else:
             end = len(raw) - raw.endswith(b"\n")
@@ -229,39 +238,34 @@ class Source:
         return len(head) == 2 and head[0].startswith("{") and head[0].endswith("}")
 
     @contextmanager
-    def opened_bytes(self) -> Iterator[BinaryIO]:
-        """Open it, and unpack what begins as gzip does; a file can be sought in."""
-        with self._opened() as handle:
-            own = None if hasattr(handle, "peek") else io.BufferedReader(cast(Any, handle))
-            buffered = cast(Any, own or handle)
-            try:
+    def _opened(self) -> Iterator[BinaryIO]:
+        """Open it, and unpack what begins as gzip does; what cannot be read is a sentence."""
+        if self.is_stdin and sys.stdin is None:
+            raise InputError(
+                "no standard input",
+                expected="a stream to read",
+                remedy="give a file instead of -",
+                place=self.place(),
+            )
+        try:
+            with nullcontext(sys.stdin.buffer) if self.is_stdin else self.path.open("rb") as handle:
+                own = None if hasattr(handle, "peek") else io.BufferedReader(cast(Any, handle))
+                buffered = cast(Any, own or handle)
                 try:
                     is_packed = buffered.peek(2)[:2] == _GZIP
-                except OSError as error:
-                    raise self._unreadable(error) from None
-                yield cast(Any, gzip.GzipFile(fileobj=buffered) if is_packed else buffered)
-            finally:
-                if own is not None:
-                    own.detach()
-
-    @contextmanager
-    def _opened(self) -> Iterator[BinaryIO]:
-        if self.is_stdin:
-            if sys.stdin is None:
-                raise InputError(
-                    "no standard input",
-                    expected="a stream to read",
-                    remedy="give a file instead of -",
-                    place=self.place(),
-                )
-            yield sys.stdin.buffer
-            return
-        try:
-            handle = self.path.open("rb")
+                    yield cast(Any, gzip.GzipFile(fileobj=buffered) if is_packed else buffered)
+                finally:
+                    if own is not None:
+                        own.detach()
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise InputError(
+                "a gzip file that is damaged or cut off",
+                expected="a whole one",
+                remedy="pack it again, or give the file as it was before",
+                place=self.place(),
+            ) from None
         except (OSError, ValueError) as error:
             raise unreadable(error, self.place()) from None
-        with handle:
-            yield handle
 
     def files(self) -> list[tuple[str, Path]]:
         """Every file of a folder that is not hidden, sorted by its relative posix path.
@@ -293,12 +297,9 @@ class Source:
         """
         sources = []
         for name, path in files:
-            sources.append(Source(path))
+            sources.append(Source(path, self.used))
             yield name, sources[-1]
-        for kind, found, expected, remedy in (
-            (_MARK, "byte-order marks", "plain UTF-8", "ignored, save the files without them"),
-            (_CRLF, "Windows line ends (CRLF)", "LF", "read as LF, save the files with LF"),
-        ):
+        for kind, (_, found, expected, _, remedy) in _ODDITIES.items():
             notes = [source.oddities[kind] for source in sources if kind in source.oddities]
             if len(notes) > 1:
                 self.note(
@@ -333,12 +334,6 @@ class Source:
                 expected=expected,
                 remedy=f"{was} not read, move {it} elsewhere to silence this",
             )
-
-
-def _most_bytes(handle: BinaryIO) -> float:
-    """Return how far something may be read: what is packed to its limit."""
-    is_packed = isinstance(cast(object, handle), gzip.GzipFile)
-    return limit("unpacked_bytes") if is_packed else float("inf")
 
 
 def unpacked_name(path: Path) -> Path:
@@ -396,26 +391,17 @@ def without_suffix(relative: str, suffixes: tuple[str, ...]) -> str:
 def _refuse_binary(head: bytes, place: Place) -> None:
     """Refuse a file by its first bytes, with a sentence that says what it looks like."""
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise _utf16("a UTF-16 byte-order mark", replace(place, line=1))
+        raise InputError(
+            "a UTF-16 byte-order mark",
+            expected="UTF-8",
+            remedy="save the file as UTF-8",
+            place=replace(place, line=1),
+        )
     for magic, kind, remedy in _KINDS:
         if head.startswith(magic):
             raise _looks_like(kind, remedy, place)
-    if b"\0" not in head:
-        return
-    even, odd = head[::2], head[1::2]
-    if _is_latin(even, zero=odd) or _is_latin(odd, zero=even):
-        raise _utf16("what looks like UTF-16 without a byte-order mark", place)
-    kind = "a GIF image" if head.startswith(b"GIF8") else "a binary file"
-    raise _looks_like(kind, _GIVE_TEXT, place)
-
-
-def _is_latin(half: bytes, *, zero: bytes) -> bool:
-    """Whether every second byte is a letter or so and the others are 0, as in UTF-16."""
-    return bool(half) and bool(zero) and min(half) >= ord("\t") and not any(zero)
-
-
-def _utf16(found: str, place: Place) -> InputError:
-    return InputError(found, expected="UTF-8", remedy="save the file as UTF-8", place=place)
+    if b"\0" in head:
+        raise _looks_like("a binary file", _GIVE_TEXT, place)
 
 
 def _looks_like(kind: str, remedy: str, place: Place) -> InputError:

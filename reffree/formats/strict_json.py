@@ -145,7 +145,20 @@ def as_list(value: object, what: str, place: Place) -> list[object]:
     raise _wrong_kind(value, what, "a list in brackets", place)
 
 
-def field(
+def as_objects(value: object, what: str, place: Place) -> list[dict[str, object]]:
+    """Return the value if it is a list of objects; ``what`` names one of them."""
+    return [
+        as_object(each, f"{what} {i + 1}", place)
+        for i, each in enumerate(as_list(value, f"{what}s", place))
+    ]
+
+
+def list_field(table: dict[str, object], key: str, place: Place) -> list[object]:
+    """Return a field that must be a list."""
+    return as_list(require_field(table, key, place), f"{key!r}", place)
+
+
+def require_field(
     table: dict[str, object],
     key: str,
     place: Place,

@@ -19,24 +19,24 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
-from reffree.data.corpus import GOLD, TIMES, Document
-from reffree.formats.labels import Label, Starts
+from reffree.data.corpus import GOLD, Document
+from reffree.formats.format import JSON, TEXT, Format, Sample
+from reffree.formats.labels import Label, Starts, TimedUnit, read_seconds, timed_document
 from reffree.formats.source import Source
-from reffree.formats.strict_json import as_list, as_object, field
+from reffree.formats.strict_json import as_object, list_field, require_field
 from reffree.util.errors import InputError, Place, counted, shorten
 from reffree.util.optional import require
 
-SUBTITLES = (".srt", ".vtt")
-TEXTS = (".txt", "")
+SUBTITLES = (".vtt", ".srt")
 CHAPTERS = "chapters"
+MOST_CHAPTERS = 1_000
 _CLOCK = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2})(?:[.,](\d{1,3}))?"
 _TIMED = re.compile(rf"\s*[\[(]{_CLOCK}(?:\s*(?:-->|-|–|—)\s*{_CLOCK})?[\])]\s*:?\s*(.*)")
-_CHAPTER = re.compile(rf"\s*[\[(]?{_CLOCK}[\])]?\s*(?:[-–—:|]\s*)?(.*\S)\s*")
+_CHAPTER = re.compile(rf"\s*[\[(]?{_CLOCK}[\])]?(.*)")
 _ARROW = re.compile(r"\s*[\d:.,]+\s*-->\s*[\d:.,]+")
-_VOICE = re.compile(r"<\s*v(?:\.[^\s>]*)?\s+([^>]+)>")
-_TAG = re.compile(r"<[^>]*>")
+_TAG = re.compile(r"<([^<>]*)>")
 _TIME_TAG = re.compile(r"<[\d:.]+>")
 _WORD_TIME = re.compile(r"<\d{2}:\d{2}:\d{2}\.\d{3}><c>")
 _SPEAKER = re.compile(r"(?:>>\s*|-\s*)?([^\W\d_][^:\n]{0,39}):\s+(?=\S)")
@@ -45,21 +45,18 @@ _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*$")
 Speakers = Literal["auto", "prefix", "none"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    text: str
-    start: float
-    end: float
-    speaker: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Subtitles:
+@dataclass(frozen=True)
+class Subtitles(Format):
     """SubRip and WebVTT."""
 
     units: Literal["cue", "sentence"] = "cue"
     speakers: Speakers = "auto"
-    name: ClassVar[str] = "subtitles"
+    name = "subtitles"
+    first_line = re.compile("WEBVTT")
+    owns = SUBTITLES
+    suffixes = TEXT
+    folders = SUBTITLES
+    rank = 4
 
     def read(self, source: Source) -> list[Document]:
         """Read a file, or every one of a folder."""
@@ -75,11 +72,11 @@ class Subtitles:
                 )
             units = _with_speakers(units, self.speakers, self.name, file)
             units = _sentences(units) if self.units == "sentence" else units
-            documents.append(_document(id, units, file.place()))
+            documents.append(timed_document(id, units, file.place()))
         return documents
 
 
-def _cues(file: Source) -> list[_Unit]:
+def _cues(file: Source) -> list[TimedUnit]:
     lines = [line for _, line in file.lines()]
     is_vtt = file.suffix == ".vtt" or bool(lines and lines[0].startswith("WEBVTT"))
     pysubs2 = require("pysubs2", lambda name: _missing(file.place()))
@@ -96,21 +93,28 @@ def _cues(file: Source) -> list[_Unit]:
             place=file.place(),
         ) from None
     is_rolling = any(_WORD_TIME.search(line) for line in lines)
-    found: list[_Unit] = []
+    found: list[TimedUnit] = []
     before: list[str] = []
     for cue in sorted(cues, key=lambda cue: cue.start):
-        voice = _VOICE.search(cue.plaintext)
         shown = [" ".join(_TAG.sub("", line).split()) for line in cue.plaintext.splitlines()]
         shown = [line for line in shown if line]
         new = _scrolled(shown, before) if is_rolling else shown
         before = shown or before
         start, end = cue.start / 1000, max(cue.start, cue.end) / 1000
         if new:
-            speaker = " ".join(voice[1].split()) if voice else ""
-            found.append(_Unit(" ".join(new), start, end, speaker))
+            found.append(TimedUnit(" ".join(new), start, end, _voice(cue.plaintext)))
         elif shown and found:
             found[-1] = replace(found[-1], end=max(end, found[-1].end))
     return found
+
+
+def _voice(text: str) -> str:
+    """Return the name in the first ``<v Name>`` of a cue."""
+    for tag in _TAG.finditer(text):
+        kind, *name = tag[1].split()
+        if kind.partition(".")[0] == "v" and name:
+            return " ".join(name)
+    return ""
 
 
 def _scrolled(shown: list[str], before: Sequence[str]) -> list[str]:
@@ -150,28 +154,27 @@ def _missing(place: Place) -> InputError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Transcript:
+@dataclass(frozen=True)
+class Transcript(Format):
     """Text with times in brackets."""
 
     speakers: Speakers = "auto"
-    name: ClassVar[str] = "transcript"
+    name = "transcript"
+    first_line = _TIMED
+    suffixes = TEXT
+    folders = TEXT
+    rank = 4
 
     def read(self, source: Source) -> list[Document]:
         """Read a file, or every one of a folder."""
         documents = []
-        for id, file in source.members(TEXTS, "transcripts (.txt)"):
+        for id, file in source.members(TEXT, "transcripts (.txt)"):
             units = _with_speakers(_timed(file), self.speakers, self.name, file)
-            documents.append(_document(id, units, file.place()))
+            documents.append(timed_document(id, units, file.place()))
         return documents
 
 
-def is_timed(line: str) -> bool:
-    """Whether a line begins as a unit of a transcript does."""
-    return _TIMED.fullmatch(line) is not None
-
-
-def _timed(file: Source) -> list[_Unit]:
+def _timed(file: Source) -> list[TimedUnit]:
     found: list[tuple[float, float | None, list[str]]] = []
     for number, line in file.lines():
         match = _TIMED.fullmatch(line)
@@ -199,7 +202,7 @@ def _timed(file: Source) -> list[_Unit]:
     starts = [start for start, _, _ in found]
     following = [*starts[1:], *starts[-1:]]
     return [
-        _Unit(" ".join(words), start, max(start, after if end is None else end))
+        TimedUnit(" ".join(words), start, max(start, after if end is None else end))
         for (start, end, words), after in zip(found, following, strict=True)
         if words
     ]
@@ -212,8 +215,8 @@ def _seconds(groups: Sequence[str | None]) -> float:
 
 
 def _with_speakers(
-    units: Sequence[_Unit], speakers: Speakers, format: str, file: Source
-) -> list[_Unit]:
+    units: Sequence[TimedUnit], speakers: Speakers, format: str, file: Source
+) -> list[TimedUnit]:
     """Take names before a colon for speakers, where that is asked for or most units have one."""
     if speakers == "none" or any(unit.speaker for unit in units):
         return list(units)
@@ -238,9 +241,9 @@ def _with_speakers(
     return named
 
 
-def _sentences(units: Sequence[_Unit]) -> list[_Unit]:
+def _sentences(units: Sequence[TimedUnit]) -> list[TimedUnit]:
     """Put cues of one speaker together until one ends with a sentence."""
-    joined: list[_Unit] = []
+    joined: list[TimedUnit] = []
     is_open = False
     for unit in units:
         if is_open and joined[-1].speaker == unit.speaker:
@@ -251,65 +254,72 @@ def _sentences(units: Sequence[_Unit]) -> list[_Unit]:
     return joined
 
 
-def _document(id: str, units: Sequence[_Unit], place: Place) -> Document:
-    speakers = [unit.speaker for unit in units]
-    return Document.build(
-        id,
-        [unit.text for unit in units],
-        speakers=speakers if any(speakers) else None,
-        meta={TIMES: [[unit.start, max(unit.start, unit.end)] for unit in units]},
-        place=place,
-    )
+class Chapters(Format):
+    """Podcast chapters."""
+
+    name = "chapters"
+    keys = (CHAPTERS,)
+    suffixes = JSON
+    has_text = False
+
+    def read(self, source: Source) -> list[Label]:
+        """Read podcast chapters; those that no table of contents shows are left out."""
+        place = source.place()
+        table = as_object(source.json, "the content", place)
+        starts = []
+        for i, value in enumerate(list_field(table, CHAPTERS, place)):
+            chapter = as_object(value, f"chapter {i + 1}", place)
+            if chapter.get("toc") is False:
+                continue
+            start = require_field(chapter, "startTime", place)
+            what = f"the startTime {shorten(start)} of chapter {i + 1}"
+            starts.append(read_seconds(start, what, place, "write a number such as 94"))
+        return _label(starts, place)
 
 
-def read_chapters(source: Source) -> list[Label]:
-    """Read podcast chapters; those that no table of contents shows are left out."""
-    place = source.place()
-    table = as_object(source.json, "the content", place)
-    starts = []
-    for i, value in enumerate(as_list(field(table, CHAPTERS, place), f"{CHAPTERS!r}", place)):
-        chapter = as_object(value, f"chapter {i + 1}", place)
-        if chapter.get("toc") is False:
-            continue
-        starts.append(_start(field(chapter, "startTime", place), i, place))
-    return _label(starts, place)
+class Youtube(Format):
+    """Chapters of a video's description."""
+
+    name = "youtube"
+    suffixes = TEXT
+    rank = 5
+    has_text = False
+
+    @classmethod
+    def matches(cls, sample: Sample) -> bool:
+        """Whether lines are all a time without brackets and a title, from 0:00 on and in order."""
+        times: list[float] = []
+        for line in sample.lines():
+            start = None if line.strip()[0] in "[(" else _chapter_start(line)
+            is_next = start is not None and (start > times[-1] if times else start == 0)
+            if start is None or not is_next or len(times) == MOST_CHAPTERS:
+                return False
+            times.append(start)
+        return len(times) > 1
+
+    def read(self, source: Source) -> list[Label]:
+        """Read lines of a time and a title; others are left out and counted."""
+        starts, others = [], 0
+        for _, line in source.lines():
+            start = _chapter_start(line)
+            if start is not None:
+                starts.append(start)
+            others += bool(line.strip()) and start is None
+        if others:
+            source.note(
+                f"{counted(others, 'line')} without a time",
+                expected="lines such as 3:45 Title",
+                remedy="they were not read",
+            )
+        return _label(starts, source.place())
 
 
-def _start(value: Any, i: int, place: Place) -> float:  # noqa: ANN401  (from JSON)
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e9:
-        return float(value)
-    raise InputError(
-        f"the startTime {shorten(value)} of chapter {i + 1}",
-        expected="seconds from the start",
-        remedy="write a number such as 94",
-        place=place,
-    )
-
-
-def is_chapter_list(lines: Sequence[str]) -> bool:
-    """Whether lines are all a time without brackets and a title, from 0:00 on and in order."""
-    found = [_CHAPTER.fullmatch(line) for line in lines]
-    if len(lines) < 2 or not all(found) or any(line.strip()[0] in "[(" for line in lines):
-        return False
-    times = [_seconds(match.groups()[:4]) for match in found if match]
-    return times[0] == 0 and all(a < b for a, b in pairwise(times))
-
-
-def read_chapter_lines(source: Source) -> list[Label]:
-    """Read lines of a time and a title; others are left out and counted."""
-    starts, others = [], 0
-    for _, line in source.lines():
-        match = _CHAPTER.fullmatch(line) if line.strip() else None
-        if match:
-            starts.append(_seconds(match.groups()[:4]))
-        others += bool(line.strip()) and match is None
-    if others:
-        source.note(
-            f"{counted(others, 'line')} without a time",
-            expected="lines such as 3:45 Title",
-            remedy="they were not read",
-        )
-    return _label(starts, source.place())
+def _chapter_start(line: str) -> float | None:
+    """Return the time before a chapter's title; None where a line has not both."""
+    found = _CHAPTER.fullmatch(line)
+    if found is None or not found[5].strip():
+        return None
+    return _seconds(found.groups()[:4])
 
 
 def _label(starts: Sequence[float], place: Place) -> list[Label]:

@@ -2,9 +2,8 @@
 
 The usual file is JSONL, ``{"id": "m1", "segmentation": [2, 5]}`` a line, in any order and every
 document once; the segmentation may be a 0/1 string too, or stand under ``boundaries`` or ``labels``
-(see `labels`). Every other format is read as well, for
-its segmentations only: of several coders the one with the system's name, of a corpus its gold or
-its only system.
+(see `labels`). Every other format is read as well, for its segmentations only: of several coders
+the one with the system's name, of a corpus its gold or its only system.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from typing import Any, cast
 from reffree.data.corpus import GOLD, Corpus, Document
 from reffree.data.segmentation import Convention, Segmentation
 from reffree.formats import jsonl
+from reffree.formats.format import detect, parse_format, read, suggest_format
 from reffree.formats.labels import OTHER_FORMS, Label, numbered
-from reffree.formats.readers import ReadingOptions, detect, format_name, read, suggest_format
 from reffree.formats.source import Source
-from reffree.formats.strict_json import field, listed
+from reffree.formats.strict_json import listed, require_field
 from reffree.util.errors import InputError, Place, shorten
 
 _KEYS = ("id", "segmentation")
@@ -34,38 +33,36 @@ def read_system(
     corpus: Corpus,
     *,
     format: str | None = None,
-    convention: Convention | None = None,
+    corpus_format: str | None = None,
 ) -> Corpus:
-    """Return the corpus with one more system, read from a file that covers every document once."""
-    reading = ReadingOptions(format=format, convention=convention)
+    """Return the corpus with one more system, read from a file that covers every document once.
+
+    ``corpus_format`` is how the corpus was read: a convention that it names holds here as well.
+    """
     source = Source(path)
-    format = format or detect(source)
-    if format == "jsonl":
-        with suggest_format(source, format):
-            labels = list(_jsonl_labels(source, name, convention))
+    chosen = parse_format(detect(source) if format is None else format)
+    if "convention=" in (corpus_format or "") and hasattr(chosen, "convention"):
+        said = cast(Any, parse_format(corpus_format or "")).convention
+        chosen = replace(cast(Any, chosen), convention=said)
+    if isinstance(chosen, jsonl.Jsonl):
+        with suggest_format(source, chosen.name):
+            labels = list(_jsonl_labels(source, name, chosen.convention))
     else:
-        items = read(source, reading)
+        items = read(source, chosen)
         documents = [item for item in items if isinstance(item, Document)]
         labels = [_label(document, name) for document in documents]
         labels += _one_coder([item for item in items if isinstance(item, Label)], name)
     known = {document.id: document for document in corpus.documents}
-    if format_name(format) in _NAMED_BY_FILE and len(labels) == len(known) == 1:
+    if chosen.name in _NAMED_BY_FILE and len(labels) == len(known) == 1:
         labels = [replace(labels[0], document=corpus.documents[0].id)]
     segmentations: dict[str, Segmentation | Sequence[int]] = {}
     places: dict[str, Place] = {}
     for label in numbered(labels, list(known)):
         id = str(label.document)
-        if id in places:
-            raise InputError(
-                f"the document a second time, first at {replace(places[id], document=None)}",
-                expected="every document once",
-                remedy="remove one of the two",
-                place=replace(label.place, document=id, system=name),
-            )
-        places[id] = label.place
+        jsonl.refuse_second(id, replace(label.place, system=name), places)
         # `Corpus.with_system` refuses unknown ids and wrong lengths.
         named = replace(label, name=name, document=id)
-        segmentations[id] = named.read(known[id], convention) if id in known else ()
+        segmentations[id] = named.read(known[id]) if id in known else ()
     made = corpus.with_system(name, segmentations, places, source.place())
     return Corpus.of_checked(made.documents, (*made.notes, *source.notes))
 
@@ -80,15 +77,9 @@ def _jsonl_labels(source: Source, name: str, convention: Convention | None) -> I
             others = {key: value for key, value in table.items() if key != given[0]}
             table = {**others, "segmentation": {given[0]: table[given[0]]}}
         _refuse_unknown(table, place)
-        id, value = field(table, "id", place), field(table, "segmentation", place, what=_WHAT)
-        if not isinstance(id, str):
-            raise InputError(
-                f"the document id {shorten(id)}",
-                expected="a string",
-                remedy="write the id in quotes, as the corpus has it",
-                place=place,
-            )
-        yield Label(id, name, cast(Any, value), place)
+        id = jsonl.record_id(table, place, {})
+        value = require_field(table, "segmentation", place, what=_WHAT)
+        yield Label(id, name, cast(Any, value), place, convention)
 
 
 def _refuse_unknown(table: dict[str, object], place: Place) -> None:
@@ -100,7 +91,7 @@ def _refuse_unknown(table: dict[str, object], place: Place) -> None:
     if "segmentation" not in table:
         meant = [key for key in others if _may_be_masses(table[key])]
         if not meant:
-            field(table, "segmentation", place, what=_WHAT)
+            require_field(table, "segmentation", place, what=_WHAT)
         key, remedy = meant[0], f"rename it 'segmentation' if it holds {_WHAT}"
     elif "id" not in table:
         meant = [key for key in others if isinstance(table[key], (str, int))]

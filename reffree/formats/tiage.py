@@ -6,11 +6,11 @@ stands at the first utterance, which has no choice. Also its tables, ``0<TAB>hel
 
 from __future__ import annotations
 
-import re
 from typing import Any, cast
 
 from reffree.data.corpus import Document
-from reffree.data.segmentation import Convention, Segmentation
+from reffree.data.segmentation import Segmentation
+from reffree.formats.format import JSON, Format, Sample
 from reffree.formats.source import Source
 from reffree.formats.strict_json import as_list, as_object
 from reffree.util.errors import InputError, Place, shorten
@@ -18,49 +18,43 @@ from reffree.util.errors import InputError, Place, shorten
 _LABELS = {"-1": 0, "0": 0, "1": 1}
 
 
-def looks_like(value: object) -> bool:
-    """Whether a JSON value is an object of lists of pairs."""
-    if not isinstance(value, dict) or not value:
-        return False
-    dialogue = next(iter(value.values()))
-    return isinstance(dialogue, list) and bool(dialogue) and _is_pair(dialogue[0])
+class Tiage(Format):
+    """TIAGE's JSON; its labels start topics."""
+
+    name = "tiage"
+    suffixes = JSON
+    rank = 6
+
+    @classmethod
+    def matches(cls, sample: Sample) -> bool:
+        """Whether there is an object of lists of pairs."""
+        dialogue = next(iter(sample.value.values()), None)
+        return isinstance(dialogue, list) and bool(dialogue) and _is_pair(dialogue[0])
+
+    def read(self, source: Source) -> list[Document]:
+        """Read every dialogue."""
+        documents = []
+        for id, turns in as_object(source.json, "the content", source.place()).items():
+            place = Place(source.name, document=id)
+            units, labels = [], []
+            for i, turn in enumerate(as_list(turns, "a dialogue", place)):
+                if not _is_pair(turn):
+                    raise InputError(
+                        f"turn {i + 1}: {shorten(turn)}",
+                        expected="an utterance and its label",
+                        remedy="check the file's format",
+                        place=place,
+                    )
+                utterance, label = cast(list[object], turn)
+                units.append(utterance)
+                labels.append(_label(label, i, place))
+            gold = Segmentation.from_labels(labels, "start") if labels else None
+            documents.append(Document.build(id, cast(Any, units), gold=gold, place=place))
+        return documents
 
 
 def _is_pair(turn: object) -> bool:
     return isinstance(turn, list) and len(turn) == 2
-
-
-def read(source: Source, convention: Convention | None) -> list[Document]:
-    """Read every dialogue; the labels start topics, whatever else is asked for is refused."""
-    _check(convention, source)
-    documents = []
-    for id, turns in as_object(source.json, "the content", source.place()).items():
-        place = Place(source.name, document=id)
-        units, labels = [], []
-        for i, turn in enumerate(as_list(turns, "a dialogue", place)):
-            if not _is_pair(turn):
-                raise InputError(
-                    f"turn {i + 1}: {shorten(turn)}",
-                    expected="an utterance and its label",
-                    remedy="check the file's format",
-                    place=place,
-                )
-            utterance, label = cast(list[object], turn)
-            units.append(utterance)
-            labels.append(_label(label, i, place))
-        gold = Segmentation.from_labels(labels, "start") if labels else None
-        documents.append(Document.build(id, cast(Any, units), gold=gold, place=place))
-    return documents
-
-
-def _check(convention: Convention | None, source: Source) -> None:
-    if convention not in (None, "start"):
-        raise InputError(
-            f"the convention {convention!r}",
-            expected="'start', since a TIAGE label 1 starts a topic",
-            remedy="leave out --convention",
-            place=source.place(),
-        )
 
 
 def _label(label: object, i: int, place: Place) -> int:
@@ -75,45 +69,54 @@ def _label(label: object, i: int, place: Place) -> int:
     )
 
 
-_ROW = re.compile(r"\s*(\d+)\t(.*)\t\s*([^\t]*?)\s*")
+class TiageTable(Format):
+    """TIAGE's tables."""
 
+    name = "tiage-tsv"
+    suffixes = (".tsv", ".csv")
+    rank = 0
 
-def is_table_line(line: str) -> bool:
-    """Whether a line is the first of a dialogue in TIAGE's tables."""
-    found = _ROW.fullmatch(line)
-    return found is not None and found[1] == "0" and found[3] in _LABELS
+    @classmethod
+    def matches(cls, sample: Sample) -> bool:
+        """Whether the first line is that of a dialogue."""
+        row = _row(sample.head)
+        return row is not None and row[0] == "0" and row[2] in _LABELS
 
-
-def read_table(source: Source, convention: Convention | None) -> list[Document]:
-    """Read ``index<TAB>utterance<TAB>label`` lines without a header; index 0 starts a dialogue."""
-    _check(convention, source)
-    dialogues: list[tuple[int, list[str], list[int]]] = []
-    for number, line in source.lines():
-        if not line.strip():
-            continue
-        found = _ROW.fullmatch(line)
-        place = source.place(number)
-        expected = len(dialogues[-1][1]) if dialogues else 0
-        if found is None or len(found[1]) > 9 or int(found[1]) not in (0, expected):
-            raise InputError(
-                f"the line {shorten(line)!r}",
-                expected=f"index 0 or {expected}, tab, utterance, tab, label"
-                if expected
-                else "index 0, tab, utterance, tab, label",
-                remedy="check the file's format",
-                place=place,
+    def read(self, source: Source) -> list[Document]:
+        """Read ``index<TAB>utterance<TAB>label`` lines; index 0 starts a dialogue."""
+        dialogues: list[tuple[int, list[str], list[int]]] = []
+        for number, line in source.lines():
+            if not line.strip():
+                continue
+            row = _row(line)
+            place = source.place(number)
+            expected = len(dialogues[-1][1]) if dialogues else 0
+            if row is None or len(row[0]) > 9 or int(row[0]) not in (0, expected):
+                index = f"index 0 or {expected}" if expected else "index 0"
+                raise InputError(
+                    f"the line {shorten(line)!r}",
+                    expected=f"{index}, tab, utterance, tab, label",
+                    remedy="check the file's format",
+                    place=place,
+                )
+            if row[0] == "0" or not dialogues:
+                dialogues.append((number, [], []))
+            _, units, labels = dialogues[-1]
+            labels.append(_label(row[2], len(units), place))
+            units.append(row[1])
+        return [
+            Document.build(
+                f"{source.stem}/{i + 1}",
+                units,
+                gold=Segmentation.from_labels(labels, "start"),
+                place=source.place(number),
             )
-        if found[1] == "0" or not dialogues:
-            dialogues.append((number, [], []))
-        _, units, labels = dialogues[-1]
-        labels.append(_label(found[3], len(units), place))
-        units.append(found[2])
-    return [
-        Document.build(
-            f"{source.stem}/{i + 1}",
-            units,
-            gold=Segmentation.from_labels(labels, "start"),
-            place=source.place(number),
-        )
-        for i, (number, units, labels) in enumerate(dialogues)
-    ]
+            for i, (number, units, labels) in enumerate(dialogues)
+        ]
+
+
+def _row(line: str) -> tuple[str, str, str] | None:
+    """Split a line into index, utterance and label."""
+    index, _, rest = line.lstrip().partition("\t")
+    utterance, tab, label = rest.rpartition("\t")
+    return (index, utterance, label.strip()) if tab and index.isdecimal() else None

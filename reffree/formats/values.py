@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Convention
 from reffree.formats import jsonl
-from reffree.formats.readers import ReadingOptions
-from reffree.formats.tables import Row, documents_of, refuse_columns
+from reffree.formats.format import Format
+from reffree.formats.tables import Row, Table
 from reffree.util.errors import InputError, Place, shorten
 
 _FRAME = "<frame>"
@@ -34,20 +35,25 @@ def _is_frame(given: object) -> bool:
     return hasattr(given, "columns") and (hasattr(given, "iter_rows") or hasattr(given, "to_dict"))
 
 
-def corpus_of(given: Any, reading: ReadingOptions) -> Corpus:  # noqa: ANN401  (what `is_value` takes)
-    """Make a corpus of a value."""
+def corpus_of(given: Any, format: Format | None) -> Corpus:  # noqa: ANN401  (what `is_value` takes)
+    """Make a corpus of a value; the format is of use where it is a table's or corpus JSONL's."""
     if _is_frame(given):
-        return Corpus(tuple(documents_of_rows(_frame_rows(given), reading, _FRAME)))
-    refuse_columns(reading.columns, "a value that is no frame", Place())
+        return Corpus(tuple(documents_of_rows(_frame_rows(given), format, _FRAME)))
+    if isinstance(format, Table):
+        raise InputError(
+            "the format table for a value that is no frame",
+            expected="it for a table (CSV, TSV, Parquet, a frame)",
+            remedy="leave it out",
+        )
     if isinstance(given, Corpus):
         return given
     if isinstance(given, Document):
         return Corpus((given,))
-    return Corpus(tuple(_listed(list(given), reading)))
+    return Corpus(tuple(_listed(list(given), format)))
 
 
 def documents_of_rows(
-    rows: Iterator[Row], reading: ReadingOptions, name: str, id: str = "1"
+    rows: Iterator[Row], format: Format | None, name: str, id: str = "1"
 ) -> list[Document]:
     """Make documents of rows that are a document each, if they have ``units``, or a unit each."""
     placed = ((row, Place(file=f"{name}, row {i + 1}")) for i, row in enumerate(rows))
@@ -61,16 +67,21 @@ def documents_of_rows(
         yield first
         yield from placed
 
-    if "units" in first[0] and not reading.columns:
+    if "units" in first[0] and not isinstance(format, Table):
         return [
             jsonl.document(
                 {key: _plain(value) for key, value in row.items() if not _is_null(value)},
                 place,
-                reading.convention,
+                _convention(format),
             )
             for row, place in all_rows()
         ]
-    return documents_of(all_rows(), reading.columns, reading.convention, id, Place(name))
+    table = format if isinstance(format, Table) else Table(convention=_convention(format))
+    return table.documents(all_rows(), id, Place(name))
+
+
+def _convention(format: Format | None) -> Convention | None:
+    return getattr(format, "convention", None)
 
 
 def _plain(value: Any) -> object:  # noqa: ANN401  (a cell)
@@ -95,7 +106,7 @@ def _frame_rows(frame: Any) -> Iterator[Row]:  # noqa: ANN401  (of pandas, polar
         yield dict(zip(names, row, strict=True))
 
 
-def _listed(given: list[Any], reading: ReadingOptions) -> Iterator[Document]:
+def _listed(given: list[Any], format: Format | None) -> Iterator[Document]:
     """Make documents of a list: of documents, or of sentences."""
     if all(isinstance(each, str) for each in given):
         yield Document.build("1", given, place=Place(_LIST))
@@ -106,7 +117,7 @@ def _listed(given: list[Any], reading: ReadingOptions) -> Iterator[Document]:
             yield each
         elif isinstance(each, Mapping):
             table = {str(key): _plain(value) for key, value in each.items()}
-            yield jsonl.document(table, place, reading.convention)
+            yield jsonl.document(table, place, _convention(format))
         elif isinstance(each, Sequence) and not isinstance(each, (str, bytes)):
             yield Document.build(str(i + 1), list(each), place=place)
         else:

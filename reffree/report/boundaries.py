@@ -1,4 +1,4 @@
-"""Posterior probabilities of boundaries beside the text, with the boundaries of every system.
+"""Probabilities of boundaries beside the text, with the boundaries of every system.
 
 A line is a unit: its number, a bar as long as a boundary before it is likely, a letter for every
 system that has one there, and the text. Stretches where nothing happens are folded.
@@ -7,14 +7,15 @@ system that has one there, and the text. Stretches where nothing happens are fol
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator, Sequence
-from itertools import groupby
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby
+from typing import TYPE_CHECKING, Any
 
-from reffree.evaluate.table import rounded
-from reffree.report.grid import Cell, Grid, console, json_text, render_terminal, shown, to_csv
-from reffree.studies.boundary_posterior import BoundaryMap, DocumentBoundaries
-from reffree.util.errors import counted, visible
+from reffree.evaluate.result import Result, format_value
+from reffree.report.grid import console, render_terminal
+from reffree.util.errors import InputError, counted, shorten, visible
+from reffree.util.grid import Cell, Grid
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -34,99 +35,141 @@ SCREEN_LINES = 100
 LETTERS = string.ascii_lowercase
 """Of systems; where there are more of them, they are counted."""
 
+NEEDED = {
+    "gaps": {"document": "text", "probability": "number"},
+    "documents": {
+        **{"document": "text", "units": "count", "assumed_segments": "number"},
+        **{"information": "number", "mean_probability": "number", "reason": "text"},
+    },
+    "own": {"document": "text", "system": "text"},
+}
+"""Columns that are drawn, by table, and their kinds."""
 
-def render(
-    result: BoundaryMap,
-    format: Literal["table", "json", "csv"],
-    *,
-    color: bool,
-    width: int | None,
-    most_lines: int | None = None,
-) -> str:
-    """Write a map of boundaries as text; the other arguments matter to the terminal format only.
 
-    ``most_lines`` is how much is drawn before further documents are only counted.
+@dataclass(frozen=True, slots=True)
+class MappedDocument:
+    """A document of a map of boundaries."""
+
+    id: str
+    units: tuple[str, ...]
+    clocks: tuple[str, ...]
+    probabilities: list[float | None]  # of every gap; None where there is no posterior
+    places: dict[str, set[int]]  # units before the boundaries of each system
+    facts: str  # what the posterior rests on, in a sentence
+    grid: Grid  # its systems, with the letters that mark them
+
+    @property
+    def letters(self) -> dict[str, str]:
+        """A letter for every system; none where there are more systems than letters."""
+        return dict(zip(self.places, LETTERS, strict=False)) if self.has_letters else {}
+
+    @property
+    def has_letters(self) -> bool:
+        """Whether there are letters enough."""
+        return len(self.places) <= len(LETTERS)
+
+    def having(self, unit: int) -> list[str]:
+        """Systems with a boundary after so many units."""
+        return [name for name, places in self.places.items() if unit in places]
+
+
+def mapped_documents(result: Result) -> Iterator[MappedDocument]:
+    """Put together what a result of boundaries holds of each document; none of other results."""
+    if result.command != "boundaries":
+        return
+    for name, kinds in NEEDED.items():
+        if (
+            not kinds.items()
+            <= {each.name: each.kind for each in result.table(name).fields}.items()
+        ):
+            raise _damaged(f"the header of table {name!r}")
+    gaps: dict[str, list[float | None]] = {}
+    for row in result.table("gaps").records():
+        gaps.setdefault(row["document"], []).append(row["probability"])
+    facts = {row["document"]: row for row in result.table("documents").records()}
+    own = result.table("own")
+    for text in result.texts:
+        probabilities = gaps.get(text.id, [])
+        is_whole = all(sum(masses) == len(text.units) for masses in text.systems.values())
+        is_known = text.id in facts and len(text.clocks) in (0, len(text.units))
+        if not (is_whole and is_known and len(probabilities) == len(text.units) - 1):
+            raise _damaged(f"document {shorten(text.id)!r}")
+        rows = tuple(row for row in own.rows if row[0] == text.id)
+        grid = replace(own, rows=rows, title="").grid().columns(range(1, len(own.fields)))
+        letters = [*LETTERS] if len(rows) <= len(LETTERS) else [""] * len(rows)
+        marked = [(Cell(mark), *cells) for mark, cells in zip(letters, grid.rows, strict=False)]
+        yield MappedDocument(
+            text.id,
+            text.units,
+            text.clocks,
+            probabilities,
+            {name: set(accumulate(masses[:-1])) for name, masses in text.systems.items()},
+            _say_facts(facts[text.id]),
+            replace(
+                grid,
+                header=("", *grid.header),
+                rows=tuple(marked),
+                is_number=(False, *grid.is_number),
+            ),
+        )
+
+
+def draw_boundaries(result: Result, *, color: bool, width: int | None) -> tuple[str, list[str]]:
+    """Draw documents beside their probabilities, and say how to read it and what is not drawn.
+
+    A terminal gets the first ones, unless documents were chosen.
     """
-    if format == "json":
-        return json_text(result.to_dict())
-    if format == "csv":
-        header = ("document", "at", "probability", *result.names, "signature")
-        return to_csv(header, _csv_rows(result))
-    drawn, n_lines, n_drawn = [], 0, 0
-    for document in result.documents:
-        text = _document(document, color=color, width=width)
+    drawn: list[str] = []
+    n_lines = widest = 0
+    is_cut = width is not None and not result.settings.get("documents")
+    for document in mapped_documents(result):
+        text = _draw_document(document, color=color, width=width)
         n_lines += text.count("\n")
-        if most_lines is not None and n_drawn and n_lines > most_lines:
+        if is_cut and drawn and n_lines > SCREEN_LINES:
             break
         drawn.append(text)
-        n_drawn += 1
-    remarks = [*_legend(result, n_drawn), *result.notes, result.signature]
-    grids = [summary_grid(result)] if result.systems and len(result.documents) > 1 else []
-    above = "".join(drawn)
-    below = render_terminal(grids, remarks, color=color, width=width)
-    return (above if grids else above.removesuffix("\n")) + below
+        widest = max(widest, len(document.places))
+    if not drawn:
+        return "", []
+    legend = (
+        "A bar is the posterior probability, given the text alone, of a boundary before its unit"
+    )
+    if widest > len(LETTERS):
+        legend += "; beside it stands how many systems have one there, choose some with --only NAME"
+    elif widest:
+        legend += "; letters mark the systems that have one there"
+    further = len(result.texts) - len(drawn)
+    more = (
+        f"{counted(further, 'further document')} not drawn here: choose with --document ID, or "
+        "see all with -o boundaries.html."
+    )
+    return "".join(drawn), [*([more] if further else []), f"{legend}."]
 
 
-def summary_grid(result: BoundaryMap) -> Grid:
-    """One row per system over all documents."""
-    errors = _error_cells([each.expected_pk for each in result.systems])
-    rows = [
-        (
-            *(each.system, f"{each.documents:,}", f"{each.boundaries:,}"),
-            *(shown(each.probability), shown(each.gap_probability), error),
-        )
-        for each, error in zip(result.systems, errors, strict=True)
-    ]
-    header = ("system", "documents", "boundaries", "probability", "of any gap", "expected_pk")
-    title = "Mean posterior probability of each system's boundaries, over all documents"
-    return Grid.of(header, rows, title=title)
-
-
-def document_grid(document: DocumentBoundaries) -> Grid:
-    """One row per system, with the letter that marks it beside the text."""
-    errors = _error_cells([each.expected_pk for each in document.systems])
-    letters = letters_of(document)
-    rows = [
-        (
-            *(letters.get(each.system, ""), each.system, f"{len(each.at):,}"),
-            *(shown(each.probability), error),
-        )
-        for each, error in zip(document.systems, errors, strict=True)
-    ]
-    header = ("", "system", "boundaries", "probability", "expected_pk")
-    return Grid.of(header, rows, n_labels=2)
-
-
-def _error_cells(values: Sequence[float | None]) -> list[Cell]:
-    """Expected errors, the lowest of several pointed out."""
-    known = [value for value in map(rounded, values) if value is not None]
-    best = min(known) if len(values) > 1 and known else None
-    return [Cell(shown(v), is_best=best is not None and rounded(v) == best) for v in values]
-
-
-def letters_of(document: DocumentBoundaries) -> dict[str, str]:
-    """A letter for every system; none where there are more systems than letters."""
-    names = [each.system for each in document.systems]
-    return dict(zip(names, LETTERS, strict=False)) if len(names) <= len(LETTERS) else {}
-
-
-def facts_of(document: DocumentBoundaries) -> str:
+def _say_facts(row: dict[str, Any]) -> str:
     """Say in a sentence what the posterior of a document rests on."""
-    units = counted(len(document.units), "unit")
-    if document.probabilities is None:
-        return f"{units}; no posterior: {document.reason}."
-    assert document.assumed_segments is not None
+    units = counted(row["units"], "unit")
+    if row["reason"] is not None:
+        return f"{units}; no posterior: {row['reason']}."
     return (
-        f"{units}, about {document.assumed_segments:.1f} segments assumed; the text adds "
-        f"{document.information:.2f} nats per boundary; mean probability of a gap "
-        f"{shown(document.mean_probability)}."
+        f"{units}, about {row['assumed_segments'] or 0:.1f} segments assumed; the text adds "
+        f"{row['information'] or 0:.2f} nats per boundary; mean probability of a gap "
+        f"{format_value(row['mean_probability'], 'number')}."
     )
 
 
-def shown_probability(probability: float | None) -> str:
+def _damaged(found: str) -> InputError:
+    return InputError(
+        f"damaged results ({found})",
+        expected="what reffree wrote, unchanged",
+        remedy="run reffree boundaries again",
+    )
+
+
+def format_probability(probability: float | None) -> str:
     """Two decimals, from `NOTICED` on.
 
-    >>> shown_probability(0.784), shown_probability(0.999), shown_probability(0.01)
+    >>> format_probability(0.784), format_probability(0.999), format_probability(0.01)
     ('.78', '1.0', '')
     """
     if probability is None or probability < NOTICED:
@@ -134,54 +177,51 @@ def shown_probability(probability: float | None) -> str:
     return "1.0" if probability >= 0.995 else f"{probability:.2f}".removeprefix("0")
 
 
-def _document(document: DocumentBoundaries, *, color: bool, width: int | None) -> str:
-    """Title, systems with their letters, text; systems without letters stand below it."""
+def _draw_document(document: MappedDocument, *, color: bool, width: int | None) -> str:
+    """Draw title, systems with their letters, text; systems without letters stand below it."""
     from rich.text import Text
 
     out, file = console(color=color, width=width)
     out.print(Text(visible(document.id), style="bold"), no_wrap=True, overflow="ellipsis")
-    out.print(Text(facts_of(document)), soft_wrap=width is None)
-    grids = [document_grid(document)] if document.systems else []
+    out.print(Text(document.facts), soft_wrap=width is None)
+    grids = [document.grid] if document.places else []
     table = render_terminal(grids, [], color=color, width=width) if grids else ""
-    has_letters = bool(letters_of(document))
-    file.write(table if has_letters else "")
-    for line in _lines(document):
+    file.write(table if document.has_letters else "")
+    for line in _draw_lines(document):
         out.print(line, no_wrap=True, overflow="ellipsis", crop=True)
-    file.write("\n" if has_letters else table or "\n")
+    file.write("\n" if document.has_letters else table or "\n")
     return file.getvalue()
 
 
-def _lines(document: DocumentBoundaries) -> Iterator[Text]:
+def _draw_lines(document: MappedDocument) -> Iterator[Text]:
     """Draw every unit, or several that are folded, as a line."""
     from rich.text import Text
 
     digits = len(f"{len(document.units)}")
-    letters = letters_of(document)
-    marked = [(), *document.systems_at]
+    before = [None, *document.probabilities]  # of every unit
     for is_folded, group in groupby(enumerate(_is_folded(document)), key=lambda each: each[1]):
         units = [unit for unit, _ in group]
         if is_folded:
-            most = max(document.probability_at(unit - 1) or 0.0 for unit in units)
-            said = "" if document.probabilities is None else f", none above {shown(most)}"
+            known = [p for unit in units if (p := before[unit]) is not None]
+            said = f", none above {max(known):.3f}" if known else ""
             yield Text(f"{'⋮':>{digits}}  {counted(len(units), 'unit')}{said}", style="dim")
             continue
         for unit in units:
-            probability = document.probability_at(unit - 1) if unit else None
             line = Text(f"{unit + 1:{digits}} ")
-            line.append(_bar(probability or 0.0), style="cyan")
-            line.append(f"{shown_probability(probability):>4} ")
-            for mark in _marks(marked[unit], letters, len(document.systems)):
+            line.append(_bar(before[unit] or 0.0), style="cyan")
+            line.append(f"{format_probability(before[unit]):>4} ")
+            for mark in _marks(document, unit):
                 line.append(mark, style="dim" if mark == NO_MARK else "bold green")
             line.append(f" [{document.clocks[unit]}]" if document.clocks else "", style="dim")
             line.append(f" {visible(' '.join(document.units[unit].split()))}")
             yield line
 
 
-def _is_folded(document: DocumentBoundaries) -> list[bool]:
+def _is_folded(document: MappedDocument) -> list[bool]:
     """Tell for every unit whether it is folded: several on end without anything at their gaps."""
     happens = [
-        bool(names) or (document.probability_at(gap) or 0.0) >= NOTICED
-        for gap, names in enumerate(document.systems_at)
+        bool(document.having(at)) or (probability or 0.0) >= NOTICED
+        for at, probability in enumerate(document.probabilities, start=1)
     ]
     # The text's first and last unit are always drawn.
     is_quiet = [
@@ -205,43 +245,9 @@ def _bar(probability: float) -> str:
     return f"{'█' * whole}{EIGHTHS[eighths].strip()}".ljust(BAR)
 
 
-def _marks(names: Sequence[str], letters: dict[str, str], n_systems: int) -> str:
+def _marks(document: MappedDocument, unit: int) -> str:
     """The letter of each system with a boundary, in its column; without letters, how many."""
-    if len(letters) < n_systems:
-        return (f"{len(names)}" if names else "").rjust(len(f"{n_systems}"))
-    return "".join(letter if name in names else NO_MARK for name, letter in letters.items())
-
-
-def _legend(result: BoundaryMap, n_drawn: int) -> list[str]:
-    """Say how to read it, and what was not drawn."""
-    size = result.corpus
-    legend = (
-        f"{counted(size['documents'], 'document')}, {counted(size['units'], 'unit')}. A bar is the "
-        "posterior probability, given the text alone, of a boundary before its unit"
-    )
-    if result.names:
-        marks = "letters mark the systems that have one there"
-        if len(result.names) > len(LETTERS):
-            marks = "beside it stands how many systems have one there, choose some with --only NAME"
-        legend += (
-            f"; {marks}. probability: mean over a system's "
-            "boundaries. expected_pk: lower is better, * marks the lowest"
-        )
-    said = [f"{legend}."]
-    further = len(result.documents) - n_drawn
-    if further:
-        said.insert(
-            0,
-            f"{counted(further, 'further document')} not drawn here: choose with --document ID, "
-            "or see all with -o boundaries.html.",
-        )
-    return said
-
-
-def _csv_rows(result: BoundaryMap) -> Iterator[list[object]]:
-    for document in result.documents:
-        having = {each.system for each in document.systems}
-        for gap, names in enumerate(document.systems_at):
-            marks = [int(name in names) if name in having else None for name in result.names]
-            probability = rounded(document.probability_at(gap))
-            yield [document.id, gap + 1, probability, *marks, result.signature]
+    names = document.having(unit)
+    if not document.has_letters:
+        return (f"{len(names)}" if names else "").rjust(len(f"{len(document.places)}"))
+    return "".join(mark if name in names else NO_MARK for name, mark in document.letters.items())

@@ -1,4 +1,4 @@
-"""A table of text cells, and its spellings: terminal, markdown, LaTeX, CSV, and JSON beside them.
+"""How tables are written: for a terminal, as Markdown, LaTeX, CSV, and JSON beside them.
 
 Names and notes are other people's text: every spelling neutralises what would be read as more.
 """
@@ -10,12 +10,11 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, get_args
 
-from reffree.report.tables_page import render_page
 from reffree.util.errors import visible, visible_json
+from reffree.util.grid import Cell, Grid
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,92 +49,6 @@ MOST_LABELS = 2 / 3
 """Of the terminal's width: where names of rows take more, fewer of them are repeated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One cell: its text, smaller parts beside and below it, whether it is best of its column."""
-
-    text: str
-    below: tuple[str, ...] = ()
-    beside: str = ""
-    is_best: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A header and rows; the first ``n_labels`` columns are text, the others numbers."""
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    n_labels: int = 1
-    title: str = ""
-
-    @classmethod
-    def of(
-        cls,
-        header: Iterable[str],
-        rows: Iterable[Iterable[Cell | str]],
-        n_labels: int = 1,
-        title: str = "",
-    ) -> Grid:
-        """Make a grid in which a text stands for a cell with nothing but that text."""
-        cells = (tuple(c if isinstance(c, Cell) else Cell(c) for c in row) for row in rows)
-        return cls(tuple(header), tuple(cells), n_labels, title)
-
-    def columns(self, chosen: Sequence[int]) -> Grid:
-        """Return the grid of some columns."""
-        return Grid(
-            tuple(self.header[i] for i in chosen),
-            tuple(tuple(row[i] for i in chosen) for row in self.rows),
-            sum(i < self.n_labels for i in chosen),
-            self.title,
-        )
-
-
-def shown(value: float | None, spec: str = ".3f") -> str:
-    """Write a number; a dash for what is undefined."""
-    return "–" if value is None else format(value, spec)
-
-
-def opening_of(verdict: Sequence[str], format: OutputFormat) -> list[str]:
-    """A verdict as it opens an output: a sentence a line on a page, else a paragraph."""
-    return list(verdict) if format == "html" or not verdict else [" ".join(verdict)]
-
-
-def render_grids(
-    grids: Sequence[Grid],
-    remarks: Sequence[str],
-    signature: str,
-    format: OutputFormat,
-    *,
-    color: bool,
-    width: int | None,
-    opening: Sequence[str] = (),
-    signature_first: bool = False,
-    command: str = "",
-    question: str = "",
-) -> str:
-    """Write tables with what is said about them: for a terminal, as markdown, LaTeX or a page.
-
-    ``opening`` stands above the tables; ``color`` and ``width`` are those of a terminal. In LaTeX
-    all that is said is comments above the tables, the signature the last or the first of them. A
-    page is headed by the command and the question that it answers.
-    """
-    if format == "html":
-        return render_page(
-            *(grids, remarks, signature), command=command, question=question, opening=opening
-        )
-    if format == "md":
-        return markdown_page(grids, remarks, signature, opening)
-    if format == "latex":
-        said = [*opening, *remarks]
-        said = [signature, *said] if signature_first else [*said, signature]
-        return latex_page(grids, said)
-    return render_terminal(grids, [*remarks, signature], color=color, width=width, opening=opening)
-
-
-# Files
-
-
 def json_text(data: object) -> str:
     """Write JSON, indented, whose strings show what would steer a terminal as escapes."""
     return visible_json(json.dumps(data, ensure_ascii=False, allow_nan=False, indent=2)) + "\n"
@@ -156,10 +69,10 @@ def _csv(value: object) -> object:
 
 
 def markdown_page(
-    grids: Sequence[Grid], remarks: Sequence[str], signature: str, opening: Sequence[str] = ()
+    grids: Sequence[Grid], opening: str, remarks: Sequence[str], signature: str
 ) -> str:
-    """Opening paragraphs, tables, a paragraph for every remark, then the signature as code."""
-    above = "".join(f"{escape_markdown(each)}\n\n" for each in opening)
+    """An opening paragraph, tables, a paragraph for every remark, then the signature as code."""
+    above = f"{escape_markdown(opening)}\n\n" if opening else ""
     # Code stands between more backticks than it has in a row.
     longest = max(map(len, re.findall("`+", signature)), default=0)
     fence, space = "`" * (longest + 1), " " if longest else ""
@@ -170,7 +83,7 @@ def markdown_page(
 
 def markdown_table(grid: Grid) -> str:
     """Pipe table, best cells in bold."""
-    align = [":--" if i < grid.n_labels else "--:" for i in range(len(grid.header))]
+    align = ["--:" if is_number else ":--" for is_number in grid.is_number]
     header = [escape_markdown(name) for name in grid.header]
     lines = [header, align, *([_markdown(cell) for cell in row] for row in grid.rows)]
     title = f"**{escape_markdown(grid.title)}**\n\n" if grid.title else ""
@@ -190,15 +103,9 @@ def escape_markdown(text: str) -> str:
     return visible(text)
 
 
-def latex_page(grids: Sequence[Grid], comments: Sequence[str]) -> str:
-    """A comment for every line, then the tables."""
-    above = "".join(f"% {visible(line)}\n" for line in comments)
-    return above + "\n".join(map(latex_table, grids))
-
-
 def latex_table(grid: Grid) -> str:
     """Booktabs tabular, best cells in bold."""
-    columns = "l" * grid.n_labels + "r" * (len(grid.header) - grid.n_labels)
+    columns = "".join("r" if is_number else "l" for is_number in grid.is_number)
     body = [r" & ".join(_latex(cell) for cell in row) + r" \\" for row in grid.rows]
     head = " & ".join(escape_latex(name) for name in grid.header) + r" \\"
     title = [f"% {visible(grid.title)}"] if grid.title else []
@@ -216,9 +123,6 @@ def _latex(cell: Cell) -> str:
 def escape_latex(text: str) -> str:
     """Make any text safe inside a LaTeX table."""
     return re.sub(r"[\\~^&%$#_{}\[]", lambda match: LATEX_SPECIAL[match.group()], visible(text))
-
-
-# Terminal
 
 
 def console(*, color: bool, width: int | None) -> tuple[Console, io.StringIO]:
@@ -242,12 +146,9 @@ def render_terminal(
     *,
     color: bool,
     width: int | None,
-    opening: Sequence[str] = (),
+    opening: str = "",
 ) -> str:
-    """Draw the grids, then one remark a line; the last one, the signature, is dimmed.
-
-    ``opening`` stands above the grids, one sentence a line.
-    """
+    """Draw an opening paragraph, the grids, then one remark a line; the last one is dimmed."""
     from rich.text import Text
 
     # A column too wide for the terminal runs over its edge: cut numbers would lie.
@@ -262,9 +163,8 @@ def render_terminal(
     lines = ["", *(line.rstrip() for line in drawn.getvalue().splitlines())]
     kept = [line for before, line in pairwise(lines) if line or before]
     if opening:
+        screen.print(Text(visible(opening), style="bold"), soft_wrap=width is None)
         kept = ["", *kept]
-    for sentence in opening:
-        screen.print(Text(visible(sentence), style="bold"), soft_wrap=width is None)
     out.write("\n".join(kept) + "\n")
     for i, remark in enumerate(remarks):
         style = "dim" if i == len(remarks) - 1 else ""
@@ -298,10 +198,10 @@ def _rich_table(grid: Grid) -> RichTable:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
-    for i, name in enumerate(map(visible, grid.header)):
+    for name, is_number in zip(map(visible, grid.header), grid.is_number, strict=True):
         head, separator, tail = name.rpartition("_")
         heading = f"{head}{separator}\n{tail}" if head and len(name) > LONG_NAME else name
-        table.add_column(heading, justify="left" if i < grid.n_labels else "right", no_wrap=True)
+        table.add_column(heading, justify="right" if is_number else "left", no_wrap=True)
     for row in grid.rows:
         table.add_row(*map(_rich_text, row))
     return table

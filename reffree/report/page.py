@@ -1,25 +1,29 @@
-"""A study's result as one page that needs nothing else: no network, no server, no other file."""
+"""A result as one page that needs nothing else: no network, no server, no other file."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
+from importlib.resources import files
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import vl_convert
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup, escape
 
-from reffree.evaluate.result import DocumentText, Result, Table
+from reffree.data.corpus import GOLD
+from reffree.evaluate.result import DocumentText, Result
+from reffree.report.boundaries import MappedDocument, format_probability, mapped_documents
 from reffree.report.charts import charts_of
-from reffree.report.charts.chart import Chart, Row
-from reffree.report.charts.drawing import vega_for_page
-from reffree.report.grid import Grid
-from reffree.report.study import grid_of, shown_fields
-from reffree.report.tables_page import MAX_CHARACTERS, MAX_UNITS, policy_of, static_text
-from reffree.util.errors import InputError, Place, counted
+from reffree.util.errors import InputError, Place, counted, visible, visible_json
+from reffree.util.grid import Grid
+
+if TYPE_CHECKING:
+    from reffree.report.charts.chart import Chart, Row
 
 DIGITS = 5
 """Of numbers in charts: more than a screen can show."""
@@ -27,48 +31,143 @@ DIGITS = 5
 MAX_ROWS = 500
 """Of one table; a longer one is read as CSV."""
 
+MAX_CHARACTERS = 600_000
+"""Of all documents' texts."""
+
+MAX_UNITS = 2_000
+"""Of one document."""
+
+MAX_CELLS = 200_000
+"""Of units and systems, over all documents of a map of boundaries."""
+
+MAX_COLUMNS = 16
+"""Systems beside the text of a map of boundaries; the tables have all."""
+
 
 def render_page(result: Result) -> str:
-    """Write the page: question, answer, charts, tables, documents, reading, settings.
+    """Write the page: question, verdict, charts, tables, documents, reading, settings.
 
     Scripts and styles are in the page, and its policy names them by their hashes, so that neither
     a name nor a text of the corpus could run as one; nothing may be fetched. Vega interprets its
     expressions (``ast``), so the page needs no ``unsafe-eval``.
     """
     charts = charts_of(result)
-    texts, text_notes = page_texts(result.texts)
-    tables = [page_table(each) for each in result.tables if each.shown and each.rows]
+    tables = [each.grid() for each in result.tables if each.shown and each.rows]
+    long = {
+        each.name: f"Shown: the first {MAX_ROWS:,} of {counted(len(each.rows), 'row')}; all of "
+        f"them with reffree report RESULTS.json -f csv --table {each.name}."
+        for each in tables
+        if len(each.rows) > MAX_ROWS
+    }
+    maps, notes = _maps(list(mapped_documents(result)))
+    texts: list[dict[str, Any]] = []
+    if not maps:
+        texts, notes = page_texts([text for text in result.texts if text.systems])
     data = {"charts": [_packed_chart(chart) for chart in charts], "texts": texts}
-    style = static_text("page.css")
-    scripts = [*([_library()] if charts else []), static_text("page.js")]
-    environment = Environment(autoescape=True, undefined=StrictUndefined)
-    environment.filters["thousands"] = lambda n: f"{n:,}"
     sections = {
         "answer": True,
         "charts": charts,
         "tables": tables,
+        "documents": maps,
         "texts": texts,
         "reading": result.reading,
         "settings": True,
     }
-    return environment.from_string(static_text("page.html")).render(
+    return _render(
+        "page.html",
+        result.question,
+        result.command,
+        styles=["page.css", *(["boundaries.css"] if maps else [])],
+        scripts=[*([_library()] if charts else []), static_text("page.js")],
         result=result,
-        policy=policy_of(style, scripts),
-        style=Markup(style),
-        scripts=[Markup(script) for script in scripts],
         data=Markup(_json(data)),
         sections=[(name, name.capitalize()) for name, present in sections.items() if present],
         charts=charts,
-        tables=tables,
-        has_best=any(cell.is_best for each in tables for row in each["rows"] for cell, _ in row),
-        has_texts=bool(texts),
-        text_notes=text_notes,
+        tables=[replace(each, rows=each.rows[:MAX_ROWS]) for each in tables],
+        long=long,
+        has_best=any(cell.is_best for each in tables for row in each.rows for cell in row),
+        documents=maps,
+        texts=texts,
+        document_notes=notes,
         corpora=page_corpora(result.corpora),
         settings=page_settings(result.settings),
     )
 
 
+def render_index(
+    name: str, steps: Sequence[tuple[str, str, Sequence[str]]], pages: Collection[str]
+) -> str:
+    """Write the page that leads to the results of a run.
+
+    A step is the name of its files, its question and its verdict; ``pages`` have one of their own.
+    """
+    listed = [
+        {
+            **{"name": step, "question": question, "verdict": verdict},
+            "files": [
+                f"{step}.{e}" for e in ("html", "md", "json") if e != "html" or step in pages
+            ],
+        }
+        for step, question, verdict in steps
+    ]
+    return _render("index.html", name, "run", styles=["page.css"], steps=listed)
+
+
+def _render(
+    template: str,
+    title: str,
+    command: str,
+    *,
+    styles: Sequence[str],
+    scripts: Sequence[str] = (),
+    **values: Any,  # noqa: ANN401  (what the template shows)
+) -> str:
+    """Fill a template; texts show what would steer a reader as escapes, and are no markup."""
+    style = "".join(map(static_text, styles))
+    by_hash = " ".join(map(_hash, scripts)) or "'none'"
+    policy = (
+        f"default-src 'none'; script-src {by_hash}; style-src {_hash(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        loader=FunctionLoader(static_text),
+        finalize=lambda v: visible(v) if isinstance(v, str) and not isinstance(v, Markup) else v,
+    )
+    environment.filters["thousands"] = lambda n: f"{n:,}"
+    environment.filters["exact"] = escape  # to be found among the data
+    environment.filters["breakable"] = lambda s: escape(visible(s)).replace("_", Markup("_<wbr>"))
+    return environment.get_template(template).render(
+        title=title,
+        command=command,
+        policy=policy,
+        style=Markup(style),
+        scripts=list(map(Markup, scripts)),
+        **values,
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def static_text(name: str) -> str:
+    """Return one of the files that pages are made of."""
+    return (files("reffree.report") / "static" / name).read_text(encoding="utf-8")
+
+
 # Charts
+
+
+@cache
+def _library() -> str:
+    """Vega and its embedder; some seconds to put together, so once a process."""
+    import vl_convert
+
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    # An HTML parser would end the element here, or turn carriage returns into line feeds.
+    return bundle.replace("</script", r"<\/script").replace("<!--", r"<\!--").replace("\r", "")
 
 
 def packed(rows: Sequence[Row]) -> dict[str, Any]:
@@ -91,6 +190,8 @@ def packed(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _packed_chart(chart: Chart) -> dict[str, Any]:
+    from reffree.report.charts.drawing import vega_for_page
+
     return {
         "spec": vega_for_page(chart),
         "data": packed(chart.rows),
@@ -108,54 +209,35 @@ def _short(value: Any) -> Any:  # noqa: ANN401  (any plain value)
     return int(short) if short.is_integer() else short
 
 
-# Tables
+def _json(data: object) -> str:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return visible_json(text)
 
 
-def page_table(table: Table) -> dict[str, Any]:
-    """Prepare a table for the template, its first rows if it is long.
-
-    A cell comes with its attributes: alignment, and the number to sort by.
-    """
-    fields = shown_fields(table)
-    rows = [
-        [(cell, _attributes(record[f.name], f.kind)) for cell, f in zip(cells, fields, strict=True)]
-        for cells, record in zip(grid_of(table).rows[:MAX_ROWS], table.records(), strict=False)
-    ]
-    note = ""
-    if len(table.rows) > MAX_ROWS:
-        note = (
-            f"Shown: the first {MAX_ROWS:,} of {counted(len(table.rows), 'row')}; all of them with "
-            f"reffree report RESULTS.json -f csv --table {table.name}."
-        )
-    columns = [(each.label, each.kind != "text") for each in fields]
-    named = {"name": table.name, "title": table.title}
-    return {**named, "columns": columns, "rows": rows, "note": note}
-
-
-def _attributes(value: object, kind: str) -> Markup:
-    if kind == "text":
-        return Markup("")
-    first = value[0] if isinstance(value, list) and value else value
-    sort_by = first if isinstance(first, int | float) else ""
-    return Markup(' class="n" data-v="{}"').format(sort_by)
+# Corpora and settings
 
 
 def page_corpora(corpora: Sequence[Mapping[str, Any]]) -> Grid:
     """One row a corpus, with whatever is known of each."""
     keys = list(dict.fromkeys(key for corpus in corpora for key in corpus))
-    rows = ([_plain(corpus.get(key)) for key in keys] for corpus in corpora)
-    return Grid.of((key.replace("_", " ") for key in keys), rows)
+    rows = [[_plain(corpus.get(key)) for key in keys] for corpus in corpora]
+    return Grid.of((key.replace("_", " ") for key in keys), rows, len(keys), "Corpora")
 
 
-def page_settings(settings: Mapping[str, Any], above: str = "") -> list[tuple[str, str]]:
-    """Settings by name, those within others as ``outer.inner``."""
-    found = []
+def page_settings(settings: Mapping[str, Any]) -> Grid:
+    """One row a setting, those within others as ``outer.inner``."""
+    return Grid.of(("setting", "value"), _settings(settings, ""), 2, "Settings")
+
+
+def _settings(settings: Mapping[str, Any], above: str) -> Iterator[tuple[str, str]]:
     for name, value in settings.items():
         if isinstance(value, Mapping) and value:
-            found += page_settings(value, f"{above}{name}.")
+            yield from _settings(value, f"{above}{name}.")
         else:
-            found.append((f"{above}{name}", _plain(value)))
-    return found
+            yield f"{above}{name}", _plain(value)
 
 
 def _plain(value: object) -> str:
@@ -185,25 +267,27 @@ def page_texts(texts: Sequence[DocumentText]) -> tuple[list[dict[str, Any]], lis
             break
         kept.add(id(text))
     shown = [text for text in texts if id(text) in kept]
+    packed_texts = [
+        {
+            **{"corpus": text.corpus, "id": text.id, "length": len(text.units)},
+            **{"units": text.units[:MAX_UNITS], "systems": text.systems},
+        }
+        for text in shown
+    ]
+    return packed_texts, _cut_notes(shown, len(texts))
+
+
+def _cut_notes(shown: Iterable[DocumentText | MappedDocument], n_all: int) -> list[str]:
+    """Say how many documents are shown of all, and which of them not to their ends."""
+    shown = list(shown)
     notes = []
-    if len(shown) < len(texts):
-        notes.append(f"Shown: {len(shown):,} of {counted(len(texts), 'document')}.")
-    notes += [
+    if len(shown) < n_all:
+        notes.append(f"Shown: {len(shown):,} of {counted(n_all, 'document')}.")
+    return notes + [
         f"{text.id}: the first {MAX_UNITS:,} of {len(text.units):,} units are shown."
         for text in shown
         if len(text.units) > MAX_UNITS
     ]
-    return [_packed(text) for text in shown], notes
-
-
-def _packed(text: DocumentText) -> dict[str, Any]:
-    return {
-        "corpus": text.corpus,
-        "id": text.id,
-        "length": len(text.units),
-        "units": text.units[:MAX_UNITS],
-        "systems": text.systems,
-    }
 
 
 def _check(text: DocumentText) -> None:
@@ -217,20 +301,59 @@ def _check(text: DocumentText) -> None:
             )
 
 
-# What the page is made of
+def _maps(documents: Sequence[MappedDocument]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Take documents while there is room, the first in any case; say what is not shown."""
+    characters, cells = MAX_CHARACTERS, MAX_CELLS
+    kept: list[MappedDocument] = []
+    for document in documents:
+        units = document.units[:MAX_UNITS]
+        characters -= sum(map(len, units))
+        cells -= len(units) * (min(len(document.places), MAX_COLUMNS) + 1)
+        if kept and min(characters, cells) < 0:
+            break
+        kept.append(document)
+    notes = _cut_notes(kept, len(documents))
+    most = max((len(document.places) for document in kept), default=0)
+    if most > MAX_COLUMNS:
+        notes.append(
+            f"The first {MAX_COLUMNS} of {most:,} systems have a column beside the text; choose "
+            "others with --only NAME."
+        )
+    shown = [
+        {
+            **{"id": document.id, "facts": document.facts},
+            "grid": document.grid.columns(range(1, len(document.grid.header))),
+            "systems": list(document.places)[:MAX_COLUMNS],
+            "lines": list(_map_lines(document)),
+        }
+        for document in kept
+    ]
+    return shown, notes
 
 
-def _json(data: object) -> str:
-    """JSON that cannot end the script element it stands in."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+def _map_lines(document: MappedDocument) -> Iterator[dict[str, Any]]:
+    """Units in turn with the gaps between them; a system's column changes its shade per segment.
 
-
-@cache
-def _library() -> str:
-    """Vega and its embedder; some seconds to put together, so once a process."""
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    # An HTML parser would end the element here, or turn carriage returns into line feeds.
-    return bundle.replace("</script", r"<\/script").replace("<!--", r"<\!--").replace("\r", "")
+    ``marks`` are the classes of each system's cell.
+    """
+    boundaries = list(document.places.values())[:MAX_COLUMNS]
+    gold = document.places.get(GOLD, set())
+    shades = [""] * len(boundaries)
+    for unit, text in enumerate(document.units[:MAX_UNITS]):
+        if unit:
+            has = [unit in at for at in boundaries]
+            probability = document.probabilities[unit - 1]
+            yield {
+                "is_gap": True,
+                "marks": ["end" if ends else s for ends, s in zip(has, shades, strict=True)],
+                "probability": probability,
+                "percent": f"{100 * (probability or 0.0):.1f}",
+                "shown": format_probability(probability),
+                "is_gold": unit in gold,
+            }
+            for i, ends in enumerate(has):
+                if ends:
+                    shades[i] = "" if shades[i] else "odd"
+        line = " ".join(text.split())
+        line = f"[{document.clocks[unit]}] {line}" if document.clocks else line
+        yield {"is_gap": False, "marks": list(shades), "number": unit + 1, "text": line}

@@ -1,157 +1,167 @@
-"""A score table in every output format."""
+"""Scores as a result: wide tables to read, a tidy one for programs, explanations in the text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from reffree.evaluate.table import (
-    POSTERIOR,
-    CorpusScore,
-    NullTest,
-    PartScore,
-    ScoreTable,
-    rounded,
+from reffree.evaluate.result import DocumentText, Field, Result, Table, columns, format_value
+from reffree.evaluate.table import POSTERIOR, CorpusScore, NullTest, PartScore, ScoreTable
+from reffree.report.grid import console
+from reffree.util.errors import counted, visible
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+NEGLIGIBLE = 5e-4
+"""Changes of the loss that the three decimals shown do not see."""
+
+SYSTEMS = (
+    *columns("text", "system"),
+    *columns("count", segments="segs"),
+    *columns("text", "metric"),
+    Field("value", "value", "score", interval="ci", best="best", beside="spread", below="null"),
+    *columns("interval", "ci"),
+    *columns("count", best=""),
+    *columns("text", "spread", "null"),
 )
-from reffree.report import explain
-from reffree.report.grid import (
-    Cell,
-    Grid,
-    OutputFormat,
-    json_text,
-    opening_of,
-    render_grids,
-    shown,
-    to_csv,
+DOCUMENTS = (
+    *columns("text", "document", "system", "metric"),
+    Field("value", "value", "number", beside="weight", below="parts"),
+    *columns("text", "weight", "parts"),
 )
-from reffree.util.errors import counted
-
-CSV_HEADER = (
-    *("system", "document", "segment", "metric", "value", "raw", "ci_low", "ci_high"),
-    *("documents", "undefined", "weight", *POSTERIOR, "null_z", "null_p", "direction", "signature"),
+SCORES = (
+    *columns("text", "system", "document"),
+    *columns("count", "segment"),
+    *columns("text", "metric"),
+    *columns("number", "value", "raw"),
+    *columns("interval", "ci"),
+    *columns("count", "documents", "undefined"),
+    *columns("number", "weight", *POSTERIOR, "null_z", "null_p"),
+    *columns("text", "direction"),
+)
+EXPLANATIONS = (
+    *columns("text", "document", "system", "metric", "kind"),
+    *columns("count", "at"),
+    *columns("number", "contribution", "best_shift", "shift_gain"),
 )
 
 
-def render(
-    table: ScoreTable,
-    format: OutputFormat,
-    *,
-    color: bool,
-    width: int | None,
-    chunkers: Sequence[Mapping[str, Any]] = (),
-) -> str:
-    """Write a score table as text; ``color`` and ``width`` matter to the terminal format only.
-
-    ``chunkers`` are sizes of chunks, a row for every chunker.
-    """
-    if format == "json":
-        beside = {"chunkers": [dict(row) for row in chunkers]} if chunkers else {}
-        return json_text(table.to_dict() | beside)
+def result_of_scores(table: ScoreTable) -> Result:
+    """Return the tables that people read, the one for CSV, and what is to be known of them."""
+    tables = [Table.of("systems", "", SYSTEMS, list(_system_rows(table)), wide="metric")]
     is_explained = any(row.explanations is not None for row in table.documents or ())
-    if format == "csv":
-        if is_explained:
-            return to_csv(explain.HEADER, explain.explanation_rows(table))
-        return to_csv(CSV_HEADER, _csv_rows(table))
-    grids = [systems_grid(table), *([chunks_grid(chunkers)] if chunkers else [])]
-    texts = ""
-    if is_explained and format == "table":
-        texts = explain.render_texts(table, color=color, width=width)
-    elif is_explained:
-        grids.append(explain.explanations_grid(table))
-    elif table.documents is not None:
-        grids.append(documents_grid(table))
-    legend = _legend(table)
-    if format == "table":
-        documents = counted(table.corpus["documents"], "document")
-        legend = f"{documents}, {counted(table.corpus['units'], 'unit')}. {legend}"
+    if table.documents is not None:
+        rows = list(_document_rows(table))
+        shown = not is_explained
+        tables.append(Table.of("documents", "", DOCUMENTS, rows, wide="metric", shown=shown))
+    if is_explained:
+        tables.append(Table.of("explanations", "", EXPLANATIONS, list(_explanation_rows(table))))
     else:
-        legend = legend.replace("* marks", "bold marks")
-        legend = legend if format == "html" else legend.replace("Under", "Beside")
-    remarks = [legend, *_counts(table), *table.notes]
-    return texts + render_grids(
-        *(grids, remarks, table.signature, format),
-        color=color,
-        width=width,
-        opening=opening_of(table.verdict, format),
+        tables.append(Table.of("scores", "", SCORES, list(_tidy_rows(table)), shown=False))
+    return Result(
         command="score",
         question="How good are these segmentations?",
+        verdict=table.verdict,
+        signature=table.signature,
+        settings={},
+        corpora=(dict(table.corpus),),
+        tables=tuple(tables),
+        notes=table.notes,
+        texts=tuple(
+            DocumentText("", row.id, row.units, {}, row.clocks)
+            for row in table.documents or ()
+            if row.explanations is not None
+        ),
+        legend=(_legend(table), *_counts(table)),
     )
 
 
-def systems_grid(table: ScoreTable) -> Grid:
-    """One row per system: segments, then each metric with its interval."""
+def _system_rows(table: ScoreTable) -> Iterator[dict[str, Any]]:
     best = {name: table.best(name) for name in table.metrics}
-    rows: list[list[Cell | str]] = []
     for row in table.systems:
-        scores = [_corpus_cell(s, is_best=row.system in best[n]) for n, s in row.metrics.items()]
-        rows.append([row.system, str(row.segments), *scores])
-    return Grid.of(("system", "segs", *table.metrics), rows)
+        for name, score in row.metrics.items():
+            yield {
+                "system": row.system,
+                "segments": row.segments,
+                "metric": name,
+                "value": score.value,
+                "ci": score.ci,
+                "best": int(row.system in best[name]),
+                "spread": _spread(score),
+                "null": "undefined" if score.value is None else _chance(score.null),
+            }
 
 
-def chunks_grid(chunkers: Sequence[Mapping[str, Any]]) -> Grid:
-    """One row per chunker: how large its chunks are, and what they cut apart."""
-    rows = []
-    for row in chunkers:
-        sizes = [
-            " / ".join(shown(row[f"{unit}_{which}"], ",d") for which in ("p50", "p95", "max"))
-            if row[f"{unit}_max"] is not None
-            else "–"
-            for unit in ("characters", "tokens")
-        ]
-        parts = [
-            f"{row[f'{kind}_cut']} of {row[kind]}" for kind in ("fences", "tables", "headings")
-        ]
-        rows.append(
-            [row["chunker"], f"{row['chunks']:,}", *sizes, shown(row["at_cap"], ".0%"), *parts]
-        )
-    header = ("chunker", "chunks", "characters", "tokens", "at the cap", "fences cut")
-    title = "Sizes of chunks (50 % / 95 % / largest), and what no chunk holds whole"
-    return Grid.of((*header, "tables cut", "headings cut"), rows, title=title)
-
-
-def documents_grid(table: ScoreTable) -> Grid:
-    """One row per document and system; with segments, their scores in order below."""
-    rows: list[list[Cell | str]] = []
+def _document_rows(table: ScoreTable) -> Iterator[dict[str, Any]]:
     for row in table.documents or ():
-        rows.append([row.id, row.system, *map(_part_cell, row.metrics.values())])
-    return Grid.of(("document", "system", *table.metrics), rows, n_labels=2)
+        for name, score in row.metrics.items():
+            segments = [format_value(each.value, "number") for each in score.segments or ()]
+            weight = "" if score.weight is None else f"× {score.weight:.3g}"
+            yield {
+                **{"document": row.id, "system": row.system, "metric": name},
+                "value": score.value,
+                "weight": "" if score.value is None else _spread(score) or weight,
+                "parts": " ".join(filter(None, [*segments, _chance(score.null)])),
+            }
 
 
-def _corpus_cell(score: CorpusScore, *, is_best: bool) -> Cell:
-    if score.value is None:
-        return Cell("–", ("undefined",))
-    interval = [] if score.ci is None else [f"[{_short(score.ci[0])}, {_short(score.ci[1])}]"]
-    return Cell(_short(score.value), (*interval, *_chance(score.null)), _spread(score), is_best)
+def _tidy_rows(table: ScoreTable) -> Iterator[dict[str, Any]]:
+    """One row per system and metric, then per document, then per segment where there are any."""
+    for row in table.systems:
+        for name, score in row.metrics.items():
+            yield {
+                **{"system": row.system, "metric": name, "direction": score.direction},
+                **{"documents": score.documents, "undefined": score.undefined, "ci": score.ci},
+                **_numbers(score),
+            }
+    for document in table.documents or ():
+        for name, part in document.metrics.items():
+            direction = table.systems[0].metrics[name].direction
+            for segment, each in enumerate([part, *(part.segments or ())]):
+                yield {
+                    **{"system": document.system, "document": document.id, "metric": name},
+                    **{"segment": segment or None, "direction": direction},
+                    **{"undefined": int(each.value is None), "weight": each.weight},
+                    **_numbers(each),
+                }
 
 
-def _short(value: float) -> str:
-    """Three decimals, or three digits where there are more before the point."""
-    return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}"
+def _numbers(score: CorpusScore | PartScore) -> dict[str, Any]:
+    z, p = (None, None) if score.null is None else (score.null.z, score.null.p)
+    return {"value": score.value, "raw": score.raw, **score.posterior, "null_z": z, "null_p": p}
 
 
-def _part_cell(score: PartScore) -> Cell:
-    segments = " ".join(shown(segment.value) for segment in score.segments or ())
-    below = (*filter(None, [segments]), *_chance(score.null))
-    beside = ""
-    if score.value is not None:
-        beside = _spread(score) or ("" if score.weight is None else f"× {score.weight:.3g}")
-    return Cell(shown(score.value), below, beside)
+def _explanation_rows(table: ScoreTable) -> Iterator[tuple[Any, ...]]:
+    """One row per boundary, and one per document for the best addition."""
+    for row in table.documents or ():
+        for name, explanation in (row.explanations or {}).items():
+            own = (row.id, row.system, name)
+            for each in explanation.boundaries:
+                effect = (each.contribution, each.best_shift, each.shift_gain)
+                yield (*own, "boundary", each.at, *effect)
+            if (addition := explanation.addition) is not None:
+                yield (*own, "addition", addition.at, addition.gain, None, None)
 
 
 def _spread(score: CorpusScore | PartScore) -> str:
-    return "" if score.spread is None else f"± {_short(score.spread)}"
+    return "" if score.spread is None else f"± {format_value(score.spread, 'score')}"
 
 
-def _chance(null: NullTest | None) -> list[str]:
-    return [] if null is None else [f"p {null.p:.3f}".replace("p 0.", "p .")]
+def _chance(null: NullTest | None) -> str:
+    return "" if null is None else f"p {null.p:.3f}".replace("p 0.", "p .")
 
 
 def _legend(table: ScoreTable) -> str:
     """Say how to read the cells, as far as there is something in them."""
     cells = [score for row in table.systems for score in row.metrics.values()]
-    legend = f"{_directions(table)}; * marks the best of a column."
+    legend = (
+        f"{counted(table.corpus['documents'], 'document')}, "
+        f"{counted(table.corpus['units'], 'unit')}. {_directions(table)}; the best of a column is "
+        "marked."
+    )
     if any(score.ci for score in cells):
-        legend += " Under each score: its 95 % interval over documents."
+        legend += " With each score: its 95 % interval over documents."
     if any(score.spread is not None for score in cells):
         legend += " ±: standard deviation over segmentations that the text makes likely."
     parts = [score for row in table.documents or () for score in row.metrics.values()]
@@ -221,30 +231,69 @@ def _failure_modes(table: ScoreTable) -> list[str]:
     ]
 
 
-def _csv_rows(table: ScoreTable) -> Iterator[list[object]]:
-    for row in table.systems:
-        for name, score in row.metrics.items():
-            interval = map(rounded, score.ci or (None, None))
-            counts = (*interval, score.documents, score.undefined, None)
-            yield [
-                *(row.system, None, None, name),
-                *_csv_cells(score, counts),
-                *(score.direction, table.signature),
-            ]
-    for document in table.documents or ():
-        for name, part in document.metrics.items():
-            for segment, score_of_part in enumerate([part, *(part.segments or ())]):
-                is_undefined = int(score_of_part.value is None)
-                counts = (None, None, None, is_undefined, rounded(score_of_part.weight))
-                yield [
-                    *(document.system, document.id, segment or None, name),
-                    *_csv_cells(score_of_part, counts),
-                    *(table.systems[0].metrics[name].direction, table.signature),
-                ]
+def draw_explanations(result: Result, *, color: bool, width: int | None) -> str:
+    """Draw every document under every system, with what its boundaries do to the first metric."""
+    out, file = console(color=color, width=width)
+    records = result.table("explanations").records()
+    metric = result.table("systems").column("metric")[0]
+    values = {
+        (row["document"], row["system"]): row["value"]
+        for row in result.table("documents").records(metric=metric)
+    }
+    for text, (document, system) in zip(result.texts, values, strict=True):
+        of = [
+            row
+            for row in records
+            if (row["document"], row["system"], row["metric"]) == (document, system, metric)
+        ]
+        title = f"{document} · {system} · {metric} "
+        value = values[document, system]
+        title += "undefined" if value is None else f"{value:.3f}"
+        for line in _text_lines(title, text, of):
+            out.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+    return file.getvalue()
 
 
-def _csv_cells(score: CorpusScore | PartScore, counts: tuple[object, ...]) -> list[object]:
-    """From ``value`` to ``null_p``; ``counts`` are the interval, the counts and the weight."""
-    z, p = (None, None) if score.null is None else (score.null.z, score.null.p)
-    values = rounded(score.value), rounded(score.raw)
-    return [*values, *counts, *score.posterior.values(), rounded(z), rounded(p)]
+def _text_lines(
+    title: str, text: DocumentText, explained: Sequence[Mapping[str, Any]]
+) -> Iterator[Text]:
+    """Yield the title, the units with boundaries between them, and what one more would do."""
+    from rich.text import Text
+
+    yield Text(visible(title), style="bold")
+    effects = {row["at"]: row for row in explained if row["kind"] == "boundary"}
+    for i, unit in enumerate(text.units):
+        if i in effects:
+            yield _boundary_line(effects[i])
+        time = f"[{text.clocks[i]}] " if text.clocks else ""
+        yield Text(f"{i + 1:5}  {time}{visible(' '.join(unit.split()))}")
+    more = next((row for row in explained if row["kind"] == "addition"), None)
+    if more is None:
+        said = "Every unit is a segment: there is no place for one more boundary."
+    elif more["contribution"] < NEGLIGIBLE:
+        said = "No further boundary would lower the loss."
+    else:
+        gain = more["contribution"]
+        said = f"One more boundary after unit {more['at']} would lower the loss by {gain:.3f}."
+    yield Text(f"       {said}\n", style="italic")
+
+
+def _boundary_line(effect: Mapping[str, Any]) -> Text:
+    """Say what a boundary does, and whether it would do better elsewhere."""
+    from rich.text import Text
+
+    contribution, shift, gain = (
+        effect[name] for name in ("contribution", "best_shift", "shift_gain")
+    )
+    if contribution is None:
+        style, said = "dim", "its effect is undefined"
+    elif abs(contribution) < NEGLIGIBLE:
+        style, said = "yellow", "makes no difference"
+    elif contribution > 0:
+        style, said = "green", f"helps by {contribution:.3f}"
+    else:
+        style, said = "red", f"harms by {-contribution:.3f}"
+    if shift and gain >= NEGLIGIBLE:
+        side = "later" if shift > 0 else "earlier"
+        said += f"; {counted(abs(shift), 'unit')} {side} would gain {gain:.3f}"
+    return Text(f"  ─── {said} ───", style=style)

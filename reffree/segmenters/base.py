@@ -13,16 +13,19 @@ from numpy.typing import ArrayLike, NDArray
 from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.base import EncoderSpec
-from reffree.segmenters.selection import Candidates
+from reffree.segmenters.selection import Candidates, select_share, select_top
 from reffree.util.arrays import Floats
-from reffree.util.bounds import check_whole
 from reffree.util.errors import InputError
+from reffree.util.naming import check_options
 from reffree.util.seeds import rng_for
-from reffree.util.words import STOP_WORDS, Language, Lexicon, Terms
+from reffree.util.words import Language, Lexicon, Terms
 
 Wanted = Literal["auto", "gold", "mean"] | int | None
 """Boundaries to find: so many; as many as gold has in the document, or on average over the corpus;
 or (auto, None) as the method sees fit."""
+
+Rule = Callable[[Floats, Candidates | None], Segmentation]
+"""Selects boundaries from the scores of a document's gaps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +109,26 @@ class Segmenter(ABC):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     name: ClassVar[str]
 
+    def __post_init__(self) -> None:
+        """Refuse options that are out of their types and bounds, and two targets at a time."""
+        check_options(self)
+        k, density = getattr(self, "k", None), getattr(self, "density", None)
+        if k is not None and density is not None:
+            raise InputError(
+                f"density = {density} and k = {k}",
+                expected="one of the two",
+                remedy="leave out the other",
+            )
+
     @property
     def needs_embeddings(self) -> bool:
         """Whether `Inputs.embeddings` must be there."""
         return False
+
+    @property
+    def encoders(self) -> tuple[EncoderSpec, ...]:
+        """Encoders of networks that it was trained on: the vectors must be theirs."""
+        return ()
 
     @property
     def n_steps(self) -> int:
@@ -138,7 +157,9 @@ class GapScorer(Segmenter):
     """A method with a score per gap, higher = more of a boundary, from which any rule can select.
 
     ``gives_probabilities`` says that scores are comparable over documents and corpora;
-    ``heeds_candidates`` that the method's own selection keeps to `Inputs.candidates`.
+    ``heeds_candidates`` that the method's own selection keeps to `Inputs.candidates`. Options that
+    all of them understand: ``k`` boundaries, a ``density`` of boundaries per gap, and ``min_gap``,
+    units between two.
     """
 
     __slots__ = ()
@@ -149,22 +170,27 @@ class GapScorer(Segmenter):
     def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
         """Score each of the ``n - 1`` gaps of every document."""
 
+    def selection_rule(self) -> Rule:
+        """Return how boundaries are selected where neither their number nor density is given."""
+        raise NotImplementedError
 
-def check_wanted(k: Wanted, method: str, *, has_auto: bool = False) -> None:
-    """Refuse what is no number of boundaries; with ``has_auto``, auto and mean are."""
-    if k not in (("auto", "gold", "mean") if has_auto else ("gold", None)):
-        other = f", {method}:k=mean or {method}:k=5, or leave it out for auto" if has_auto else ""
-        check_whole("k", k, remedy=f"write {method}:k=gold{other}")
-
-
-def check_language(language: str) -> None:
-    """Refuse a language without stop words or a stemmer."""
-    if language not in STOP_WORDS:
-        raise InputError(
-            f"language = {language}",
-            expected=", ".join(STOP_WORDS),
-            remedy="leave it out for english, or choose a method that works on embeddings",
-        )
+    def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
+        """Score every gap, then select."""
+        k: Wanted = getattr(self, "k", None)
+        density: float | None = getattr(self, "density", None)
+        min_gap: int = getattr(self, "min_gap", 1)
+        wanted = inputs.n_boundaries(k, self.name)
+        rule = self.selection_rule() if k is None and density is None else None
+        found = []
+        for d, scores in enumerate(self.boundary_scores(inputs)):
+            candidates, number = inputs.candidates_of(d), wanted[d]
+            if rule is not None:
+                found.append(rule(scores, candidates))
+            elif number is not None:
+                found.append(select_top(scores, number, min_gap, candidates))
+            else:
+                found.append(select_share(scores, density or 0.0, min_gap, candidates))
+        return tuple(found)
 
 
 def to_scale(vectors: ArrayLike) -> tuple[Floats, int]:

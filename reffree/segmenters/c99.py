@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from reffree.data.segmentation import Segmentation
-from reffree.segmenters.base import Inputs, Segmenter, check_language, check_wanted
+from reffree.segmenters.base import Inputs, Segmenter
 from reffree.util.arrays import Floats, Integers
-from reffree.util.bounds import check_number, check_whole
+from reffree.util.bounds import Bounds
 from reffree.util.compiling import njit
 from reffree.util.errors import InputError
 from reffree.util.words import Language, Terms
@@ -47,23 +47,20 @@ class C99(Segmenter):
     """
 
     k: Literal["auto", "gold", "mean"] | int = "auto"
-    mask: int = 11
+    mask: Annotated[int, Bounds(3)] = 11
     c: float = 1.2
     language: Language = "english"
     name: ClassVar[str] = "c99"
 
     def __post_init__(self) -> None:
-        """Refuse masks without a middle, and numbers that are none."""
-        check_wanted(self.k, self.name, has_auto=True)
-        check_whole("mask", self.mask, remedy="leave it out for 11")
-        if self.mask < 3 or self.mask % 2 != 1:
+        """Refuse masks without a middle."""
+        Segmenter.__post_init__(self)
+        if self.mask % 2 != 1:
             raise InputError(
                 f"mask = {self.mask}",
                 expected="an odd whole number, 3 or more",
                 remedy="leave it out for 11",
             )
-        check_number("c", self.c, remedy="leave it out for 1.2")
-        check_language(self.language)
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document."""

@@ -13,17 +13,19 @@ when segments have a least size.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-import ruptures
 from numpy.typing import NDArray
 
+from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
-from reffree.segmenters.base import Inputs, Segmenter, check_wanted, directions, to_scale
+from reffree.encoders.base import EncoderSpec
+from reffree.segmenters.base import Inputs, Segmenter, directions, to_scale
 from reffree.util.arrays import Floats
-from reffree.util.bounds import check_choice, check_whole
+from reffree.util.bounds import Positive
 from reffree.util.errors import InputError
+from reffree.util.optional import require
 
 Kernel = Literal["linear", "cosine", "rbf"]
 
@@ -45,7 +47,7 @@ class ChangePoint(Segmenter):
     """The best ``k`` boundaries, or all that each save more cost than ``penalty``.
 
     Without either the penalty is `noise_penalty`, what a boundary could save in noise. Kernels:
-    ``linear`` (squared Euclidean distances: the criterion behind ``sag``), ``cosine`` (the same on
+    ``linear`` (squared Euclidean distances), ``cosine`` (the same on
     directions; a zero vector stays zero), ``rbf`` (width by the median of the squared distances).
     Segments have ``min_size`` units or more; there are fewer boundaries than ``k`` where no more
     fit.
@@ -54,21 +56,25 @@ class ChangePoint(Segmenter):
     kernel: Kernel = "cosine"
     k: Literal["gold"] | int | None = None
     penalty: float | None = None
-    min_size: int = 2
+    min_size: Positive = 2
     name: ClassVar[str] = "changepoint"
     needs_embeddings: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse unknown kernels, penalties that are none, and two targets at a time."""
-        check_whole("min_size", self.min_size, 1, remedy="write changepoint:min_size=2")
-        check_wanted(self.k, self.name)
-        check_choice("kernel", self.kernel, get_args(Kernel), "cosine")
+        """Refuse penalties that are none, and two targets at a time."""
+        Segmenter.__post_init__(self)
         if self.penalty is not None and (self.k is not None or not 0 < self.penalty < np.inf):
             raise InputError(
                 f"penalty = {self.penalty} and k = {self.k}",
                 expected="one of the two, a penalty above 0",
                 remedy="leave both out for the penalty that noise suggests",
             )
+
+    def check(self, corpus: Corpus, encoder: EncoderSpec | None) -> None:
+        """Refuse a number of boundaries where the package that finds them is not installed."""
+        Segmenter.check(self, corpus, encoder)
+        if self.k is not None:
+            _import_ruptures()
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document on its own."""
@@ -188,9 +194,20 @@ def _best(x: Floats, gamma: float | None, k: int, min_size: int) -> Segmentation
     if k < 1:
         return Segmentation((len(x),))
     kernel, params = ("linear", None) if gamma is None else ("rbf", {"gamma": gamma})
-    model = ruptures.KernelCPD(kernel=kernel, min_size=min_size, params=params)
+    model = _import_ruptures().KernelCPD(kernel=kernel, min_size=min_size, params=params)
     ends = model.fit(x).predict(n_bkps=k)
     return Segmentation.from_boundaries([int(end) for end in ends[:-1]], len(x))
+
+
+def _import_ruptures() -> Any:  # noqa: ANN401  (a module)
+    return require(
+        "ruptures",
+        lambda name: InputError(
+            f"no package {name}",
+            expected="it for changepoint with a number of boundaries",
+            remedy="run python -m pip install 'reffree[changepoint]', or leave k out",
+        ),
+    )
 
 
 def _cheapest(x: Floats, gamma: float | None, penalty: float, min_size: int) -> Segmentation:

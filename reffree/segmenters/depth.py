@@ -12,24 +12,16 @@ a peak being reached by going on for as long as similarity does not fall. Range 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from reffree.data.segmentation import Segmentation
-from reffree.segmenters.base import (
-    GapScorer,
-    Inputs,
-    check_wanted,
-    directions,
-    peaks_before,
-    to_scale,
-)
-from reffree.segmenters.selection import MIN_GAP, Candidates, select_above, select_share, select_top
+from reffree.segmenters.base import GapScorer, Inputs, Rule, directions, peaks_before, to_scale
+from reffree.segmenters.selection import MIN_GAP, Candidates, select_above
 from reffree.util.arrays import Floats
-from reffree.util.bounds import check_number, check_whole
-from reffree.util.errors import InputError
+from reffree.util.bounds import Bounds, Positive
 
 ROUNDING = 1e-9
 """Depths up to this are rounding: identical units have no valleys."""
@@ -47,45 +39,23 @@ class Depth(GapScorer):
     for.
     """
 
-    window: int = 4
+    window: Positive = 4
     threshold: float = 0.5
     k: Literal["gold"] | int | None = None
-    density: float | None = None
-    min_gap: int = MIN_GAP
+    density: Annotated[float | None, Bounds(0, 1)] = None
+    min_gap: Positive = MIN_GAP
     name: ClassVar[str] = "depth"
     needs_embeddings: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        """Refuse windows of nothing, and two targets at a time."""
-        check_whole("window", self.window, 1, remedy="write depth:window=4")
-        check_whole("min_gap", self.min_gap, 1, remedy="write depth:min_gap=3")
-        check_wanted(self.k, self.name)
-        check_number("threshold", self.threshold, remedy="leave it out for 0.5")
-        if self.density is not None and (self.k is not None or not 0 <= self.density <= 1):
-            raise InputError(
-                f"density = {self.density} and k = {self.k}",
-                expected="one of the two, a density from 0 to 1",
-                remedy="write depth:density=0.1 or depth:k=gold",
-            )
-
-    def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
-        """Segment every document on its own."""
-        wanted = inputs.n_boundaries(self.k, self.name)
-        scores = self.boundary_scores(inputs)
-        return tuple(
-            self._select(depths, k, inputs.candidates_of(d))
-            for d, (depths, k) in enumerate(zip(scores, wanted, strict=True))
-        )
 
     def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
         """Depth at every gap of every document, (n - 1,)."""
         return tuple(depths_of(x, self.window) for x in inputs.vectors(self.name))
 
-    def _select(self, depths: Floats, k: int | None, candidates: Candidates | None) -> Segmentation:
-        if k is not None:
-            return select_top(depths, k, self.min_gap, candidates)
-        if self.density is not None:
-            return select_share(depths, self.density, self.min_gap, candidates)
+    def selection_rule(self) -> Rule:
+        """Select valleys that are deep for their document."""
+        return self._select
+
+    def _select(self, depths: Floats, candidates: Candidates | None) -> Segmentation:
         if not len(depths):
             return Segmentation((1,))
         cutoff = float(depths.mean() + self.threshold * depths.std())

@@ -16,6 +16,7 @@ from reffree.segmenters.base import GapScorer, Inputs
 from reffree.segmenters.given import are_probabilities, refuse_dropped
 from reffree.segmenters.segment import SEGMENTERS, parse_segmenter
 from reffree.segmenters.selection import Candidates, StaticSelection, select_above
+from reffree.segmenters.trained.folder import trained_encoding
 from reffree.util.arrays import Floats
 from reffree.util.bounds import with_keywords
 from reffree.util.errors import OptionError
@@ -91,6 +92,8 @@ def boundary_scores(
     """
     parsed = parse_scored_method(method)
     options = EncoderOptions(**encoding)
+    if parsed is not None and embeddings is None:
+        options = trained_encoding(options, parsed.encoders)
     refuse_dropped(options)
     inputs = Inputs(corpus, seed, device=options.device)
     if parsed is not None and parsed.needs_embeddings:

@@ -23,7 +23,7 @@ from reffree.metrics.free.fast.document import CompiledDocument
 from reffree.metrics.free.inputs import check_embeddings
 from reffree.metrics.free.result import FreeMetric
 from reffree.metrics.registry import COMPILED, FREE_METRICS, parse_metric, parse_metrics, spelling
-from reffree.segmenters.base import Inputs, Segmenter, check_wanted
+from reffree.segmenters.base import Inputs, Segmenter
 from reffree.segmenters.optimal import TIE
 from reffree.util.arrays import Booleans, Floats, Integers
 from reffree.util.errors import InputError
@@ -48,8 +48,8 @@ class Greedy(Segmenter):
     needs_embeddings: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse unknown metrics and numbers of boundaries that are none."""
-        check_wanted(self.k, self.name)
+        """Refuse unknown metrics, and those that have a segmentation of their own."""
+        Segmenter.__post_init__(self)
         if isinstance(parse_metric(self.metric, FREE_METRICS), Expected):
             raise InputError(
                 f"metric = {self.metric}",

@@ -17,7 +17,7 @@ import numpy as np
 from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
 from reffree.segmenters.base import Inputs, Segmenter
-from reffree.util.bounds import check_choice, check_whole
+from reffree.util.bounds import Count, Positive
 from reffree.util.errors import InputError
 
 ARP_RATES = range(2, 10)
@@ -56,22 +56,19 @@ class Even(Segmenter):
     cannot tell.
     """
 
-    k: int | None = None
-    every: int | None = None
+    k: Positive | None = None
+    every: Positive | None = None
     name: ClassVar[str] = "even"
 
     def __post_init__(self) -> None:
         """Refuse both, neither, and numbers below 1."""
+        Segmenter.__post_init__(self)
         if (self.k is None) == (self.every is None):
             raise InputError(
                 "neither k nor every" if self.k is None else "both k and every",
                 expected="the number of segments (k) or the number of units in each (every)",
                 remedy="write even:k=5 or even:every=10",
             )
-        if self.k is not None:
-            check_whole("k", self.k, 1, remedy="write even:k=5")
-        if self.every is not None:
-            check_whole("every", self.every, 1, remedy="write even:every=10")
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Cut every document by the same rule."""
@@ -91,18 +88,18 @@ class Random(Segmenter):
     """
 
     p: float | None = None
-    draw: int = 0
+    draw: Count = 0
     name: ClassVar[str] = "random"
 
     def __post_init__(self) -> None:
         """Refuse what is not a probability."""
+        Segmenter.__post_init__(self)
         if self.p is None or not 0 <= self.p <= 1:
             raise InputError(
                 "no probability p" if self.p is None else f"p = {self.p}",
                 expected="the probability of a boundary, from 0 to 1",
                 remedy="write random:p=0.1 for a boundary in one of ten gaps",
             )
-        check_whole("draw", self.draw, remedy="write random:p=0.1,draw=1")
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Draw once per gap of every document."""
@@ -184,10 +181,6 @@ class OraclePeriodic(Segmenter):
     match: Literal["corpus", "document"] = "corpus"
     name: ClassVar[str] = "oracle_periodic"
     needs_gold: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        """Refuse a match that does not exist."""
-        check_choice("match", self.match, ("corpus", "document"), "corpus")
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Space the boundaries."""

@@ -1,7 +1,7 @@
 """``optimal``: the best segmentation there is under a metric that can be searched exactly.
 
-It reads no topics, only the metric it is judged by, and is the most there is to gain under
-ARP without one-unit segments. A metric that ranks it above gold can be gamed.
+It reads no topics, only the metric it is judged by, and is the most there is to gain under ARP
+without one-unit segments. A metric that ranks it above gold can be gamed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from reffree.metrics.free.arp import Arp
 from reffree.metrics.free.fast.document import CompiledDocument
 from reffree.metrics.free.fast.tables import TableBand, build_tables, table_bytes
 from reffree.metrics.free.inputs import check_embeddings
+from reffree.metrics.free.result import FreeMetric
 from reffree.metrics.registry import FREE_METRICS, parse_metric, parse_metrics, spelling
-from reffree.segmenters.base import Inputs, Segmenter, check_wanted
+from reffree.segmenters.base import Inputs, Segmenter
 from reffree.util.arrays import Floats
 from reffree.util.compiling import njit
 from reffree.util.errors import InputError, Place, counted
@@ -36,11 +37,11 @@ TIE = 1e-9
 class Optimal(Segmenter):
     r"""The lowest loss there is under an ARP, with ``k`` boundaries or any number.
 
-    ``arp_std``, ``arp_cos``, ``arp_pair``: of all segmentations without one-unit segments, but for
-    the last, which may have one: the score of others depends on the whole document (eq. 16). The
-    score at a boundary depends on the lengths of the segments before and after it through
-    :math:`min(2 m_{i+1}, m_i)` alone, so pairs of neighbours are searched in :math:`n^2` steps per
-    boundary. Without ``k`` the mean is maximised by fractional programming (Dinkelbach 1967).
+    It is the best of all segmentations without one-unit segments, but for the last, which may have
+    one: the score of others depends on the whole document (eq. 16). The score at a boundary depends
+    on the lengths of the segments before and after it through :math:`min(2 m_{i+1}, m_i)` alone, so
+    pairs of neighbours are searched in :math:`n^2` steps per boundary. Without ``k`` the mean is
+    maximised by fractional programming (Dinkelbach 1967).
 
     Fewer boundaries than ``k`` where no more fit. Without ``k``, none if any would score below
     neutral. Silhouette and SegReFree are left out: the score of a segment depends on both its
@@ -53,10 +54,10 @@ class Optimal(Segmenter):
     needs_embeddings: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse metrics that cannot be searched, and numbers of boundaries that are none."""
-        check_wanted(self.k, self.name)
+        """Refuse metrics that cannot be searched."""
+        Segmenter.__post_init__(self)
         metric = parse_metric(self.metric, FREE_METRICS)
-        if not (isinstance(metric, Arp) and metric.pool_n == "mean"):
+        if not isinstance(metric, Arp) or metric.pool_n != "mean":
             raise InputError(
                 f"metric = {self.metric}",
                 expected="arp_std, arp_cos or arp_pair, by the mean over segments",
@@ -70,16 +71,14 @@ class Optimal(Segmenter):
         found = []
         for i, (vectors, k) in enumerate(zip(inputs.vectors(self.name), wanted, strict=True)):
             n, place = len(vectors), inputs.corpus[i].place
-            if n < 2 or k == 0:
-                boundaries: list[int] = []
-            else:
-                boundaries = _highest_proximity(vectors, metric, k, place)
+            is_whole = n < 2 or k == 0
+            boundaries = [] if is_whole else _highest_proximity(vectors, metric, k, place)
             found.append(Segmentation.from_boundaries(boundaries, n))
         return tuple(found)
 
 
 def _highest_proximity(
-    vectors: NDArray[np.generic], metric: Arp, k: int | None, place: Place
+    vectors: NDArray[np.generic], metric: FreeMetric, k: int | None, place: Place
 ) -> list[int]:
     """Boundaries with the highest ARP of all segmentations without a one-unit segment but the last.
 
@@ -167,14 +166,6 @@ def _spread(vectors: NDArray[np.generic], column: int, place: Place) -> Floats:
 
 # The dynamic programmes. n counts units; a segment is known by its end c (units before that) and
 # its length l.
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _lower(least: Floats, start: Integers, before: float, cost: Floats, i: int) -> None:
-    for j in range(len(least)):
-        value = before + cost[j]
-        start[j] = i if value < least[j] else start[j]
-        least[j] = value if value < least[j] else least[j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Unpack
+from importlib import import_module
+from typing import Annotated, Unpack
 
 import numpy as np
 
@@ -22,8 +22,10 @@ from reffree.segmenters.selection import (
     parse_selection,
     speaker_candidates,
 )
+from reffree.segmenters.trained.folder import trained_encoding
 from reffree.util.arrays import Floats
-from reffree.util.bounds import with_keywords
+from reffree.util.bounds import Seed
+from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, OptionError, Place, listed
 from reffree.util.naming import parse_named, spelling_of
 from reffree.util.progress import Progress, no_progress
@@ -48,11 +50,12 @@ HOMES = {
     "greedy": "greedy:Greedy",
     "optimal": "optimal:Optimal",
     "posterior": "posterior:LeastExpectedPk",
-    "scorer": "scorer.scorer:Scorer",
-    "csm": "coherence.csm:CoherenceScoring",
-    "trained": "labeller.trained:Trained",
-    "supervised": "labeller.supervised:Supervised",
+    "scorer": "trained.scorer:Scorer",
+    "csm": "trained.csm:CoherenceScoring",
+    "trained": "trained.labeller:TrainedSegmenter",
+    "supervised": "trained.labeller:Supervised",
 }
+"""Module and class of every method."""
 
 
 class _Segmenters(Mapping[str, type[Segmenter]]):
@@ -60,9 +63,7 @@ class _Segmenters(Mapping[str, type[Segmenter]]):
 
     def __getitem__(self, name: str) -> type[Segmenter]:
         module, _, kind = HOMES[name].partition(":")
-        found: type[Segmenter] = getattr(
-            importlib.import_module(f"reffree.segmenters.{module}"), kind
-        )
+        found: type[Segmenter] = getattr(import_module(f"reffree.segmenters.{module}"), kind)
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -80,49 +81,70 @@ def parse_segmenter(text: str) -> Segmenter:
     return parse_named(text, SEGMENTERS, "method", "--method")
 
 
-@with_keywords(Encoding)
+@declared
 def segment(
     corpus: Corpus,
     methods: str | Sequence[str] | Mapping[str, str] = (),
     *,
     scores: Mapping[str, Given] | None = None,
-    select: str | Sequence[str] = (),
-    candidates_speaker: str | Sequence[str] = (),
-    seed: int = 0,
+    select: Annotated[
+        str | Sequence[str],
+        Option(
+            "How boundaries are selected from scores, of --scores or of a method that scores gaps: "
+            "static:tau=0.5,gap=3, density:rate=0.1,gap=3 (of every document's gaps) or "
+            "adaptive:rho=0.1,gap=3 (over the corpus). May be repeated.",
+            metavar="RULE",
+            default="static for --scores, the method's own for --method",
+            check=parse_selection,
+            names="selections",
+        ),
+    ] = (),
+    candidates_speaker: Annotated[
+        str | Sequence[str],
+        Option(
+            "Only this speaker's turns may start a segment; may be repeated. Shares and rates are "
+            "then of these turns, distances stay in units.",
+            metavar="NAME",
+        ),
+    ] = (),
+    seed: Annotated[Seed, Option("Of methods that draw at random.")] = 0,
     embeddings: Vectors | None = None,
     progress: Progress = no_progress,
     **encoding: Unpack[Encoding],
 ) -> Corpus:
-    """Segment every document with every method; return the corpus with these systems added.
+    """Segment a corpus with published methods and baselines, or by any scorer's gap scores.
 
-    Units that an option leaves out go with the unit before them.
+    CORPUS is read as in reffree score; FILE is written by its ending (.jsonl keeps everything).
 
     Args:
-        corpus: from `reffree.load`.
+        corpus: from `reffree.load`. Units that an option leaves out go with the unit before them.
         methods: such as ``texttiling`` or ``random:p=0.1``; a system is called as its method is
             spelt, or, in a mapping, by its key. ``arp_baselines`` stands for the nine random
             systems of the ARP paper, ``random_mean`` and ``random_2`` to ``random_9``.
         scores: any scorer's gap scores by the name of the system they are to become: a list per
             document, by id or in corpus order, one number for every gap between its units
             (`reffree.formats.read_scores` reads them from a file).
-        select: rules to select boundaries from scores by, such as ``static:tau=0.5,gap=3``,
-            ``density:rate=0.1`` or ``adaptive:rho=0.1``; of several, a system's name has the rule.
-            Left out, methods select as they do, and scores from 0 to 1 by ``static``.
-        candidates_speaker: only these speakers' turns may start a segment.
-        seed: of methods that draw at random.
-        embeddings: one array per document, in corpus order or by id, instead of an encoder.
+        embeddings: one array per document, in corpus order or by id, instead of an encoder. Without
+            either, a trained method's own encoder is taken.
         progress: called as stages start.
         **encoding: which encoder, and how, as in `EncoderOptions`.
+
+    Returns:
+        The corpus with one more system for every method, and of several rules for each.
     """
     options = EncoderOptions(**encoding)
     rules = [parse_selection(each) for each in ([select] if isinstance(select, str) else select)]
     part, embeddings = units_taking_part(corpus, embeddings, options)
+    parsed = _parse_methods(methods, part.corpus)
+    if embeddings is None:
+        trained_on = [spec for _, method in parsed for spec in method.encoders]
+        options = trained_encoding(options, trained_on)
+        part, _ = units_taking_part(corpus, None, options)
     corpus = part.corpus
     given = {name: given_scores(part, name, each) for name, each in (scores or {}).items()}
     if not rules:
         _check_threshold(given)
     candidates = speaker_candidates(corpus, candidates_speaker)
-    parsed = _parsed(methods, corpus)
     if not parsed and not given:
         raise InputError(
             "no method", expected="at least one", remedy="name one, such as texttiling"
@@ -133,11 +155,9 @@ def segment(
         _check_selects(method, rules, has_candidates=candidates is not None)
         method.check(corpus, spec)
     sources: list[tuple[str, Segmenter | tuple[Floats, ...]]] = [*parsed, *given.items()]
-    names: list[str] = []
-    for name, source in sources:
-        names += _names(name, source, rules)
-    for i, name in enumerate(names):
-        corpus.check_new_system(name, names[:i])
+    every = [name for source in sources for name in _system_names(*source, rules)]
+    for i, name in enumerate(every):
+        corpus.check_new_system(name, every[:i])
     inputs = Inputs(corpus, seed, device=options.device, candidates=candidates)
     if needs_vectors:
         embedded = corpus_vectors(corpus, embeddings, options, progress)
@@ -147,13 +167,14 @@ def segment(
     with progress("Segmenting", n_steps) as advance:
         inputs = replace(inputs, advance=advance)
         for name, source in sources:
-            for system, made in _systems(name, source, rules, inputs).items():
+            names = _system_names(name, source, rules)
+            for system, made in zip(names, _segment_by(source, rules, inputs), strict=True):
                 corpus = corpus.with_system(system, dict(zip(ids, made, strict=True)))
             advance(1)
     return part.restored(corpus)
 
 
-def _parsed(
+def _parse_methods(
     methods: str | Sequence[str] | Mapping[str, str], corpus: Corpus
 ) -> list[tuple[str, Segmenter]]:
     """Read methods, by the names of the systems they make."""
@@ -169,23 +190,18 @@ def _parsed(
     return made
 
 
-def _systems(
-    name: str,
-    source: Segmenter | tuple[Floats, ...],
-    rules: Sequence[Selection],
-    inputs: Inputs,
-) -> dict[str, tuple[Segmentation, ...]]:
+def _segment_by(
+    source: Segmenter | tuple[Floats, ...], rules: Sequence[Selection], inputs: Inputs
+) -> list[tuple[Segmentation, ...]]:
     """Segment by a method or by scores that are given; of several rules each makes a system."""
-    names = _names(name, source, rules)
     if isinstance(source, GapScorer) and rules:
         source = source.boundary_scores(inputs)
     if isinstance(source, Segmenter):
-        return {name: source(inputs)}
-    made = [rule(source, inputs.candidates) for rule in rules or [StaticSelection()]]
-    return dict(zip(names, made, strict=True))
+        return [source(inputs)]
+    return [rule(source, inputs.candidates) for rule in rules or [StaticSelection()]]
 
 
-def _names(
+def _system_names(
     name: str, source: Segmenter | tuple[Floats, ...], rules: Sequence[Selection]
 ) -> list[str]:
     """Names of the systems that a method or scores make by one rule, or by each of several."""

@@ -28,9 +28,9 @@ from numpy.typing import ArrayLike, NDArray
 from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
 from reffree.util.arrays import Floats
-from reffree.util.bounds import check_number, check_whole
+from reffree.util.bounds import Positive, check_whole
 from reffree.util.errors import InputError, listed, shorten
-from reffree.util.naming import parse_named
+from reffree.util.naming import check_options, parse_named
 
 MIN_GAP = 3
 """Units between boundaries in all of the paper's experiments."""
@@ -141,15 +141,9 @@ class AdaptiveThreshold:
 
     def __post_init__(self) -> None:
         """Refuse rates that the gap forbids and steps that lead nowhere."""
-        check_whole("min_gap", self.min_gap, 1)
-        check_whole("lifetime", self.lifetime, 1)
-        check_whole("window", self.window, 1)
-        if not 0 < self.rate <= 1 / self.min_gap:
-            raise InputError(
-                f"rate = {self.rate} with min_gap = {self.min_gap}",
-                expected=f"above 0 and at most 1/{self.min_gap}, all that the gap leaves room for",
-                remedy="lower the rate or the gap",
-            )
+        for option in ("min_gap", "lifetime", "window"):
+            check_whole(option, getattr(self, option), 1)
+        _check_rate("rate", self.rate, self.min_gap)
         if not 0 < self.step_size < math.inf or not math.isfinite(self.threshold):
             raise InputError(
                 f"step_size = {self.step_size} and threshold = {self.threshold}",
@@ -221,11 +215,20 @@ class Selection(ABC):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     name: ClassVar[str]
 
+    def __post_init__(self) -> None:
+        """Refuse options that are out of their bounds."""
+        check_options(self)
+
     @abstractmethod
+    def select(self, scores: ArrayLike, candidates: ArrayLike | None) -> Segmentation:
+        """Select in one document."""
+
     def __call__(
         self, scores: Sequence[ArrayLike], candidates: Sequence[ArrayLike] | None = None
     ) -> tuple[Segmentation, ...]:
         """Select in every document, in order."""
+        masks = [None] * len(scores) if candidates is None else candidates
+        return tuple(self.select(s, c) for s, c in zip(scores, masks, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,20 +236,12 @@ class StaticSelection(Selection):
     """Every gap that scores ``tau`` or more, ``gap`` units apart (`select_above`)."""
 
     tau: float = 0.5
-    gap: int = MIN_GAP
+    gap: Positive = MIN_GAP
     name: ClassVar[str] = "static"
 
-    def __post_init__(self) -> None:
-        """Refuse what is no threshold and no distance."""
-        check_number("tau", self.tau, remedy="write static:tau=0.5")
-        check_whole("gap", self.gap, 1, remedy="write static:tau=0.5,gap=3")
-
-    def __call__(
-        self, scores: Sequence[ArrayLike], candidates: Sequence[ArrayLike] | None = None
-    ) -> tuple[Segmentation, ...]:
-        """Select in every document on its own."""
-        masks = _every(scores, candidates)
-        return tuple(select_above(s, self.tau, self.gap, c) for s, c in masks)
+    def select(self, scores: ArrayLike, candidates: ArrayLike | None) -> Segmentation:
+        """Select in one document."""
+        return select_above(scores, self.tau, self.gap, candidates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,20 +249,17 @@ class DensitySelection(Selection):
     """In every document the highest, ``rate`` of its candidates (`select_share`)."""
 
     rate: float | None = None
-    gap: int = MIN_GAP
+    gap: Positive = MIN_GAP
     name: ClassVar[str] = "density"
 
     def __post_init__(self) -> None:
         """Refuse rates that the gap forbids."""
-        check_whole("gap", self.gap, 1, remedy="write density:rate=0.1,gap=3")
+        Selection.__post_init__(self)
         _check_rate("rate", self.rate, self.gap, "density:rate=0.1")
 
-    def __call__(
-        self, scores: Sequence[ArrayLike], candidates: Sequence[ArrayLike] | None = None
-    ) -> tuple[Segmentation, ...]:
-        """Select in every document on its own."""
-        masks = _every(scores, candidates)
-        return tuple(select_share(s, self.rate or 0.0, self.gap, c) for s, c in masks)
+    def select(self, scores: ArrayLike, candidates: ArrayLike | None) -> Segmentation:
+        """Select in one document."""
+        return select_share(scores, self.rate or 0.0, self.gap, candidates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +270,7 @@ class AdaptiveSelection(Selection):
     """
 
     rho: float | None = None
-    gap: int = MIN_GAP
+    gap: Positive = MIN_GAP
     window: int = 50
     step: float = 0.2
     tau: float = 0.5
@@ -288,7 +280,7 @@ class AdaptiveSelection(Selection):
 
     def __post_init__(self) -> None:
         """Refuse what the controller refuses."""
-        check_whole("gap", self.gap, 1, remedy="write adaptive:rho=0.1,gap=3")
+        Selection.__post_init__(self)
         _check_rate("rho", self.rho, self.gap, "adaptive:rho=0.1")
         self.controller()
 
@@ -299,13 +291,17 @@ class AdaptiveSelection(Selection):
             self.rho or 0.0, self.gap, self.window, self.step, self.tau, self.lifetime, least
         )
 
+    def select(self, scores: ArrayLike, candidates: ArrayLike | None) -> Segmentation:
+        """Select in one document, as if it were the first."""
+        return select_adaptive(scores, self.controller(), candidates)
+
     def __call__(
         self, scores: Sequence[ArrayLike], candidates: Sequence[ArrayLike] | None = None
     ) -> tuple[Segmentation, ...]:
         """Select in one document after the other; the threshold goes on from each to the next."""
         controller = self.controller()
-        masks = _every(scores, candidates)
-        return tuple(select_adaptive(s, controller, c) for s, c in masks)
+        masks = [None] * len(scores) if candidates is None else candidates
+        return tuple(select_adaptive(s, controller, c) for s, c in zip(scores, masks, strict=True))
 
 
 SELECTIONS: dict[str, type[Selection]] = {
@@ -355,21 +351,15 @@ def speaker_candidates(
     )
 
 
-def _every(
-    scores: Sequence[ArrayLike], candidates: Sequence[ArrayLike] | None
-) -> list[tuple[ArrayLike, ArrayLike | None]]:
-    """Documents' scores with their candidates."""
-    given = [None] * len(scores) if candidates is None else candidates
-    return list(zip(scores, given, strict=True))
-
-
-def _check_rate(option: str, rate: float | None, gap: int, example: str) -> None:
+def _check_rate(option: str, rate: float | None, gap: int, example: str = "") -> None:
     if rate is None or not 0 < rate <= 1 / gap:
         raise InputError(
-            f"no {option}" if rate is None else f"{option} = {rate} with gap = {gap}",
+            f"no {option}"
+            if rate is None
+            else f"{option} = {rate} with {'gap' if example else 'min_gap'} = {gap}",
             expected=f"boundaries a candidate, above 0 and at most 1/{gap}, all that the gap "
             "leaves room for",
-            remedy=f"lower it or the gap, as in {example}" if rate else f"write {example}",
+            remedy=f"write {example}" if rate is None else "lower it or the gap",
         )
 
 

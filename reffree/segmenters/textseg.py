@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from reffree.data.segmentation import Segmentation
-from reffree.segmenters.base import Inputs, Segmenter, check_language, check_wanted
+from reffree.segmenters.base import Inputs, Segmenter
 from reffree.util.arrays import Floats, Integers
 from reffree.util.compiling import njit
 from reffree.util.words import Language, Terms
@@ -38,11 +38,6 @@ class TextSeg(Segmenter):
     k: Literal["auto", "gold", "mean"] | int = "auto"
     language: Language = "english"
     name: ClassVar[str] = "textseg"
-
-    def __post_init__(self) -> None:
-        """Refuse numbers of boundaries and languages that do not exist."""
-        check_wanted(self.k, self.name, has_auto=True)
-        check_language(self.language)
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document."""

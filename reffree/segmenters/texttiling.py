@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reffree.data.segmentation import Segmentation
-from reffree.segmenters.base import GapScorer, Inputs, check_language, check_wanted, peaks_before
+from reffree.segmenters.base import GapScorer, Inputs, peaks_before
 from reffree.segmenters.selection import MIN_GAP, Candidates, select_above, select_top
 from reffree.util.arrays import Floats, Integers
-from reffree.util.bounds import check_choice, check_whole
+from reffree.util.bounds import Bounds, Count, Positive
 from reffree.util.compiling import njit
 from reffree.util.words import Language, Terms
 
-Measure = Literal["units", "words"]
 Cutoff = Literal["conservative", "liberal"]
 DEVIATIONS: dict[Cutoff, float] = {"conservative": 0.5, "liberal": 1.0}
 
@@ -61,25 +60,14 @@ class TextTiling(GapScorer):
     """
 
     k: Literal["auto", "gold", "mean"] | int = "auto"
-    block: int = 10
-    measure: Measure = "units"
-    smoothing: int = 0
-    rounds: int = 1
+    block: Positive = 10
+    measure: Literal["units", "words"] = "units"
+    smoothing: Count = 0
+    rounds: Annotated[int, Bounds(0, MOST_ROUNDS)] = 1
     cutoff: Cutoff = "conservative"
-    min_gap: int = MIN_GAP
+    min_gap: Positive = MIN_GAP
     language: Language = "english"
     name: ClassVar[str] = "texttiling"
-
-    def __post_init__(self) -> None:
-        """Refuse blocks without words, negative numbers and choices that do not exist."""
-        check_wanted(self.k, self.name, has_auto=True)
-        check_whole("block", self.block, 1)
-        check_whole("smoothing", self.smoothing)
-        check_whole("rounds", self.rounds, most=MOST_ROUNDS)
-        check_whole("min_gap", self.min_gap, 1)
-        check_choice("measure", self.measure, get_args(Measure), "units")
-        check_choice("cutoff", self.cutoff, get_args(Cutoff), "conservative")
-        check_language(self.language)
 
     def __call__(self, inputs: Inputs) -> tuple[Segmentation, ...]:
         """Segment every document."""

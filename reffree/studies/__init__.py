@@ -3,107 +3,86 @@
 >>> from reffree.studies import correlate
 >>> correlate({"mine": corpus}).table("pools")  # doctest: +SKIP
 
-A study's module is imported when it is first named: command lines start without torch.
+Every study is a module here or in `reffree.studies.papers` that has a function of its own name,
+and is imported when it is first named: command lines start without torch.
 """
 
 from __future__ import annotations
 
 import importlib
+import re
+import sys
 from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from reffree.util.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from reffree.evaluate.result import Result
-    from reffree.studies.annotators import agreement
-    from reffree.studies.blind_systems import baselines
-    from reffree.studies.boundary_posterior import boundaries
-    from reffree.studies.comparison import compare
-    from reffree.studies.correlation.correlate import correlate
-    from reffree.studies.density_curves.density import density
-    from reffree.studies.diagnosis.diagnose import diagnose
-    from reffree.studies.encoders import compare_encoders
-    from reffree.studies.granularity_curves.granularity import granularity
-    from reffree.studies.judged_pairs.pairs import pairs
-    from reffree.studies.selection_rates import selection
-    from reffree.studies.settings import tune
-    from reffree.studies.single_moves import moves
-    from reffree.studies.strength_curves.perturb import perturb
-    from reffree.studies.unseen_corpora import transfer
+    from reffree.studies.agreement import agreement as agreement
+    from reffree.studies.boundaries import boundaries as boundaries
+    from reffree.studies.chunks import chunks as chunks
+    from reffree.studies.compare import compare as compare
+    from reffree.studies.correlate import correlate as correlate
+    from reffree.studies.density import density as density
+    from reffree.studies.diagnose import diagnose as diagnose
+    from reffree.studies.encoders import encoders as encoders
+    from reffree.studies.granularity import granularity as granularity
+    from reffree.studies.papers.baselines import baselines as baselines
+    from reffree.studies.papers.moves import moves as moves
+    from reffree.studies.papers.pairs import pairs as pairs
+    from reffree.studies.papers.selection import selection as selection
+    from reffree.studies.papers.transfer import transfer as transfer
+    from reffree.studies.perturb import perturb as perturb
 
-__all__ = [
-    "agreement",
-    "baselines",
-    "boundaries",
-    "compare",
-    "compare_encoders",
-    "correlate",
-    "density",
-    "diagnose",
-    "granularity",
-    "moves",
-    "pairs",
-    "perturb",
-    "selection",
-    "transfer",
-    "tune",
-]
 
-_HOMES = {
-    "correlate": "correlation.correlate",
-    "perturb": "strength_curves.perturb",
-    "compare_encoders": "encoders",
-    "density": "density_curves.density",
-    "granularity": "granularity_curves.granularity",
-    "diagnose": "diagnosis.diagnose",
-    "selection": "selection_rates",
-    "baselines": "blind_systems",
-    "moves": "single_moves",
-    "pairs": "judged_pairs.pairs",
-    "transfer": "unseen_corpora",
-    "agreement": "annotators",
-    "tune": "settings",
-    "boundaries": "boundary_posterior",
-    "compare": "comparison",
-}
-"""Module of every function."""
+def _find_homes() -> tuple[dict[str, str], dict[str, str]]:
+    """Return the module of every function called as its module; and of those that take corpora."""
+    homes, studies = {}, {}
+    folder = Path(__file__).parent
+    for path in sorted([*folder.glob("*.py"), *folder.glob("papers/*.py")], key=lambda p: p.stem):
+        text = path.read_text(encoding="utf-8")  # read, as importing would take seconds
+        if found := re.search(rf"^def {path.stem}\(\s*(\w+)", text, re.MULTILINE):
+            parts = path.relative_to(folder).with_suffix("").parts
+            homes[path.stem] = ".".join([__name__, *parts])
+            if found[1] == "corpora":
+                studies[path.stem] = homes[path.stem]
+    return homes, studies
 
-STUDIES = (
-    *("correlate", "perturb", "encoders", "density", "selection", "granularity", "diagnose"),
-    *("baselines", "moves", "pairs", "transfer"),
-)
-"""Studies of several corpora, which a file of `reffree run` may have, by their commands."""
 
-_CORRELATION = (
-    *("independent", "cohesion", "pools", "levels", "beyond_sentinels", "aggregate"),
-    *("correlations", "scores", "documents"),
-)
-TABLES = {
-    "correlate": _CORRELATION,
-    "encoders": ("encoders", "differences", "agreement", "cross", *_CORRELATION),
-}
-"""Every table that the result of a study may have, of those from which one can be chosen."""
+HOMES, STUDIES = _find_homes()
+"""Module of every function; and of those from corpora by name, which are studies, by command."""
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  (a function)
     """Import the module of a function."""
-    if name not in _HOMES:
+    if name not in HOMES:
         raise AttributeError(f"module 'reffree.studies' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"reffree.studies.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the functions too, imported or not."""
+    return sorted({*globals(), *HOMES})
 
 
 def find_study(name: str) -> Callable[..., Result]:
     """Return the function of one of the `STUDIES`: from corpora by name, and keywords."""
     if name not in STUDIES:
         raise UnknownNameError("study", name, STUDIES)
-    function: Callable[..., Result] = __getattr__(
-        "compare_encoders" if name == "encoders" else name
-    )
+    function: Callable[..., Result] = __getattr__(name)
     return function
 
 
-def check_table(study: str, name: str | None) -> None:
-    """Refuse the name of a table that the study never has, before it runs."""
-    if name is not None and name not in TABLES[study]:
-        raise UnknownNameError("table", name, TABLES[study])
+class _Package(ModuleType):
+    """This package, in which a study's name is its function even after its module is imported."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if isinstance(value, ModuleType) and name in HOMES:
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

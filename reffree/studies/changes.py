@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from reffree.data.corpus import GOLD
-from reffree.evaluate.result import plain
-from reffree.evaluate.scores import filled_weights
+from reffree.evaluate.result import Result, Table, columns
 from reffree.evaluate.table import ScoreTable, rounded
 from reffree.formats.source import Source
-from reffree.statistics.losses import Direction, as_loss
+from reffree.statistics.losses import as_loss
 from reffree.statistics.paired import SWAPS, PairedTest, holm, paired_tests
-from reffree.studies.comparison import ALPHA, values_by_document
+from reffree.studies.compare import ALPHA, values_by_document
 from reffree.util.arrays import Floats
 from reffree.util.errors import InputError, Place, counted, shorten
 
@@ -25,48 +24,19 @@ NOT_COMPARED = {
 }
 """Fields of signatures that may differ: those of the corpus, of the run, and metrics' own."""
 
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One system by one metric, before and now, on the documents scored both times."""
-
-    system: str
-    metric: str
-    direction: Direction
-    before: float | None
-    now: float | None
-    difference: float | None  # now - before
-    ci: tuple[float, float] | None
-    p: float | None
-    p_holm: float | None  # corrected for all systems and metrics
-    documents: int
-    change: Literal["worse", "better"] | None  # None: cannot be told apart
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """Everything ``reffree compare --baseline`` prints, in one value."""
-
-    signature: str
-    baseline: str  # the file
-    alpha: float
-    changes: tuple[Change, ...]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def worse(self) -> list[str]:
-        """Say of every system that has become worse by how much."""
-        return [
-            f"system {each.system!r}: {each.metric} was {each.before:.4g} and is {each.now:.4g} "
-            f"over {counted(each.documents, 'document')} (corrected p {each.p_holm:.2g})"
-            for each in self.changes
-            if each.change == "worse"
-        ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the structure of the JSON output."""
-        made: dict[str, Any] = plain(self)
-        return made
+FIELDS = (
+    *columns("text", "system", "metric"),
+    *columns("number", "before", "now"),
+    *columns("difference", difference="change"),
+    *columns("interval", ci="95 % interval"),
+    *columns("p", p="p", p_holm="p Holm"),
+    *columns("count", "documents"),
+    *columns("text", change="worse or better", direction=""),
+)
+LEGEND = (
+    "Every system against itself, paired over the documents scored both times; p from swapping "
+    "then and now document by document, corrected (Holm) for all systems and metrics."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +75,7 @@ def read_baseline(path: Path | str) -> Baseline:
 
 def changes_since(
     table: ScoreTable, baseline: Baseline, *, alpha: float = ALPHA, seed: int = 0
-) -> Changes:
+) -> Result:
     """Hold a score table made with ``per_document=True`` against scores that were written before.
 
     Every system but gold is paired with itself over the documents scored both times, by every
@@ -122,7 +92,7 @@ def changes_since(
             before = np.array([np.nan if each is None else each[0] for each in known])
             weighed = np.array([1.0 if each is None else each[1] for each in known])
             values = np.stack([now[i], before])
-            both = np.stack([weights[i], filled_weights(weighed)])
+            both = np.stack([weights[i], weighed])
             (test,) = paired_tests(values, both, [(0, 1)], np.random.default_rng(seed))
             found.append((row.system, metric, test, _means(values, both)))
     if not found:
@@ -132,38 +102,51 @@ def changes_since(
             remedy="name systems and documents as they were",
             place=Place(file=baseline.file),
         )
-    tested = [test.p for _, _, test, _ in found if test.p is not None]
-    corrected = iter(holm(tested).tolist())
-    directions = {name: table.systems[0].metrics[name].direction for name in table.metrics}
-    changes = []
+    tests = [test for _, _, test, _ in found]
+    corrected = iter(holm([test.p for test in tests if test.p is not None]).tolist())
+    rows: list[dict[str, Any]] = []
     for system, metric, test, (now_mean, before_mean) in found:
+        direction = table.systems[0].metrics[metric].direction
         p_holm = None if test.p is None else rounded(next(corrected))
-        change: Literal["worse", "better"] | None = None
+        change = None
         if p_holm is not None and p_holm <= alpha and test.difference:
-            losses = (as_loss(float(x), directions[metric]) for x in (now_mean, before_mean))
-            change = "worse" if next(losses) > next(losses) else "better"
-        changes.append(
-            Change(
-                system=system,
-                metric=metric,
-                direction=directions[metric],
-                before=rounded(before_mean),
-                now=rounded(now_mean),
-                difference=test.difference,
-                ci=test.ci,
-                p=test.p,
-                p_holm=p_holm,
-                documents=test.documents,
-                change=change,
-            )
+            here, there = (as_loss(float(x), direction) for x in (now_mean, before_mean))
+            change = "worse" if here > there else "better"
+        rows.append(
+            {
+                **{"system": system, "metric": metric, "before": before_mean, "now": now_mean},
+                **{"difference": test.difference, "ci": test.ci, "p": test.p, "p_holm": p_holm},
+                **{"documents": test.documents, "change": change, "direction": direction},
+            }
         )
-    return Changes(
-        signature=f"{table.signature}|test:paired-permutation({SWAPS})+holm|alpha:{alpha:g}",
-        baseline=baseline.file,
-        alpha=alpha,
-        changes=tuple(changes),
-        notes=(*table.notes, *_notes(table, baseline, [test for _, _, test, _ in found], alpha)),
+    changes = Table.of("changes", "Every system then and now", FIELDS, rows)
+    worse = worse_systems(changes)
+    verdict = (
+        f"Worse than {baseline.file}: {'; '.join(worse)}."
+        if worse
+        else f"Nothing is worse than in {baseline.file}, as far as can be told."
     )
+    return Result(
+        command="compare",
+        question="Which systems have become worse?",
+        verdict=(verdict,),
+        signature=f"{table.signature}|test:paired-permutation({SWAPS})+holm|alpha:{alpha:g}",
+        settings={"baseline": baseline.file, "alpha": alpha, "seed": seed},
+        corpora=(dict(table.corpus),),
+        tables=(changes,),
+        notes=(*table.notes, *_notes(table, baseline, tests, alpha)),
+        legend=(LEGEND,),
+    )
+
+
+def worse_systems(changes: Table) -> list[str]:
+    """Say of every system that has become worse by how much, from the table of changes."""
+    return [
+        f"system {row['system']!r}: {row['metric']} was {row['before']:.4g} and is "
+        f"{row['now']:.4g} over {counted(int(row['documents']), 'document')} "
+        f"(corrected p {row['p_holm']:.2g})"
+        for row in changes.records(change="worse")
+    ]
 
 
 def _means(values: Floats, weights: Floats) -> Floats:
@@ -179,14 +162,13 @@ def _means(values: Floats, weights: Floats) -> Floats:
 def _check_settings(table: ScoreTable, baseline: Baseline) -> None:
     """Refuse scores of another encoder, or otherwise made differently."""
     now = dict(part.split(":", 1) for part in table.signature.split("|"))
-    shared = (now.keys() | baseline.signature.keys()) - NOT_COMPARED
-    for name in sorted(shared):
+    for name in sorted((now.keys() | baseline.signature.keys()) - NOT_COMPARED):
         before, here = baseline.signature.get(name), now.get(name)
         if before != here:
             raise InputError(
                 f"scores made with {name} {shorten(before or 'unset')}",
                 expected=f"{shorten(here or 'unset')}, as now",
-                remedy="score the baseline again with the settings of now, without --short",
+                remedy="score the baseline again with the settings of now",
                 place=Place(file=baseline.file),
             )
 
@@ -194,6 +176,7 @@ def _check_settings(table: ScoreTable, baseline: Baseline) -> None:
 def _notes(
     table: ScoreTable, baseline: Baseline, tests: list[PairedTest], alpha: float
 ) -> list[str]:
+    """Say which documents are in only one of the two, and whether any change could be found."""
     notes = []
     here = {row.id for row in table.documents or ()}
     if here != baseline.documents:

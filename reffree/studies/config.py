@@ -1,52 +1,34 @@
 """A study in a YAML file: read strictly, with every field checked before any work begins.
 
-The fields of a step are the keywords of its study's function, with their types and defaults, so
-that file, function and command cannot drift apart.
+The fields of a step are the options of its study's function (`reffree.util.declare`), so that file,
+function and command cannot drift apart.
 """
 
 from __future__ import annotations
 
 import difflib
-import inspect
 import re
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from reffree.encoders.options import EncoderOptions, Encoding
-from reffree.evaluate.metric_set import check_metrics
+from reffree.encoders.options import Encoding
 from reffree.formats import corpus_names
 from reffree.formats.source import Source
-from reffree.segmenters.gap_scores import parse_scored_method
-from reffree.segmenters.segment import parse_segmenter
 from reffree.studies import STUDIES, find_study
-from reffree.studies.strength_curves.perturbation_grid import parse_strengths
-from reffree.studies.study import StudyKeywords, StudySettings
 from reffree.util.bounds import Seed
+from reffree.util.declare import check_names, expectation, options_model, options_of
 from reffree.util.errors import InputError, Place, ReffreeError, located, shorten
-
-PER_RUN = ("embeddings", "memory", "progress", "short_signature")
-"""Keywords that a file cannot hold: they belong to the machine or to the caller."""
-
-STRICT = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True, allow_inf_nan=False)
 
 FILE_NAME = re.compile(r"\w[\w .+=,-]*(?<! )")
 MOST_NAME = 200  # bytes, before the ending
 MOST_BITS = 4_096  # of a whole number: no field takes one as large
-
-NAMES: dict[str, Callable[[str], object]] = {
-    "metrics": lambda name: check_metrics([name]),
-    "density.methods": parse_scored_method,
-    "baselines.methods": parse_segmenter,
-    "transfer.methods": parse_segmenter,
-    "perturb.kinds": lambda name: parse_strengths([name], None),
-}
-"""Fields that hold names with options, of all studies or of one, and what reads one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +60,7 @@ class Config:
 class _File(BaseModel):
     """The top of a file."""
 
-    model_config = STRICT
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     name: str
     corpora: list[str] | dict[str, str]
@@ -123,53 +105,43 @@ def load_config(path: Path | str, corpora: Mapping[str, str] | None = None) -> C
     return Config(top.name, named, tuple(steps))
 
 
-def settings_model(study: str) -> type[BaseModel]:
-    """Return the fields of a study: its function's own keywords, and those of every study."""
-    function = find_study(study)
-    hints = get_type_hints(function, include_extras=True)
-    fields: dict[str, Any] = {}
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind is parameter.KEYWORD_ONLY and name not in PER_RUN:
-            is_required = parameter.default is parameter.empty
-            fields[name] = (hints[name], ... if is_required else parameter.default)
-    defaults = StudySettings()
-    for name, hint in get_type_hints(StudyKeywords, include_extras=True).items():
-        if name not in PER_RUN:
-            fields.setdefault(name, (hint, getattr(defaults, name)))
-    return create_model(study, __config__=STRICT, **fields)
-
-
 def _step(where: str, data: Mapping[str, Any], shared: Mapping[str, Any]) -> Step:
     """Check the fields of a step, those it shares with all others filled in."""
     own = dict(data)
     study = own.pop("study", None)
     if not isinstance(study, str) or study not in STUDIES:
         near = difflib.get_close_matches(str(study), STUDIES, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"write study: {STUDIES[0]}"
+        hint = f"did you mean {near[0]!r}?" if near else f"write study: {next(iter(STUDIES))}"
         raise InputError(
-            f"{where}.study: {'nothing' if study is None else _shown(study)}",
+            f"{where}.study: {'nothing' if study is None else _show(study)}",
             expected=" or ".join(STUDIES),
             remedy=hint,
         )
     name = own.pop("name", study)
     _check_file_name(f"{where}.name", name)
-    checked = _validated(settings_model(study), {**shared, **own}, where)
-    for name_of_encoder in (checked.encoder, *(getattr(checked, "encoders", None) or ())):
-        EncoderOptions(encoder=name_of_encoder)  # an address with a secret goes into no file
-    for key, check in NAMES.items():
-        of_study, _, field = key.rpartition(".")
-        if of_study not in ("", study):
-            continue
-        for i, each in enumerate(getattr(checked, field, None) or ()):
-            try:
-                check(each)
-            except ReffreeError as error:
-                raise InputError(
-                    f"{where}.{field}.{i}: {shorten(each)!r}",
-                    expected="a name that exists",
-                    remedy=str(error),
-                ) from None
+    function = find_study(study)
+    known = {option.name for option in options_of(function)}
+    common = {name: value for name, value in shared.items() if name in known}
+    checked = _validated(options_model(function), {**common, **own}, where)
+    for option in options_of(function):
+        value = getattr(checked, option.name)
+        many = [value] if isinstance(value, str) or not isinstance(value, Sequence) else value
+        for i, one in enumerate(many):
+            at = option.name if many is not value else f"{option.name}.{i}"
+            with _at(f"{where}.{at}", one):
+                check_names(option.name, one, option.option)
     return Step(name, study, checked.model_dump(mode="json"))
+
+
+@contextmanager
+def _at(field: str, value: object) -> Iterator[None]:
+    """Say of a name that nothing can read in which field it stands."""
+    try:
+        yield
+    except ReffreeError as error:
+        raise InputError(
+            f"{field}: {_show(value)}", expected="a name that exists", remedy=str(error)
+        ) from None
 
 
 def _check_scores(steps: Sequence[Step], corpora: Mapping[str, str]) -> None:
@@ -182,7 +154,7 @@ def _check_scores(steps: Sequence[Step], corpora: Mapping[str, str]) -> None:
             for name, file in files.items():
                 if not isinstance(file, str) or not Path(file).is_file():
                     raise InputError(
-                        f"{where}.{shorten(name)}: {_shown(file)}, which is no file",
+                        f"{where}.{shorten(name)}: {_show(file)}, which is no file",
                         expected="a file of gap scores",
                         remedy="check the path, from the folder in which reffree runs",
                     )
@@ -197,14 +169,14 @@ def _check_file_name(field: str, name: object) -> None:
     )
     if not is_name:
         raise InputError(
-            f"{field}: {_shown(name)}",
+            f"{field}: {_show(name)}",
             expected=f"a file's name of at most {MOST_NAME} bytes: letters, digits, spaces and "
             "- _ . + = , the first a letter, a digit or _",
             remedy="choose another",
         )
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     """Show any value on one line; one that repeats itself over and over is cut short."""
     return shorten(reprlib.repr(value))
 
@@ -242,8 +214,8 @@ def _validated(model: type[Any], data: Mapping[str, Any], where: str) -> Any:  #
                 f"no field {field!r}", expected="it to be there", remedy="add it"
             ) from None
         raise InputError(
-            f"{field}: {_shown(first['input'])}",
-            expected=first["msg"].removeprefix("Input should be ").removeprefix("Value error, "),
+            f"{field}: {_show(first['input'])}",
+            expected=expectation(dict(first)),
             remedy="correct the field",
         ) from None
 

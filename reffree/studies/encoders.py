@@ -1,4 +1,4 @@
-"""Which encoder: the correlation study under each, their agreement, and how they judge each other.
+"""Which encoder's scores agree best with gold, and do encoders agree with one another?
 
 Cross-judging: systems that optimise similarity under one encoder are scored with another. Where
 they beat gold under their own encoder only, their low loss is the encoder's, not the text's.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
 from statistics import fmean
-from typing import Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 import psutil
@@ -25,29 +25,14 @@ from reffree.encoders.embed import distinct_texts
 from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.result import Field, Result, Table, columns, estimate
-from reffree.evaluate.scores import Average
-from reffree.metrics.free.result import Unsegmented
-from reffree.segmenters.labeller.description import Architecture
 from reffree.statistics.meta_evaluation import MetaEvaluation
-from reffree.statistics.resampling import RESAMPLES
 from reffree.statistics.significance import benjamini_hochberg
-from reffree.studies.correlation.cases import (
-    FOLDS,
-    Case,
-    CaseSettings,
-    SystemSubset,
-    both_kinds,
-    check_cases,
-    chosen_architectures,
-    make_cases,
-    score_case,
-)
-from reffree.studies.correlation.correlate import ALPHA, correlation_result
-from reffree.studies.correlation.pool import Choice
-from reffree.studies.diagnosis.embedding_space import VectorShape, directions
-from reffree.studies.study import StudyKeywords
+from reffree.studies.correlate import ALPHA, case_settings, check_cases, correlation_result
+from reffree.studies.correlate_pool import Case, CaseSettings, SystemSubset, make_cases, score_case
+from reffree.studies.diagnose_vectors import VectorShape, directions
+from reffree.studies.keywords import CorrelationKeywords, EncodersOption
 from reffree.util.arrays import Floats
-from reffree.util.bounds import Count, Folds, Resamples, with_keywords, within_bounds
+from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, listed
 from reffree.util.seeds import rng_for
 
@@ -65,48 +50,37 @@ Cases = Mapping[tuple[str, str], Case]
 """By encoder and corpus."""
 
 
-@with_keywords(StudyKeywords)
-@within_bounds
-def compare_encoders(
+PAIR = columns("text", "corpus", encoder_a="encoder a", encoder_b="encoder b", metric="metric")
+
+Row = dict[str, Any]
+
+
+@declared
+def encoders(
     corpora: Mapping[str, Corpus],
     *,
-    encoders: Sequence[str],
-    metrics: Sequence[str] | None = None,
-    pool: Choice = "auto",
-    supervised: Sequence[Architecture] | None = None,
-    folds: Folds = FOLDS,
-    cohesion: Sequence[str] = (),
-    measure: bool = True,
-    unsegmented: Unsegmented = "neutral",
-    average: Average = "macro",
-    texts: Count = 0,
-    resamples: Resamples = RESAMPLES,
-    **keywords: Unpack[StudyKeywords],
+    encoders: EncodersOption = None,
+    measure: Annotated[
+        bool,
+        Option(
+            "Measure speed and memory of every encoder here, but for endpoints, whose requests may "
+            "cost.",
+            flag="--measure/--no-measure",
+        ),
+    ] = True,
+    **keywords: Unpack[CorrelationKeywords],
 ) -> Result:
-    """Run the correlation study under several encoders and compare them.
+    """Compare encoders: agreement with gold, speed, anisotropy, and how they judge each other.
 
-    ``encoders`` are two or more aliases, folders, hub ids or endpoints; cohesion-seeking systems
-    are made with each of them. With ``measure``, speed and memory of all but endpoints, whose
-    requests may cost, are measured here, so that results differ between runs. All
-    other keywords are those of `correlate`.
+    Runs the study correlate under every --encoder, two at least, on the same systems; those that
+    seek cohesion are made with every encoder and scored with every other. --no-measure leaves out
+    speed and memory, which no two runs measure alike.
     """
-    settings = CaseSettings(
-        metrics=both_kinds(metrics),
-        pool=pool,
-        supervised=chosen_architectures(supervised, pool),
-        folds=folds,
-        cohesion=tuple(cohesion),
-        unsegmented=unsegmented,
-        average=average,
-        resamples=resamples,
-        **keywords,
-    )
-    for name in encoders:
-        EncoderOptions(encoder=name)  # an address that may hold a secret is repeated nowhere
-    chosen = list(dict.fromkeys(encoders))
+    settings = case_settings(keywords)
+    chosen = list(dict.fromkeys(encoders or ()))
     if len(chosen) < 2:
         raise InputError(
-            f"the encoders {listed(map(repr, encoders)) if encoders else 'none'}",
+            f"the encoders {listed(map(repr, chosen)) if chosen else 'none'}",
             expected="at least two different ones",
             remedy="repeat --encoder, such as --encoder minilm --encoder wordllama",
         )
@@ -116,16 +90,15 @@ def compare_encoders(
         for (part, own), case in zip(checked, make_cases(checked), strict=True)
         if (encoder := own.encoder)
     }
-    base = correlation_result(list(cases.values()), settings, texts)
+    base = correlation_result(list(cases.values()), settings)
     speeds = {}
     if measure:
         sample = distinct_texts(next(iter(corpora.values())))
         with settings.progress("Measuring", len(chosen)) as advance:
             for encoder in chosen:
-                if not is_endpoint(encoder):  # whose requests may cost, and are its network's
-                    speeds[encoder] = measure_speed(
-                        replace(settings, encoder=encoder), sample, settings.seed
-                    )
+                if not is_endpoint(encoder):
+                    own = replace(settings, encoder=encoder)
+                    speeds[encoder] = measure_speed(own, sample, settings.seed)
                 advance(1)
     agreement = _agreement_table(cases, settings)
     differences = _difference_table(cases, settings)
@@ -137,24 +110,17 @@ def compare_encoders(
         "another?",
         verdict=_answer(base, differences, agreement, cross, chosen),
         tables=(_encoder_table(cases, speeds), differences, agreement, cross, *base.tables),
-        settings={**base.settings, "encoders": chosen, "measure": measure},
+        settings={**base.settings, "encoders": chosen},
         reading={**base.reading, **READING},
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Speed:
-    """How fast an encoder is here, and what memory it takes: measured, so never twice the same."""
+def measure_speed(options: EncoderOptions, texts: Sequence[str], seed: int) -> Row:
+    """Load the encoder anew and encode a sample without the cache; loading is timed apart.
 
-    units_per_second: float
-    load_seconds: float
-    memory_mb: float  # peak on the device if it is CUDA, else growth of the process
-    texts: int
-    device: str
-
-
-def measure_speed(options: EncoderOptions, texts: Sequence[str], seed: int) -> Speed:
-    """Load the encoder anew and encode a sample without the cache; loading is timed apart."""
+    Memory is the peak on the device if it is CUDA, else the growth of the process. Measured, so
+    never twice the same.
+    """
     chosen = np.random.default_rng(seed).permutation(len(texts))[:SAMPLE]
     sample = [texts[i] for i in sorted(chosen)]
     device = choose_device(options.device)
@@ -173,10 +139,16 @@ def measure_speed(options: EncoderOptions, texts: Sequence[str], seed: int) -> S
         peak = torch.cuda.max_memory_allocated(device)
     else:
         peak = max(0, process.memory_info().rss - before)
-    return Speed(done / seconds, loaded - start, peak / 1e6, len(sample), str(device))
+    return {
+        "units_per_second": done / seconds,
+        "load_seconds": loaded - start,
+        "memory_mb": peak / 1e6,
+        "texts": len(sample),
+        "device": str(device),
+    }
 
 
-def _encoder_table(cases: Cases, speeds: Mapping[str, Speed]) -> Table:
+def _encoder_table(cases: Cases, speeds: Mapping[str, Row]) -> Table:
     """Dimension, shape of the vectors, speed and memory of every encoder on every corpus."""
     rows = []
     for (encoder, corpus), case in cases.items():
@@ -192,7 +164,7 @@ def _encoder_table(cases: Cases, speeds: Mapping[str, Speed]) -> Table:
                 "anisotropy": found.random_cosine,
                 "effective_dimension": found.effective_dimension,
                 "consecutive_gain": _mean_of_defined(found.consecutive_gain),
-                **(asdict(speeds[encoder]) if encoder in speeds else {}),
+                **speeds.get(encoder, {}),
             }
         )
     fields = [
@@ -215,27 +187,16 @@ def _encoder_table(cases: Cases, speeds: Mapping[str, Speed]) -> Table:
 def _agreement_table(cases: Cases, settings: CaseSettings) -> Table:
     """Kendall of the rankings of the same systems under two encoders."""
     rows = []
-    encoders, corpora = (dict.fromkeys(names) for names in zip(*cases, strict=True))
-    for corpus, (a, b) in product(corpora, combinations(encoders, 2)):
+    names, corpora = (dict.fromkeys(names) for names in zip(*cases, strict=True))
+    for corpus, (a, b) in product(corpora, combinations(names, 2)):
         # Cohesion-seeking systems were made with each encoder and are not the same ones.
         shared = [m.system for m in cases[a, corpus].members if m.kind != "cohesion"]
         for metric in cases[a, corpus].free:
-            parts = {}
-            for name, encoder in (("a", a), ("b", b)):
-                case = cases[encoder, corpus]
-                systems = list(case.corpus.hypotheses)
-                at = np.array([systems.index(system) for system in shared])
-                parts[name] = SystemSubset(case.losses[metric], at)
-            evaluation = MetaEvaluation(
-                parts, rng=partial(rng_for, settings.seed), resamples=settings.resamples
-            )
-            found = evaluation.corpus("a", "b", "kendall")
+            parts = {e: _subset(cases[e, corpus], metric, shared) for e in (a, b)}
+            found = _evaluate(parts, settings).corpus(a, b, "kendall")
             rows.append((corpus, a, b, metric, found.value, found.ci, found.systems))
-    fields = [
-        *columns("text", "corpus", encoder_a="encoder a", encoder_b="encoder b", metric="metric"),
-        *estimate("kendall", "Kendall", ci="ci", ci_label=""),
-        Field("n_systems", "systems", "count"),
-    ]
+    kendall = estimate("kendall", "Kendall", ci="ci", ci_label="")
+    fields = (*PAIR, *kendall, Field("n_systems", "systems", "count"))
     return Table.of("agreement", "Do two encoders rank the same systems alike?", fields, rows)
 
 
@@ -244,34 +205,27 @@ def _difference_table(cases: Cases, settings: CaseSettings) -> Table:
 
     Over the independent systems, which all encoders share, and the same resampled documents.
     """
-    rows = []
-    encoders, corpora = (dict.fromkeys(names) for names in zip(*cases, strict=True))
+    rows: list[Row] = []
+    names, corpora = (dict.fromkeys(names) for names in zip(*cases, strict=True))
     for corpus in corpora:
-        own = {encoder: cases[encoder, corpus] for encoder in encoders}
-        first = own[next(iter(encoders))]
+        first = cases[next(iter(names)), corpus]
         shared = [m.system for m in first.members if m.is_in("independent")]
         parts: dict[str, SystemSubset] = {}
-        for encoder, case in own.items():
-            systems = list(case.corpus.hypotheses)
-            at = np.array([systems.index(system) for system in shared], dtype=np.int64)
-            parts |= {
-                f"{metric} ({encoder})": SystemSubset(case.losses[metric], at)
-                for metric in case.free
-            }
-            parts |= {gold: SystemSubset(case.losses[gold], at) for gold in case.gold}
-        evaluation = MetaEvaluation(
-            parts, rng=partial(rng_for, settings.seed), resamples=settings.resamples
-        )
-        for (a, b), metric, gold in product(combinations(encoders, 2), first.free, first.gold):
+        for encoder in names:
+            case = cases[encoder, corpus]
+            parts |= {f"{m} ({encoder})": _subset(case, m, shared) for m in case.free}
+            parts |= {gold: _subset(case, gold, shared) for gold in case.gold}
+        evaluation = _evaluate(parts, settings)
+        for (a, b), metric, gold in product(combinations(names, 2), first.free, first.gold):
             found = evaluation.corpus_difference(
                 f"{metric} ({a})", f"{metric} ({b})", gold, "pearson"
             )
             about = {"corpus": corpus, "encoder_a": a, "encoder_b": b, "metric": metric}
-            told = {"difference": found.value, "ci": found.ci, "p": found.p}
-            rows.append({**about, "gold": gold, **told, "n_systems": found.systems})
+            about |= {"gold": gold, "n_systems": found.systems}
+            rows.append({**about, "difference": found.value, "ci": found.ci, "p": found.p})
     corrected = benjamini_hochberg([row["p"] for row in rows])
     fields = [
-        *columns("text", "corpus", encoder_a="encoder a", encoder_b="encoder b", metric="metric"),
+        *PAIR,
         Field("gold", "gold-based", "text"),
         *estimate("difference", "Pearson, a less b", ci="ci", ci_label=""),
         *columns("p", p="p", p_bh="p corrected"),
@@ -282,11 +236,23 @@ def _difference_table(cases: Cases, settings: CaseSettings) -> Table:
     return Table.of("differences", title, fields, made)
 
 
+def _subset(case: Case, metric: str, systems: Sequence[str]) -> SystemSubset:
+    """Losses of a metric of some of the systems, in this order."""
+    place = list(case.corpus.hypotheses)
+    at = np.array([place.index(system) for system in systems], dtype=np.int64)
+    return SystemSubset(case.losses[metric], at)
+
+
+def _evaluate(parts: Mapping[str, SystemSubset], settings: CaseSettings) -> MetaEvaluation:
+    rng = partial(rng_for, settings.seed)
+    return MetaEvaluation(parts, rng=rng, resamples=settings.resamples)
+
+
 def _cross_table(cases: Cases, settings: CaseSettings) -> Table:
     """Cohesion-seeking systems made with one encoder and scored with another."""
     rows = []
-    encoders, corpora = (dict.fromkeys(names) for names in zip(*cases, strict=True))
-    for corpus, made_with, scored_with in product(corpora, encoders, encoders):
+    names, corpora = (dict.fromkeys(names) for names in zip(*cases, strict=True))
+    for corpus, made_with, scored_with in product(corpora, names, names):
         case = cases[made_with, corpus]
         if "cohesion" not in case.pools:
             continue
@@ -344,7 +310,7 @@ def _answer(
             f"independent systems: {told}."
         )
         if len(ranked) > 1:
-            sentences.append(_told_apart(differences, ranked[0], ranked[1]))
+            sentences.append(tell_apart(differences, ranked[0], ranked[1]))
     kendalls = [v for v in agreement.column("kendall") if isinstance(v, float)]
     if kendalls:
         sentences.append(
@@ -367,7 +333,7 @@ def _answer(
     return tuple(sentences)
 
 
-def _told_apart(differences: Table, best: str, other: str) -> str:
+def tell_apart(differences: Table, best: str, other: str) -> str:
     """Say in how many pairs of metrics one encoder is better or worse than another for certain."""
     better = worse = n = 0
     for row in differences.records():

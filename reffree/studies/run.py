@@ -48,7 +48,6 @@ def run_config(
     folder: Path,
     *,
     fresh: bool = False,
-    memory: int | None = None,
     progress: Progress = no_progress,
     write: Callable[[Result], str],
     on_step: Callable[[Finished], None] = lambda finished: None,
@@ -74,9 +73,7 @@ def run_config(
         if kept is not None:
             result = kept
         else:
-            result = find_study(step.study)(
-                corpora, memory=memory, progress=progress, **step.settings
-            )
+            result = find_study(step.study)(corpora, progress=progress, **step.settings)
             write_file(path, [write(result)])
             ledger[step.name] = prints[step.name]
             write_file(folder / FINISHED, [json.dumps(ledger, indent=1) + "\n"])
@@ -116,7 +113,7 @@ def _read_corpora(named: Mapping[str, str]) -> tuple[dict[str, Corpus], dict[str
 def _content_hash(corpus: Corpus) -> str:
     """Hash a corpus that is in no file, such as a data set of the hub."""
     digest = hashlib.blake2b(digest_size=16)
-    for line in jsonl.write(corpus):
+    for line in jsonl.Jsonl().write(corpus, ()):
         digest.update(line.encode())
     return digest.hexdigest()
 

@@ -12,27 +12,22 @@ import numpy as np
 from reffree.data.corpus import Corpus
 from reffree.formats import read_scores
 from reffree.segmenters.given import Given, checked_scores
-from reffree.util.errors import InputError, OptionError, UnknownNameError
-
-ScoreFile = str | Any  # a file, or `Given`: lists by document id or in corpus order
+from reffree.util.errors import OptionError, UnknownNameError
 
 
 def read_score_files(
     corpora: Mapping[str, Corpus],
-    scores: Mapping[str, Mapping[str, ScoreFile]] | None,
+    scores: Mapping[str, Mapping[str, Any]] | None,
     methods: Collection[str],
 ) -> dict[str, dict[str, Given]]:
-    """Read scores that are named by a file, check all, and refuse names that are taken."""
+    """Read scores that are named by a file, check all, and refuse names that are taken.
+
+    ``scores`` are by corpus and then by name: a file, or lists by document id or in corpus order.
+    """
     found: dict[str, dict[str, Given]] = {}
     for corpus, by_name in (scores or {}).items():
         if corpus not in corpora:
             raise UnknownNameError("corpus", corpus, corpora)
-        if not isinstance(by_name, Mapping):
-            raise InputError(
-                f"scores of {corpus!r} as {type(by_name).__name__}",
-                expected="files or lists by a name for the scorer",
-                remedy=f'write scores={{"{corpus}": {{"mine": "scores.jsonl"}}}}',
-            )
         found[corpus] = {}
         for name, given in by_name.items():
             if name in methods:
@@ -47,29 +42,18 @@ def read_score_files(
     return found
 
 
-def score_names(scores: Mapping[str, Mapping[str, object]]) -> list[str]:
-    """Every scorer once."""
-    return list(dict.fromkeys(name for by_name in scores.values() for name in by_name))
-
-
-def score_prints(scores: Mapping[str, Mapping[str, Given]]) -> list[str]:
-    """Every scorer with a hash of its scores, for signatures."""
-    found = []
-    for name in score_names(scores):
+def score_fingerprints(scores: Mapping[str, Mapping[str, Given]]) -> dict[str, str]:
+    """Return every scorer once, with a hash of its scores for signatures, as ``name@hash``."""
+    found = {}
+    for name in dict.fromkeys(name for by_name in scores.values() for name in by_name):
         digest = blake2b(digest_size=4)
         for by_name in scores.values():
             for each in by_name.get(name, ()):
                 digest.update(np.array(each, dtype=np.float64).tobytes())
-        found.append(f"{name}@{digest.hexdigest()}")
+        found[name] = f"{name}@{digest.hexdigest()}"
     return found
 
 
-def speaker_names(speakers: str | Sequence[str]) -> list[str]:
-    """Return speakers as a list, one alone too."""
-    return [speakers] if isinstance(speakers, str) else list(speakers)
-
-
-def candidates_field(speakers: str | Sequence[str]) -> dict[str, str]:
+def candidates_field(speakers: Sequence[str]) -> dict[str, str]:
     """Return a signature's field for candidates, where they are restricted."""
-    names = speaker_names(speakers)
-    return {"candidates": "+".join(names)} if names else {}
+    return {"candidates": "+".join(speakers)} if speakers else {}

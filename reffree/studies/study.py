@@ -1,8 +1,4 @@
-"""What all studies share: the settings each of them takes, and what its result says of its corpora.
-
-A study is a function from corpora by name, and keywords of its own, to a `Result`; how to
-encode and how to run are the same keywords for all of them (`StudyKeywords`).
-"""
+"""What studies share: corpora made ready before anything is encoded, and one form of result."""
 
 from __future__ import annotations
 
@@ -17,45 +13,25 @@ from reffree.encoders.embed import (
     Vectors,
     coming_spec,
     corpus_vectors,
-    distinct_texts,
     units_taking_part,
 )
-from reffree.encoders.options import EncoderOptions, Encoding
+from reffree.encoders.options import EncoderOptions
 from reffree.evaluate.corpus_counts import CorpusCounts
 from reffree.evaluate.notes import dropped_notes
 from reffree.evaluate.result import DocumentText, Result, Table
 from reffree.evaluate.signature import Signature
+from reffree.evaluate.trained_scorers import check_scorers
 from reffree.metrics.gold.agreement import with_central_gold
 from reffree.segmenters.base import Segmenter
-from reffree.segmenters.posterior import check_scorers
-from reffree.util.bounds import Seed
 from reffree.util.errors import InputError, UnknownNameError
 from reffree.util.progress import Progress, no_progress
 
 
-class StudyKeywords(Encoding, total=False):
-    """Keywords that every study takes; `StudySettings` has their meaning and defaults."""
-
-    seed: Seed
-    short_signature: bool
-    memory: int | None
-    progress: Progress
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySettings(EncoderOptions):
-    """How to run a study, beside how to encode.
-
-    Attributes:
-        seed: of everything random: systems, perturbations, resamples and permutations.
-        short_signature: abbreviate the signature.
-        memory: bytes that scoring lays out at most, beside vectors; a quarter of those free.
-        progress: called as stages start.
-    """
+    """The values of `StudyKeywords`, with their defaults."""
 
     seed: int = 0
-    short_signature: bool = False
-    memory: int | None = None
     progress: Progress = no_progress
 
 
@@ -71,8 +47,7 @@ class StudiedCorpus:
     @property
     def description(self) -> dict[str, Any]:
         """Its size, as results of studies list it."""
-        n_distinct = len(distinct_texts(self.corpus))
-        sizes = CorpusCounts.of(self.corpus).to_dict(n_distinct, self.embedded)
+        sizes = CorpusCounts.of(self.corpus).to_dict(self.embedded)
         return {"name": self.name, **sizes}
 
     @property
@@ -109,6 +84,10 @@ class CorpusPart:
         for method in methods:
             method.check(self.corpus, spec)
 
+    def encode(self, settings: StudySettings) -> Embeddings:
+        """Return the vectors that were given, else those of the encoder."""
+        return corpus_vectors(self.corpus, self.vectors, settings, settings.progress)
+
 
 def corpus_parts(
     corpora: Mapping[str, Corpus],
@@ -133,59 +112,6 @@ def corpus_parts(
     return parts
 
 
-def study_result(
-    command: str,
-    studied: Sequence[StudiedCorpus],
-    *,
-    question: str,
-    verdict: Iterable[str],
-    tables: Iterable[Table],
-    signature: Mapping[str, str],
-    short_signature: bool,
-    settings: dict[str, Any],
-    notes: Iterable[str],
-    reading: dict[str, str],
-    texts: Iterable[DocumentText] = (),
-) -> Result:
-    """Put what a study found together with what is to be said of its corpora.
-
-    A corpus that was scored several times, with several encoders, is described once, as scored
-    first. ``signature`` has the study's own fields.
-    """
-    once: dict[str, StudiedCorpus] = {}
-    for each in studied:
-        once.setdefault(each.name, each)
-    return Result(
-        command=command,
-        question=question,
-        verdict=tuple(verdict),
-        tables=tuple(tables),
-        signature=_joint([each.signature for each in studied], signature, short=short_signature),
-        settings=settings,
-        corpora=tuple(each.description for each in once.values()),
-        notes=(*(note for each in once.values() for note in each.notes), *notes),
-        reading=reading,
-        texts=tuple(texts),
-    )
-
-
-def _joint(parts: Sequence[Signature], own: Mapping[str, str], *, short: bool) -> str:
-    """Return the fields of all corpora's signatures, with a study's own ones before the seed.
-
-    A field on which corpora differ has every value once, joined by ``+``.
-    """
-    names = dict.fromkeys(name for part in parts for name in part.fields)
-    joined = Signature(
-        {
-            name: "+".join(dict.fromkeys(p.fields[name] for p in parts if name in p.fields))
-            for name in names
-        }
-    )
-    seed = "|s:" if short else "|seed:"
-    before, after = (joined.short() if short else str(joined)).rsplit(seed, 1)
-    return "|".join([before, *(f"{key}:{value}" for key, value in own.items())]) + seed + after
-
-
 def check_study(corpora: Mapping[str, Corpus], vectors: Mapping[str, object] | None) -> None:
     """Refuse no corpora, and vectors of corpora that are not there."""
     if not isinstance(corpora, Mapping) or not corpora:
@@ -204,3 +130,49 @@ def check_study(corpora: Mapping[str, Corpus], vectors: Mapping[str, object] | N
     for name in vectors or ():
         if name not in corpora:
             raise UnknownNameError("corpus", name, corpora)
+
+
+def study_result(
+    command: str,
+    studied: Sequence[StudiedCorpus],
+    *,
+    question: str,
+    verdict: Iterable[str],
+    tables: Iterable[Table],
+    signature: Mapping[str, str],
+    settings: Mapping[str, Any] | None = None,
+    notes: Iterable[str] = (),
+    reading: dict[str, str],
+    sizes: Mapping[str, Mapping[str, Any]] | None = None,
+    texts: Iterable[DocumentText] = (),
+) -> Result:
+    """Put what a study found together with what is to be said of its corpora.
+
+    A corpus that was scored several times, with several encoders, is described once, as scored
+    first. ``signature`` has the study's own fields, which stand before the seed; ``settings`` what
+    is no option of the study, or was settled by it; ``sizes`` what else is to be listed of a
+    corpus. A field on which the corpora's signatures
+    differ has every value once, joined by ``+``.
+    """
+    once: dict[str, StudiedCorpus] = {}
+    for each in studied:
+        once.setdefault(each.name, each)
+    fields: list[str] = []
+    parts = [each.signature.fields for each in studied]
+    for name in dict.fromkeys(name for part in parts for name in part):
+        if name == "seed":
+            fields += [f"{key}:{value}" for key, value in signature.items()]
+        values = "+".join(dict.fromkeys(part[name] for part in parts if name in part))
+        fields.append(f"{name}:{values}")
+    return Result(
+        command=command,
+        question=question,
+        verdict=tuple(verdict),
+        tables=tuple(tables),
+        signature="|".join(fields),
+        settings=dict(settings or {}),
+        corpora=tuple(e.description | dict((sizes or {}).get(e.name, {})) for e in once.values()),
+        notes=(*(note for each in once.values() for note in each.notes), *notes),
+        reading=reading,
+        texts=tuple(texts),
+    )

@@ -49,13 +49,18 @@ LIMITS = {
     "unit_characters": 1_000_000,  # of one unit, which is a sentence, an utterance, a turn
     "dimension": 65_536,  # numbers in one vector of a file
     "embedding_bytes": 8 * 1024**3,  # of all vectors of a file, once they are unpacked
-    "unpacked_bytes": 4 * 1024**3,  # of a gzip file, once it is unpacked
-    "units_without_text": 10_000_000,  # of a document that only its segmentations tell of
+    "input_bytes": 4 * 1024**3,  # of all that one call reads, once it is unpacked
+    "input_rows": 2_000_000,  # lines of files, rows of tables, of all that one call reads
+    "input_units": 10_000_000,  # of documents without text, which only segmentations tell of
     "null_draws": 100_000,  # of --null; p is known to 1 in as many
 }
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class LimitError(InputError):
+    """What was read is more than a limit allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +213,7 @@ def check_limit(name: str, found: int, what: str, place: Place | None = None) ->
     """Refuse more than the limit of that name; ``what`` was found, as in ``a unit of 9 bytes``."""
     most = _limits()[name]
     if found > most:
-        kind = OptionError if place is None else InputError
+        kind = OptionError if place is None else LimitError
         raise kind(
             what,
             expected=f"at most {most:,}",

@@ -25,6 +25,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cache, wraps
+from pathlib import PurePath
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -126,11 +127,18 @@ def declared(function: Callable[P, R]) -> Callable[P, R]:
         result = function(*args, **{**keywords, **settings})
         if is_dataclass(result) and not isinstance(result, type) and hasattr(result, "settings"):
             given = {option.name: option.default for option in options_of(function)} | settings
-            echo = {name: value for name, value in given.items() if value is not MISSING}
+            echo = {n: _plain(value) for n, value in given.items() if value is not MISSING}
             return replace(result, settings=echo | dict(result.settings))
         return result
 
     return checked
+
+
+def _plain(value: object) -> object:
+    """Return a value as JSON has it when it is read back."""
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if isinstance(value, PurePath) else value
 
 
 def validate_options(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,11 +7,14 @@ metadata say ``{"option": False}`` cannot be named.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import Field, fields
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields
 from functools import cache, lru_cache
+from numbers import Real
 from types import NoneType
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     ClassVar,
@@ -23,8 +26,11 @@ from typing import (
     get_type_hints,
 )
 
-from reffree.util.bounds import bounds_in, check_choice, check_number, check_whole
+from reffree.util.bounds import MANY, Bounds, bounds_in, check_choice, check_number, check_whole
 from reffree.util.errors import InputError, OptionError, UnknownNameError, shorten
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Value = int | float | bool | str | None
 
@@ -105,26 +111,48 @@ def spelling_of(thing: Named) -> str:
     return ":".join(filter(None, [thing.name, ",".join(changed)]))
 
 
-def check_options(thing: Named) -> None:
-    """Refuse options that are none of the choices of their type, or out of its bounds.
+def check_options(thing: DataclassInstance) -> None:
+    """Refuse options that are none of the choices of their type, no numbers, or out of bounds.
 
     Bounds stand beside the type, ``k: Annotated[int, Bounds(1)]``, and choices in it.
     """
-    for name, hint in _options(type(thing)).items():
-        value, kinds, bounds = getattr(thing, name), _kinds(hint), bounds_in(hint)
+    for name, (kinds, bounds, default) in _checks(type(thing)).items():
+        value = getattr(thing, name)
         choices = [c for kind in kinds if get_origin(kind) is Literal for c in get_args(kind)]
-        if value in choices or (value is None and NoneType in kinds):
+        is_choice = any(type(value) is type(each) and value == each for each in choices)
+        if is_choice or (value is None and NoneType in kinds):
             continue
-        if bounds is not None:
-            check: Callable[..., None] = check_number if float in kinds else check_whole
-            check(name, value, bounds.least, bounds.most, remedy=bounds.remedy)
+        limits = bounds or (Bounds(-MANY) if float in kinds else Bounds())
+        remedy = limits.remedy if default is None else f"leave it out for {_written(default)}"
+        if int in kinds and float not in kinds:
+            check_whole(name, value, limits.least, limits.most, remedy=remedy)
+        elif float in kinds and (bounds or isinstance(value, bool) or not _is_finite(value)):
+            check_number(name, value, limits.least, limits.most, remedy=remedy)
         elif choices and not {int, float} & {*kinds}:
-            default: Any = next(f.default for f in fields(thing) if f.name == name)
             check_choice(name, value, [_written(c) for c in choices], _written(default))
 
 
+def _is_finite(value: object) -> bool:
+    return isinstance(value, Real) and math.isfinite(value)
+
+
 @cache
-def _options(kind: type[Named]) -> dict[str, Any]:
+def _checks(
+    kind: type[DataclassInstance],
+) -> dict[str, tuple[tuple[object, ...], Bounds | None, Any]]:
+    """Types, bounds and default of every option."""
+    hints, found = _options(kind), {}
+    for field in fields(kind):
+        if field.name in hints:
+            parts = (hints[field.name], *get_args(hints[field.name]))
+            bounds = next(filter(None, map(bounds_in, parts)), None)
+            default = None if field.default is MISSING else field.default
+            found[field.name] = _kinds(hints[field.name]), bounds, default
+    return found
+
+
+@cache
+def _options(kind: type[DataclassInstance]) -> dict[str, Any]:
     hints = get_type_hints(kind, include_extras=True)
     return {
         field.name: hints[field.name]
@@ -140,10 +168,11 @@ def _written(value: Value) -> str:
 
 
 def _kinds(hint: object) -> tuple[object, ...]:
+    """Return the types that a hint allows, without what stands beside them."""
     if get_origin(hint) is Annotated:
-        hint = get_args(hint)[0]
+        return _kinds(get_args(hint)[0])
     is_union = get_origin(hint) is not None and get_origin(hint) is not Literal
-    return get_args(hint) if is_union else (hint,)
+    return tuple(one for part in get_args(hint) for one in _kinds(part)) if is_union else (hint,)
 
 
 def _wording(option: str, hint: object) -> str:

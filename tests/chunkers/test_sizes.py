@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import re
 from itertools import pairwise
-from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import reffree
-from reffree.chunkers.chunked import PlainText, chunked, sentences
-from reffree.chunkers.equal_size import characters_a_chunk, with_size
-from reffree.chunkers.libraries import ChonkieToken, LangChainRecursive
-from reffree.chunkers.node_parsers import (
+from reffree.chunkers.chunked import PlainText, characters_a_chunk, sentences, with_characters
+from reffree.chunkers.libraries import (
+    ChonkieToken,
     DoclingHierarchical,
     DoclingHybrid,
+    LangChainRecursive,
     LlamaIndexSentence,
     LlamaIndexToken,
-    locate_items,
 )
 from reffree.chunkers.registry import FunctionChunker, find_chunker
-from reffree.chunkers.sizes import ChunkSizes, n_cut, parts_of, percentile
+from reffree.chunkers.sizes import measure_chunks, n_cut, parts_of, percentile
 from reffree.chunkers.snap import snap
-from reffree.data.corpus import Corpus, Document
-from reffree.util.errors import InputError, OptionError, Place
-from tests.helpers import invoke, refusal
+from reffree.chunkers.spans import locate_items
+from reffree.util.errors import Place
+from tests.helpers import refusal
 
 MARKDOWN = """# Servers
 
@@ -57,7 +51,6 @@ def f(): return 1
 
 The queen stays warm.
 """
-SCHEMA = Path(reffree.__file__).parent / "report" / "score.schema.json"
 
 
 def plain(text, id="a"):
@@ -111,13 +104,16 @@ def test_percentiles_are_sizes(sizes, percent):
 def test_sizes_of_all_texts_together():
     chunker = ChonkieToken(chunk_size=10)
     texts = ["x" * 25, "y" * 20 + "\n\n# h\n\nz"]
-    reports = [ChunkSizes.of(chunker, text, chunker(text)) for text in texts]
-    both = reports[0] + reports[1]
-    assert both.characters == (10, 10, 5, 10, 10, *reports[1].characters[2:])
-    assert both.share_at_cap == pytest.approx(4 / len(both.characters))
-    assert both.parts["headings"] == 1
+    cuts = [chunker(text) for text in texts]
+    row = measure_chunks(chunker, texts, cuts, tokens=[3, 2, 1, *[4] * len(cuts[1])])
+    sizes = [b - a for cut in cuts for a, b in cut]
+    assert sizes[:5] == [10, 10, 5, 10, 10]
+    assert (row["chunks"], row["characters_max"]) == (len(sizes), 10)
+    assert row["at_cap"] == pytest.approx(4 / len(sizes), abs=1e-6)
+    assert (row["headings"], row["tokens_max"]) == (1, 4)
     function = FunctionChunker("mine", lambda text: [text])
-    assert ChunkSizes.of(function, "One.", [(0, 4)]).share_at_cap is None
+    row = measure_chunks(function, ["One."], [[(0, 4)]])
+    assert (row["at_cap"], row["tokens_p50"]) == (None, None)
 
 
 # Equal sizes
@@ -128,218 +124,21 @@ def test_chunkers_of_equal_size(spec):
     rng = np.random.default_rng(0)
     words = ["lamp", "honey", "disk", "budget"]
     text = " ".join(" ".join(rng.choice(words, 8)).capitalize() + "." for _ in range(60))
-    made = with_size(find_chunker(spec), [plain(text)], 200)
+    made = with_characters(find_chunker(spec), [plain(text)], 200)
     assert characters_a_chunk(made, [plain(text)]) == pytest.approx(200, rel=0.15)
-    overlapping = with_size(LangChainRecursive(chunk_overlap=50), [plain(text)], 200)
+    overlapping = with_characters(LangChainRecursive(chunk_overlap=50), [plain(text)], 200)
     assert overlapping.chunk_overlap == 50
     assert characters_a_chunk(overlapping, [plain(text)]) == pytest.approx(200, rel=0.15)
 
 
 def test_no_size_to_choose():
     function = FunctionChunker("mine:cut", str.split)
-    assert "mine:cut, which has no size to choose" in refusal(with_size, function, [plain("a")], 9)
-
-
-# The command
-
-
-@pytest.fixture
-def files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.md").write_text(MARKDOWN)
-    n = len(sentences(MARKDOWN.rstrip("\n")))
-    np.savez(tmp_path / "v.npz", a=np.random.default_rng(0).normal(size=(n, 4)))
-    return tmp_path
-
-
-def command(*arguments):
-    done = invoke("chunkers", *arguments, "-m", "arp_pair")
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done
-
-
-def test_sizes_are_a_table_of_their_own(files):
-    arguments = ("a.md", "--embeddings", "v.npz", "--chunker", "chonkie-token:chunk_size=120")
-    arguments += ("--chunker", "langchain-recursive:chunk_size=120,chunk_overlap=40")
-    made = json.loads(command(*arguments, "-f", "json").stdout)
-    jsonschema.validate(made, json.loads(SCHEMA.read_text()))
-    token = made["chunkers"][0]
-    assert token["characters_max"] == token["characters_p50"] == 120
-    assert token["tokens_p50"] is None  # no encoder counts
-    assert (token["fences"], token["tables"], token["headings"]) == (1, 1, 2)
-    assert token["fences_cut"] == 1
-    notes = "\n".join(made["notes"])
-    assert re.search(r"recursive.*chunk starts? lay inside the chunk before", notes)
-    text = command(*arguments).stdout
-    assert "tables cut" in text
-    assert " of 2" in text
-
-
-def test_tokens_are_those_of_the_encoder(files):
-    made = json.loads(command("a.md", "--chunker", "chonkie-token", "-f", "json").stdout)
-    from transformers import AutoTokenizer
-
-    from reffree.encoders.models import find_model
-
-    (row,) = made["chunkers"]
-    tokenizer = AutoTokenizer.from_pretrained(find_model("minilm").path)
-    assert row["tokens_max"] == len(tokenizer(MARKDOWN.strip())["input_ids"])
-
-
-def test_a_corpus_is_no_prose(files):
-    corpus = Corpus(
-        tuple(
-            Document.build(f"d{i}", ["One here.", "Two  there.", "Three."], gold=[2, 1])
-            for i in "ab"
-        )
+    assert "mine:cut, which has no size to choose" in refusal(
+        with_characters, function, [plain("a")], 9
     )
-    reffree.save(corpus, files / "c.jsonl")
-    np.savez(files / "w.npz", da=np.eye(3), db=np.eye(3))
-    arguments = ("--chunker", "langchain-recursive:chunk_size=22", "--embeddings", "w.npz")
-    done = command("c.jsonl", *arguments, "-m", "pk", "-f", "json", "--save", "s.jsonl")
-    made = json.loads(done.stdout)
-    assert made["corpus"]["units"] == 6
-    assert [row["system"] for row in made["systems"]] == [
-        "gold",
-        "langchain-recursive:chunk_size=22",
-    ]
-    assert "|sentences:given|" in made["signature"]
-    saved = reffree.load(files / "s.jsonl")
-    assert saved[0].units == corpus[0].units
-    assert saved[0].systems["langchain-recursive:chunk_size=22"].masses == (2, 1)
-
-
-def test_json_under_another_name_is_refused(files):
-    (files / "c.txt").write_text('{"id": "a", "units": ["One.", "Two."]}\n')
-    with pytest.raises(InputError, match=r"c.txt: found JSON, one object a line; expected plain"):
-        command("c.txt", "--chunker", "chonkie-token")
-    (files / "code.txt").write_text("{ braces } are fine. So is this.\n")
-    np.savez(files / "x.npz", code=np.eye(2))
-    assert command("code.txt", "--chunker", "chonkie-token", "--embeddings", "x.npz").exit_code == 0
-
-
-# Tuning
-
-
-def planted(n_topics=14, seed=0):
-    """Text whose every topic is a paragraph of 380 to 400 characters, and vectors by topic."""
-    rng = np.random.default_rng(seed)
-    letters = np.array(list("bcdfgklmnprstv"))
-    paragraphs, vectors = [], []
-    for _ in range(n_topics):
-        words = [
-            "".join(f"{c}{v}" for c, v in zip(rng.choice(letters, 3), "aei", strict=True))
-            for _ in range(6)
-        ]
-        lines: list[str] = []
-        while len(" ".join(lines)) < 380:
-            room = 392 - len(" ".join(lines))
-            n = 8 if room > 75 else max(1, room // 7)
-            lines.append(" ".join(rng.choice(words, n)).capitalize() + ".")
-        paragraphs.append(" ".join(lines))
-        centre = rng.normal(size=24)
-        vectors += [centre + 0.4 * rng.normal(size=24) for _ in lines]
-    text = "\n\n".join(paragraphs)
-    assert all(300 < len(p) <= 400 for p in paragraphs)
-    return text, np.array(vectors)
-
-
-def tune(*arguments):
-    done = invoke("tune", *arguments)
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done
-
-
-def test_the_planted_size_is_found(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    vectors = {}
-    for i in range(3):
-        text, vectors[f"t{i}"] = planted(seed=i)
-        (tmp_path / f"t{i}.txt").write_text(text)
-        assert len(sentences(text)) == len(vectors[f"t{i}"])
-    np.savez(tmp_path / "v.npz", **vectors)
-    files = ("t0.txt", "t1.txt", "t2.txt", "--embeddings", "v.npz")
-    values = ("--values", "chunk_size=100,200,400,800,1600,3200")
-    done = tune(*files, "--chunker", "langchain:recursive", *values, "-o", "tuned.json")
-    assert done.exit_code == 0
-    made = json.loads((tmp_path / "tuned.json").read_text())
-    assert made["study"] == "tune"
-    assert made["settings"]["best"] == "langchain-recursive:chunk_size=400"
-    (curve,) = made["tables"]
-    names = [field["name"] for field in curve["fields"]]
-    rows = [dict(zip(names, row, strict=True)) for row in curve["rows"]]
-    assert len(rows) == 6
-    found = {row["setting"]: row["value"] for row in rows}
-    assert found[made["settings"]["best"]] == min(found.values())
-    sizes = [row["size"] for row in rows]
-    assert sizes == sorted(sizes)
-    from reffree.evaluate.result import load_result
-    from reffree.report.charts import charts_of
-
-    (chart,) = charts_of(load_result(tmp_path / "tuned.json"))
-    assert len(chart.rows) == 6
-
-
-def test_tune_by_default_tries_sizes_and_leaves_out_what_cuts_alike(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    text, vectors = planted(4)
-    (tmp_path / "t.txt").write_text(text)
-    np.savez(tmp_path / "v.npz", t=vectors)
-    done = tune("t.txt", "--embeddings", "v.npz", "--chunker", "langchain:recursive", "--length", 6)
-    assert "langchain-recursive:chunk_size=600 cuts the texts as" in " ".join(done.stdout.split())
-    assert "expected_pk(length=6" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "said"),
-    [
-        (["--values", "chunk_size"], SystemExit, "expected OPTION=V,V,…"),
-        (["--values", "chunk_size=1,,2"], SystemExit, "expected OPTION=V,V,…"),
-        (["--values", "chunk_size=1", "--values", "chunk_size=2"], SystemExit, "twice"),
-        (["--values", "size=1,2"], OptionError, "the option 'size=1' of langchain-recursive"),
-        (["--values", "chunk_size=0"], OptionError, "chunk_size = 0"),
-    ],
-)
-def test_values_that_are_none(tmp_path, monkeypatch, arguments, error, said):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "t.txt").write_text("One. Two. Three.")
-    done = invoke("tune", "t.txt", "--chunker", "langchain:recursive", *arguments)
-    assert isinstance(done.exception, error)
-    assert said in (done.output if error is SystemExit else str(done.exception))
-
-
-def test_functions_and_texts_too_short_are_not_tuned(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "t.txt").write_text("One. Two.")
-    np.savez(tmp_path / "v.npz", t=np.eye(2))
-    with pytest.raises(OptionError, match="a function; expected a chunker with options"):
-        tune("t.txt", "--chunker", "os.path:split")
-    with pytest.raises(InputError, match="no setting with a defined expected_pk"):
-        tune("t.txt", "--chunker", "chonkie-token", "--embeddings", "v.npz")
 
 
 # LlamaIndex and docling
-
-
-def test_the_extras_are_named(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "llama_index.core.utils", None)
-    monkeypatch.setitem(sys.modules, "docling.document_converter", None)
-    for chunker, extra in ((LlamaIndexSentence(), "llamaindex"), (DoclingHybrid(), "docling")):
-        said = refusal(chunked, [plain("One. Two.")], [chunker])
-        assert f"install it with pip install 'reffree[{extra}]'" in said
-
-
-def test_names_of_libraries_and_their_classes():
-    assert find_chunker("llamaindex") == LlamaIndexSentence()
-    assert find_chunker("llamaindex:TokenTextSplitter,chunk_size=64") == LlamaIndexToken(64)
-    assert find_chunker("docling") == DoclingHybrid()
-    assert find_chunker("docling:hierarchical") == DoclingHierarchical()
-    with pytest.raises(OptionError, match="chunk_overlap=200"):
-        find_chunker("llamaindex:sentence,chunk_size=100")
 
 
 def test_items_are_found_by_their_words():
@@ -393,5 +192,5 @@ def test_docling_cuts(chunker):
     assert {"#", "-", "##"} <= set(starts)
     if isinstance(chunker, DoclingHierarchical):
         assert starts == ["#", "-", "|", "##", "```python", "The"]
-        sizes = ChunkSizes.of(chunker, MARKDOWN, spans)
-        assert set(sizes.cut.values()) == {0}
+        row = measure_chunks(chunker, [MARKDOWN], [spans])
+        assert {row[f"{kind}_cut"] for kind in ("fences", "tables", "headings")} == {0}

@@ -14,7 +14,7 @@ from reffree.chunkers.registry import CHUNKERS
 from reffree.cli import cli, completion
 from reffree.data.perturbation import PERTURBATIONS
 from reffree.encoders.aliases import ALIASES
-from reffree.formats import FORMATS
+from reffree.formats import format_names
 from reffree.metrics.registry import FREE_METRICS, GOLD_METRICS
 from reffree.segmenters.segment import ARP_BASELINES, SEGMENTERS
 from reffree.segmenters.selection import SELECTIONS
@@ -56,9 +56,9 @@ def test_names_are_those_of_the_registries():
         (("segment", "--select", ""), set(SELECTIONS)),
         (("score", "--encoder", ""), set(ALIASES)),
         (("encoders", "--encoder", "minilm", "--encoder", "mp"), {"mpnet"}),
-        (("score", "--format", ""), set(FORMATS)),
+        (("score", "--format", ""), set(format_names())),
         (("score", "-f", ""), {"table", "json", "csv", "md", "latex", "html"}),
-        (("chunkers", "--chunker", "chonkie-"), {n for n in CHUNKERS if n.startswith("chonkie-")}),
+        (("chunks", "--chunker", "chonkie-"), {n for n in CHUNKERS if n.startswith("chonkie-")}),
         (("perturb", "--perturbation", ""), set(PERTURBATIONS)),
         (("sc",), {"score"}),
         (("score", "--unseg"), {"--unsegmented"}),
@@ -73,7 +73,7 @@ def test_offered(typed, expected):
 
 def test_files_and_folders_are_left_to_the_shell():
     assert offered("score", "cor", kind="file") == ["cor"]
-    assert offered("chunkers", "a.t", kind="file") == ["a.t"]
+    assert offered("chunks", "a.t", kind="file") == ["a.t"]
     assert offered("convert", "a.jsonl", "b", kind="file") == ["b"]
     assert offered("score", "--encoder", "./mod", kind="dir") == ["./mod"]
 

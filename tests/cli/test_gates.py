@@ -7,6 +7,7 @@ import json
 import pytest
 
 import reffree
+from reffree.evaluate.result import Result
 from reffree.util.errors import InputError
 
 # Gold is 6 | 6. Of "bad", 2 | 10, Pk with k = 3 has 5 of 9 windows wrong: those that begin with
@@ -101,20 +102,15 @@ def moved(step: int, n: int = 10) -> list[dict]:
     ]
 
 
-def scored(run, path, *more):
-    done = run(
-        "score",
-        path,
-        "-m",
-        "pk",
-        "-m",
-        "boundary_similarity",
-        "--per-document",
-        *more,
-        "-o",
-        "base.json",
-    )
+def scored(run, path):
+    metrics = ["-m", "pk", "-m", "boundary_similarity"]
+    done = run("score", path, *metrics, "--per-document", "-o", "base.json")
     assert done.returncode == 0, done.stderr
+
+
+def changes(done):
+    """Rows of the only table of a result written as JSON."""
+    return Result.from_dict(json.loads(done.stdout)).table("changes").records()
 
 
 def test_a_baseline_that_is_still_reached(run, write_corpus):
@@ -123,7 +119,7 @@ def test_a_baseline_that_is_still_reached(run, write_corpus):
         path = write_corpus(moved(step))
         done = run("compare", path, "-m", "pk", "--baseline", "base.json", "-f", "json")
         assert done.returncode == 0, done.stderr
-        mine, same = json.loads(done.stdout)["changes"]
+        mine, same = changes(done)
         assert (mine["change"], same["change"]) == (found, None)
         # Of 9 windows, as many are wrong on either side as the boundary is off, up to 3.
         assert mine["before"] == pytest.approx(4 / 9, abs=1e-5)
@@ -138,19 +134,18 @@ def test_a_baseline_that_is_still_reached(run, write_corpus):
 def test_worse_than_the_baseline(run, write_corpus, tmp_path):
     scored(run, write_corpus(moved(0)))
     path = write_corpus(moved(1))
+    arguments = [
+        "compare",
+        path,
+        "-m",
+        "pk",
+        "-m",
+        "boundary_similarity",
+        "--baseline",
+        "base.json",
+    ]
     for format in ("json", "csv", "md", "latex", "table"):
-        done = run(
-            "compare",
-            path,
-            "-m",
-            "pk",
-            "-m",
-            "boundary_similarity",
-            "--baseline",
-            "base.json",
-            "-f",
-            format,
-        )
+        done = run(*arguments, "-f", format)
         assert done.returncode == 3, done.stderr
         assert "worse" in done.stdout
         told = (
@@ -160,24 +155,9 @@ def test_worse_than_the_baseline(run, write_corpus, tmp_path):
         assert "system 'mine': boundary_similarity was" in done.stderr
         assert "'same'" not in done.stderr
     # All 10 documents differ alike: 2 of 2^10 swaps are as far, corrected for 4 comparisons.
-    changes = json.loads(
-        (
-            run(
-                "compare",
-                path,
-                "-m",
-                "pk",
-                "-m",
-                "boundary_similarity",
-                "--baseline",
-                "base.json",
-                "-f",
-                "json",
-            )
-        ).stdout
-    )["changes"]
-    assert changes[0]["p"] == pytest.approx(2 / 1024, abs=1e-6)
-    assert changes[0]["p_holm"] == pytest.approx(8 / 1024, abs=1e-6)
+    first, *_ = changes(run(*arguments, "-f", "json"))
+    assert first["p"] == pytest.approx(2 / 1024, abs=1e-6)
+    assert first["p_holm"] == pytest.approx(8 / 1024, abs=1e-6)
     alone = run("compare", path, "-m", "pk", "--baseline", "base.json", "--alpha", "0.001")
     assert alone.returncode == 0
     assert "No change can be told at alpha 0.001, however large" in alone.stdout
@@ -188,7 +168,7 @@ def test_documents_that_come_and_go(run, write_corpus):
     path = write_corpus([*moved(0)[3:], {**moved(0)[0], "id": "new"}])
     done = run("compare", path, "-m", "pk", "--baseline", "base.json", "-f", "json")
     assert "7 documents in both; 1 new and 5 no longer there are left out." in done.stderr
-    assert {each["documents"] for each in json.loads(done.stdout)["changes"]} == {7}
+    assert {each["documents"] for each in changes(done)} == {7}
 
 
 def test_baselines_that_are_none(run, write_corpus, tmp_path):

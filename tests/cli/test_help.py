@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 import pytest
+from reffree.cli.options import model_settings
 
 from reffree.cli import cli
 from reffree.cli.help_page import DESCRIBED, OWN, SECTIONS, PagedCommand
-from reffree.cli.options import model_settings
 
 WIDTH, HEIGHT = 80, 60
 

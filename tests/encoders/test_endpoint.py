@@ -24,7 +24,7 @@ from reffree.encoders.base import EncoderSpec, encode_texts
 from reffree.encoders.endpoint import ATTEMPTS, PROBE, EndpointEncoder
 from reffree.encoders.opening import open_encoder
 from reffree.encoders.options import EncoderOptions
-from reffree.studies import compare_encoders, correlate
+from reffree.studies import correlate, encoders
 from reffree.util.errors import EncoderError, OptionError
 from tests.encoders.embedding_server import (
     DIMENSION,
@@ -366,7 +366,7 @@ def test_studies_compare_endpoints_with_models(server, tmp_path, waits):
     corpus = reffree.load(corpus_file(tmp_path))
     how = {"pool": "given", "resamples": 100, "metrics": ["arp_pair", "pk"]}
     how |= {"encoders": ["wordllama", server.encoder], "cache": tmp_path / "cache"}
-    result = compare_encoders({"mine": corpus}, **how)
+    result = encoders({"mine": corpus}, **how)
     rows = {row["encoder"]: row for row in result.table("encoders").records()}
     assert rows[server.encoder]["dimension"] == DIMENSION
     assert rows[server.encoder]["units_per_second"] is None, "requests may cost"
@@ -378,7 +378,7 @@ def test_all_encoders_are_found_before_the_first_is_run(server, tmp_path):
     corpus = reffree.load(corpus_file(tmp_path))
     with serving() as gone:
         absent = gone.encoder
-    for study in (correlate, compare_encoders):
+    for study in (correlate, encoders):
         names = [server.encoder, absent]
         said = sentence_of(study, {"mine": corpus}, encoders=names, cache=tmp_path / "c")
         assert f"encoder '{absent}': found nobody who listens there" in said
@@ -554,7 +554,7 @@ def test_where_a_model_s_files_are_needed(run, server, tmp_path):
     path.write_text(path.read_text() + path.read_text().replace('"d', '"e'))  # enough to train on
     for arguments in (
         ("score", path, "-m", f"sed:vectors={server.encoder}"),
-        ("train-scorer", path, "-o", "scorer", "--finetune", "--encoder", server.encoder),
+        ("train", "scorer", path, "-o", "scorer", "--finetune", "--encoder", server.encoder),
         ("cache", "fill", path, "--device", "ray", "--encoder", server.encoder),
     ):
         done = run(*arguments)

@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 import reffree
-from reffree.cli import main
 from reffree.data.corpus import Corpus, Document
-from reffree.metrics.gold.agreement import agreement
 from reffree.metrics.registry import GOLD_METRICS
-from reffree.report.score import render
+from reffree.report.render import render
 from reffree.util.errors import InputError, OptionError
 from tests.oracles import reference_based as oracle
 
@@ -187,47 +185,8 @@ def test_compare_ranks_by_direction():
     documents = [([5, 5], [5, 5])] * 8
     corpus = corpus_of(*documents).with_system("bad", {f"d{i}": [1, 9] for i in range(8)})
     comparison = reffree.compare(corpus, metrics=["pk", "f1", "bor"])
-    assert [row.system for row in comparison.metrics["pk"].ranking][-1] == "bad"
-    assert [row.system for row in comparison.metrics["f1"].ranking][-1] == "bad"
-    pair = next(p for p in comparison.metrics["f1"].pairs if (p.a, p.b) == ("mine", "bad"))
-    assert (pair.difference, pair.better) == (1, "mine")
-
-
-# Agreement ------------------------------------------------------------------------------------
-
-
-def annotated(tmp_path):
-    path = tmp_path / "a.jsonl"
-    units = [f"unit {i}" for i in range(10)]
-    golds = [{"ann": [2, 3, 5], "bob": [5, 5]}, {"ann": [10], "bob": [4, 6], "cy": [5, 5]}]
-    documents = [{"id": f"d{i}", "units": units, "golds": given} for i, given in enumerate(golds)]
-    documents.append({"id": "d2", "units": units, "golds": {"ann": [1, 9]}})
-    path.write_text("".join(json.dumps(document) + "\n" for document in documents))
-    return path
-
-
-def test_agreement_command(tmp_path, capsys):
-    main(["agreement", str(annotated(tmp_path)), "-f", "json"])
-    result = json.loads(capsys.readouterr().out)
-    corpus = reffree.load(annotated(tmp_path))
-    expected = agreement({document.id: document.golds for document in corpus})
-    assert result["pi"] == pytest.approx(expected.pi)
-    assert (result["n_documents"], result["n_left_out"], result["n_annotators"]) == (2, 1, 3)
-    assert result["notes"] == ["1 document with fewer than two annotators left out."]
-    for format, mark in (("table", "multi-π"), ("md", "| multi-κ"), ("latex", r"\toprule")):
-        main(["agreement", str(annotated(tmp_path)), "-f", format])
-        assert mark in capsys.readouterr().out
-    main(["agreement", str(annotated(tmp_path)), "-f", "csv"])
-    assert capsys.readouterr().out.startswith("pi,kappa,")
-
-
-def test_agreement_needs_annotators(tmp_path, capsys):
-    path = tmp_path / "c.jsonl"
-    units = list("abcd")
-    path.write_text(json.dumps({"id": "a", "units": units, "systems": {"x": [4], "y": [2, 2]}}))
-    with pytest.raises(SystemExit) as stop:
-        main(["agreement", str(path)])
-    assert stop.value.code == 1
-    assert "take the systems as annotators with --systems" in capsys.readouterr().err
-    main(["agreement", str(path), "--systems", "-f", "json"])
-    assert json.loads(capsys.readouterr().out)["n_pairs"] == 1
+    for metric in ("pk", "f1"):
+        rows = comparison.table("systems").records(metric=metric)
+        assert max(rows, key=lambda row: row["rank"])["system"] == "bad"
+    (pair,) = comparison.table("pairs").records(metric="f1", a="mine", b="bad")
+    assert (pair["difference"], pair["better"]) == (1, "mine")

@@ -120,7 +120,7 @@ def test_seeds_order_and_other_documents():
     def null_of(order, seed=0):
         corpus = corpus_of(*([v[i] for i in order] for v in (lengths, masses, ids)))
         table = reffree.score(corpus, embeddings=[arrays[i] for i in order], seed=seed, **options)
-        return {row.id: row.metrics["arp_cos"].null.to_dict() for row in table.documents}
+        return {row.id: row.metrics["arp_cos"].null for row in table.documents}
 
     first = null_of([0, 1, 2, 3])
     assert null_of([0, 1, 2, 3]) == first

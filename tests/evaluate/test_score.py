@@ -10,9 +10,11 @@ from numpy.testing import assert_allclose
 
 import reffree
 from reffree.data.corpus import Corpus, Document
+from reffree.evaluate.signature import _words
 from reffree.evaluate.table import CorpusScore, ScoreTable, SystemScores
+from reffree.metrics.gold.cohesion import FUNCTION_WORDS
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.util.errors import InputError, UnknownNameError
+from reffree.util.errors import InputError, OptionError, UnknownNameError
 from tests.oracles.reference_free import document_score
 
 METRICS = ["arp_std", "arp_cos", "arp_pair", "silhouette", "segrefree"]
@@ -182,7 +184,7 @@ def test_bootstrap_of_many_documents_is_drawn_in_parts():
 
 def test_signature_carries_every_setting():
     corpus, arrays = make()
-    long = reffree.score(
+    signature = reffree.score(
         corpus, embeddings=arrays, metrics=["arp_std:p=1", "silhouette"], seed=7, unsegmented="skip"
     ).signature
     for part in (
@@ -198,10 +200,30 @@ def test_signature_carries_every_setting():
         "seed:7",
         "reffree:0.",
     ):
-        assert part in long
-    short = reffree.score(corpus, embeddings=arrays, short_signature=True).signature
-    assert len(short) < len(long)
-    assert "e:precomputed@" in short
+        assert part in signature
+
+
+def test_words_left_out_are_named_by_what_they_are():
+    assert _words(FUNCTION_WORDS) == "function_words"
+    assert _words(frozenset({"b", "a"})) == _words(frozenset({"a", "b"}))
+    assert _words(frozenset({"a"})).startswith("1_words:")
+
+
+def test_options_are_validated_and_repeated():
+    corpus, arrays = make()
+    table = reffree.score(corpus, embeddings=arrays, metrics=["arp_cos"], null=5)
+    assert table.settings["metrics"] == ["arp_cos"]
+    assert (table.settings["null"], table.settings["average"]) == (5, "macro")
+    for wrong, sentence in (
+        ({"seed": -1}, "found seed = -1; expected a whole number, 0 or more"),
+        ({"null": "many"}, "found null = many; expected a whole number"),
+        ({"unsegmented": "none"}, "found unsegmented = none; expected neutral or skip or worst"),
+        ({"null": 10**6}, "1,000,000 draws"),
+    ):
+        with pytest.raises(OptionError, match=sentence):
+            reffree.score(corpus, embeddings=arrays, **wrong)
+    with pytest.raises(TypeError, match="'metric'; did you mean 'metrics'"):
+        reffree.score(corpus, metric="pk")
 
 
 def test_vectors_are_part_of_the_signature():
@@ -256,28 +278,3 @@ def test_pandas():
     documents = table.documents_to_pandas()
     assert len(documents) == 8
     assert frame["value"][0] == pytest.approx(documents["value"].mean())
-
-
-def test_sag_pools_documents_and_counts_unsegmented_ones_as_average():
-    corpus, arrays = make(
-        cut=lambda n: [3, n - 3], some=lambda n: [n] if n % 2 else [3, n - 3], none=lambda n: [n]
-    )
-    table = reffree.score(corpus, embeddings=arrays, metrics=["sag"], per_document=True)
-    parts = {
-        system: [row.metrics["sag"] for row in table.documents if row.system == system]
-        for system in ("cut", "some", "none")
-    }
-    weights = np.array([part.weight for part in parts["cut"]])
-    raw = np.array([part.raw for part in parts["cut"]])
-    cells = {row.system: row.metrics["sag"] for row in table.systems}
-    assert cells["cut"].raw == pytest.approx((raw * weights).sum() / weights.sum())
-    assert cells["cut"].value == pytest.approx(1 - cells["cut"].raw)
-    is_cut = np.array([part.raw != 0 for part in parts["some"]])
-    assert 0 < is_cut.sum() < 8
-    numerator = (raw * weights)[is_cut].sum()
-    denominator = weights[is_cut].sum() + (~is_cut).sum() * weights[is_cut].mean()
-    assert cells["some"].raw == pytest.approx(numerator / denominator)
-    assert cells["none"].raw == 0
-    assert "sag(shuffles=128)" in table.signature
-    again = reffree.score(corpus, embeddings=arrays, metrics=["sag"], seed=1)
-    assert again.systems[1].metrics["sag"].value != cells["cut"].value

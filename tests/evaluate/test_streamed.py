@@ -1,26 +1,28 @@
-"""Corpora scored a block at a time from shards: the same bytes as in memory."""
+"""Corpora scored a block at a time, in memory, from shards or by actors: the same numbers."""
 
 from __future__ import annotations
 
 import json
 import pickle
 import random
+from contextlib import contextmanager
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import reffree
-from reffree.encoders.ray_actors import Actors
+from reffree.cli import score as command
 from reffree.evaluate import corpus_counts
-from reffree.evaluate.corpus_counts import DistinctTexts, Plan
-from reffree.formats.shards import Shards, joined, read_spans
-from reffree.report.score import render
+from reffree.evaluate.corpus_counts import CorpusCounts, blocks_of
+from reffree.formats.shards import Shards
+from reffree.report.render import render
 from reffree.util.errors import InputError, OptionError
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.properties import examples
 
-METRICS = ["expected_pk", "arp_pair", "silhouette", "sag:shuffles=4", "pk", "w_f1", "arp_std"]
+METRICS = ["expected_pk", "arp_pair", "silhouette", "pk", "w_f1", "arp_std"]
 METRICS += ["pk_prime:k=corpus", "windowdiff:k=corpus,unit=words"]  # taken from the whole corpus
 
 
@@ -86,42 +88,22 @@ def test_shards_give_the_bytes_of_the_corpus_in_memory(tmp_path, model, small_bl
     write_jsonl(folder / "a.jsonl", documents[:11])
     write_parquet(folder / "b.parquet", documents[11:22])
     write_parquet(folder / "c.parquet", documents[22:], as_map=True)
-    how = {"encoder": model, "metrics": METRICS, "null": 20, "per_segment": True, "context": 1}
-    expected = reffree.score(reffree.load(whole), cache_dir=tmp_path / "one", **how)
+    how = {"encoder": f"{model}:context=1", "metrics": METRICS, "null": 20, "per_segment": True}
+    expected = reffree.score(reffree.load(whole), cache=tmp_path / "one", **how)
     shards = Shards.of([folder])
-    assert len(Plan.of(shards, 0).blocks) > 5
+    assert len(list(blocks_of(shards))) > 5
     # Both encode anew: the tiny model's vectors depend on the batches, so these are the same too.
-    found = reffree.score(shards, cache_dir=tmp_path / "two", **how)
+    found = reffree.score(shards, cache=tmp_path / "two", **how)
     assert as_json(found) == as_json(expected)
     assert reffree.load(folder).documents == reffree.load(whole).documents
 
 
-class Here(Actors):
-    """What actors would do, done in this process; all that would travel is pickled."""
-
-    def map(self, make, arguments, items):
-        work = make(*pickle.loads(pickle.dumps(arguments)))
-        for item in items:
-            yield pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(item)))))
-
-    def beside_driver(self, kept, *arguments):
-        return None
-
-
-def test_actors_give_the_bytes_of_this_process(tmp_path, model, small_blocks):
-    path = write_jsonl(tmp_path / "c.jsonl", tables(12, gold=lambda d: d > 6))
-    how = {"encoder": model, "metrics": METRICS, "null": 5, "explain": True, "cache": False}
-    expected = as_json(reffree.score(reffree.load(path), **how))
-    for source in (Shards([path]), reffree.load(path)):
-        assert as_json(reffree.score(source, actors=Here(2, 0), **how)) == expected
-
-
 def test_blocks_change_nothing_but_what_is_in_memory(tmp_path, model, monkeypatch):
     corpus = reffree.load(write_jsonl(tmp_path / "c.jsonl", tables()))
-    how = {"encoder": model, "metrics": METRICS, "null": 20, "explain": True}
-    expected = reffree.score(corpus, cache_dir=tmp_path, **how)
+    how = {"encoder": model, "metrics": METRICS, "null": 20, "explain": True, "cache": tmp_path}
+    expected = reffree.score(corpus, **how)
     monkeypatch.setattr(corpus_counts, "BLOCK_UNITS", 40)
-    assert as_json(reffree.score(corpus, cache_dir=tmp_path, **how)) == as_json(expected)
+    assert as_json(reffree.score(corpus, **how)) == as_json(expected)
 
 
 def test_given_vectors_follow_their_blocks(small_blocks):
@@ -140,68 +122,48 @@ def test_given_vectors_follow_their_blocks(small_blocks):
             assert found == pytest.approx(row.metrics["arp_pair"].value, abs=1e-12)
 
 
-@pytest.mark.parametrize("format", ["jsonl", "parquet"])
-def test_documents_go_into_parts(tmp_path, model, run, monkeypatch, small_blocks, format):
-    if format == "parquet":
-        pytest.importorskip("pyarrow")
-    monkeypatch.setattr("reffree.evaluate.shard_writer.ROWS_PER_PART", 25)
-    documents = tables()
-    write_jsonl(tmp_path / "c.jsonl", documents)
-    command = ["score", "c.jsonl", "--encoder", model, "--null", "5"]
-    command += ["-m", "expected_pk", "-m", "arp_pair", "-m", "pk"]
-    whole = json.loads(run(*command, "--per-document", "-f", "json").stdout)
-    done = run(*command, "--shards", format, "-o", "out")
-    assert done.returncode == 0, done.stderr
-    parts = sorted((tmp_path / "out").glob("part-*"))
-    assert [part.name for part in parts] == [f"part-0000{i}.{format}" for i in range(4)]
-    rows = whole.pop("documents")
-    assert json.loads((tmp_path / "out" / "summary.json").read_text()) == whole
-    if format == "jsonl":
-        assert [json.loads(x) for part in parts for x in part.read_text().splitlines()] == rows
-    else:
-        pq = pytest.importorskip("pyarrow.parquet")
-        found = [row for part in parts for row in pq.read_table(part).to_pylist()]
-        numbers = ("value", "spread", "information", "chance_information", "assumed_segments")
-        assert [
-            (row["id"], row["system"], row["metric"], *(row[n] for n in numbers)) for row in found
-        ] == [
-            (row["id"], row["system"], name, *(score.get(n) for n in numbers))
-            for row in rows
-            for name, score in row["metrics"].items()
-        ]
-    again = run(*command, "--shards", format, "-o", "out")
-    assert again.returncode == 1
-    assert "found a folder that is not empty; expected a new or an empty folder" in again.stderr
+class Here:
+    """What actors would do, done in this process; all that would travel is pickled."""
+
+    n = 2
+
+    def map(self, make, arguments, items):
+        work = make(*pickle.loads(pickle.dumps(arguments)))
+        for item in items:
+            yield pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(item)))))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["--shards", "jsonl"], "--shards writes a folder: name it with -o FOLDER"),
-        (["--shards", "jsonl", "-o", "x", "-f", "csv"], "leave -f out"),
-        (["--shards", "parquet", "-o", "x", "--explain"], "use --shards jsonl"),
-        (["--shards", "jsonl", "-o", "x", "--embeddings", "v.npz"], "leave them out"),
-        (["--ray-actors", "2"], "need --engine ray"),
-    ],
-)
-def test_options_that_do_not_go_together(tmp_path, run, arguments, sentence):
-    write_jsonl(tmp_path / "c.jsonl", tables(3))
-    done = run("score", "c.jsonl", *arguments)
-    assert done.returncode == 2
-    assert sentence in done.stderr
-    assert not (tmp_path / "x").exists()
+@pytest.mark.parametrize("metrics", [METRICS, ["pk"]], ids=["vectors", "gold-alone"])
+def test_actors_give_the_bytes_of_this_process(tmp_path, model, small_blocks, monkeypatch, metrics):
+    path = write_jsonl(tmp_path / "c.jsonl", tables(12, gold=lambda d: d > 6))
+    how = {"encoder": model, "metrics": metrics, "cache": tmp_path / "cache"}
+    if len(metrics) > 1:
+        how |= {"null": 5, "explain": True}
+    expected = as_json(reffree.score(reffree.load(path), **how))
+
+    @contextmanager
+    def here(cluster):
+        assert (cluster.address, cluster.actors) == ("10.0.0.1:6379", 2)
+        yield Here()
+
+    monkeypatch.setattr("reffree.encoders.ray_actors.ray_actors", here)
+    monkeypatch.setattr("reffree.evaluate.ray.ray_actors", here, raising=False)
+    for source in (Shards([path]), reffree.load(path)):
+        table = reffree.score(source, device="ray:address=10.0.0.1:6379,actors=2", **how)
+        assert as_json(table) == expected
 
 
-def test_without_ray_a_sentence(tmp_path, run, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    write_jsonl(tmp_path / "c.jsonl", tables(3))
-    for command in ("score", "embed"):
-        done = run(command, "c.jsonl", "--engine", "ray")
-        assert done.returncode == 1
-        assert done.stderr.splitlines()[-1] == (
-            "reffree: error: engine 'ray': found no installed package ray; expected ray[data]; "
-            "run python -m pip install 'reffree[ray]'"
-        )
+def test_the_command_streams_what_memory_would_not_hold(tmp_path, run, monkeypatch, small_blocks):
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    documents = tables(12)
+    write_jsonl(folder / "a.jsonl", documents[:5])
+    write_jsonl(folder / "b.jsonl", documents[5:])
+    options = ("-m", "pk", "-m", "f1", "--per-document", "-f", "json")
+    expected = run("score", "shards", *options).stdout
+    monkeypatch.setattr(command, "IN_MEMORY", 0)
+    monkeypatch.setattr("reffree.formats.load", None)
+    assert run("score", "shards", *options).stdout == expected != ""
 
 
 def twice(documents):
@@ -222,15 +184,15 @@ def test_bad_shards_are_refused_as_a_bad_corpus_is(tmp_path, spoil):
     with pytest.raises(InputError) as expected:
         reffree.load(path)
     with pytest.raises(InputError) as found:
-        Plan.of(Shards([path]), 0)
+        reffree.score(Shards([path]), metrics=["pk"])
     assert str(found.value) == str(expected.value)
 
 
 @pytest.mark.parametrize(
     ("how", "sentence"),
     [
-        ({"embeddings": [[[0.0]]] * 3}, "embeddings beside shards or actors"),
-        ({"drop_repeats": True}, r"shards of which units are to be left out \(repeats\)"),
+        ({"embeddings": [[[0.0]]] * 3}, "embeddings beside shards or Ray's actors"),
+        ({"drop": ["repeats"]}, r"shards of which units are to be left out \(repeats\)"),
     ],
 )
 def test_what_needs_the_corpus_in_memory(tmp_path, how, sentence):
@@ -241,7 +203,6 @@ def test_what_needs_the_corpus_in_memory(tmp_path, how, sentence):
 
 def test_what_is_not_streamed(tmp_path):
     write_jsonl(tmp_path / "c.jsonl", tables(3))
-    (tmp_path / "s.jsonl").write_text('{"id": "d0", "segmentation": [1]}\n')
     assert Shards.of([tmp_path / "c.jsonl", "-"]) is None
     assert Shards.of([tmp_path / "c.jsonl"], format="choi") is None
     assert Shards.of([tmp_path / "c.jsonl"], format="jsonl") is not None
@@ -259,25 +220,22 @@ def test_bytes_before_the_text_and_windows_line_ends(tmp_path):
     path = tmp_path / "c.jsonl"
     path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
     shards = Shards.of([path])
-    spans = [span for _, span in shards]
-    assert read_spans(joined(spans[1:3])).documents == reffree.load(path).documents[1:3]
-    assert read_spans(joined(spans)).documents == reffree.load(path).documents
-    assert tuple(shards.notes) == reffree.load(path).notes
+    for _ in range(2):
+        assert tuple(shards) == reffree.load(path).documents
+        assert tuple(shards.notes) == reffree.load(path).notes
 
 
 @examples(40)
-@given(st.lists(st.lists(st.text(alphabet="ab\0é", max_size=3)), max_size=12))
-def test_distinct_texts_are_those_of_a_set(batches):
-    seen, distinct = set(), DistinctTexts()
-    before, corpus_counts.UNSORTED = corpus_counts.UNSORTED, 3
+@given(st.lists(st.integers(1, 100), max_size=30))
+def test_blocks_are_documents_in_order_as_many_as_fit(lengths):
+    documents = [reffree.Document.build(f"d{i}", ["u"] * n) for i, n in enumerate(lengths)]
+    before, corpus_counts.BLOCK_UNITS = corpus_counts.BLOCK_UNITS, 64
     try:
-        for batch in batches:
-            new = []
-            for i, text in enumerate(batch):
-                if text not in seen:
-                    new.append(i)
-                seen.add(text)
-            assert distinct.new(batch) == new
-            assert len(distinct) == len(seen)
+        blocks = list(blocks_of(documents))
     finally:
-        corpus_counts.UNSORTED = before
+        corpus_counts.BLOCK_UNITS = before
+    assert [document for block in blocks for document in block] == documents
+    assert all(block.n_units <= 64 or len(block) == 1 for block in blocks)
+    assert all(block.n_units + len(after[0].units) > 64 for block, after in pairwise(blocks))
+    counts = CorpusCounts.of(documents)
+    assert (counts.n_units, counts.n_distinct) == (sum(lengths), int(bool(lengths)))

@@ -9,16 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
-from reffree.formats import load, save
+from reffree.formats import load
 from reffree.util.errors import InputError, OptionError
 from tests.helpers import refusal
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def write(content: object, name: str = "x.json") -> str:
@@ -69,10 +63,9 @@ def test_dialseg_label_1_ends_a_topic_and_the_last_label_does_not_matter():
 def test_dialseg_conventions():
     name = write(dialseg(dialogue("1", "0", "0", "1", "0")))
     assert gold(name) == [(1, 3, 1)]
-    assert gold(name, convention="start") == [(3, 2)]
-    assert refusal(load, name, convention="gap").startswith(
-        "x.json: found the convention 'gap'; expected 'end' or 'start', since these files label "
-    )
+    assert gold(name, format="dialseg:convention=start") == [(3, 2)]
+    with pytest.raises(OptionError, match="expected convention=end or convention=start"):
+        load(name, format="dialseg:convention=gap")
 
 
 def test_dialseg_topics_count_without_labels_and_may_return():
@@ -144,36 +137,6 @@ def test_dialseg_that_is_refused(content, sentence):
     assert refusal(load, write(content)).startswith(sentence)
 
 
-text = st.text(st.characters(codec="utf-8"), min_size=1, max_size=9)
-names = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=9)
-
-
-@st.composite
-def corpora(draw):
-    documents = []
-    for id in draw(st.lists(names, unique=True, min_size=1, max_size=3)):
-        units = draw(st.lists(text.filter(str.strip), min_size=1, max_size=6))
-        n = len(units)
-        ids = sorted(draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
-        roles = st.lists(text, min_size=n, max_size=n)
-        documents.append(
-            Document.build(
-                id,
-                units,
-                gold=Segmentation.from_segment_ids(ids),
-                speakers=draw(st.none() | roles),
-            )
-        )
-    return Corpus(tuple(documents))
-
-
-@given(corpora())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_dialseg_round_trip(corpus):
-    assert save(corpus, "out.json", format="dialseg") == []
-    assert load("out.json") == corpus
-
-
 # TIAGE
 
 
@@ -190,13 +153,11 @@ def test_tiage_label_1_starts_a_topic():
     assert corpus.documents[1].units[5] == "utterance 5"
 
 
-def test_tiage_takes_numbers_and_the_convention_it_has():
+def test_tiage_takes_numbers_and_no_convention():
     name = write({"1": tiage(-1, 1, 0)})
-    assert gold(name, convention="start") == [(1, 2)]
-    for convention in ("end", "gap"):
-        assert refusal(load, name, convention=convention).startswith(
-            f"x.json: found the convention '{convention}'; expected 'start', since a TIAGE label 1"
-        )
+    assert gold(name) == [(1, 2)]
+    with pytest.raises(OptionError, match="'convention=end' of tiage; expected no options"):
+        load(name, format="tiage:convention=end")
 
 
 @pytest.mark.parametrize(
@@ -366,8 +327,6 @@ def test_tiage_tables():
     corpus = load(write("\n".join(lines), "test.tsv"))
     assert [document.id for document in corpus] == ["test/1", "test/2"]
     assert gold("test.tsv") == [(2, 1), (2,)]
-    assert gold("test.tsv", convention="start") == [(2, 1), (2,)]
-    assert "a TIAGE label 1 starts a topic" in refusal(load, "test.tsv", convention="end")
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,6 @@ from reffree.util.errors import OptionError
 from tests.helpers import refusal
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def write(content: object, name: str) -> str:
     Path(name).write_text(content if isinstance(content, str) else json.dumps(content))
     return name
@@ -185,6 +180,14 @@ def test_wiki727_is_told_by_its_separators():
     assert document.meta == {"headings": ["preface", "Honey", "Wax"]}
 
 
+def test_without_markdown_it_a_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "markdown_it", None)
+    assert refusal(load, write("# A\n\nOne.\n", "x.md")) == (
+        "x.md: found Markdown, but no markdown-it-py; expected it to read Markdown; run python -m "
+        "pip install 'reffree[markdown]'"
+    )
+
+
 def test_without_sentencex_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencex", None)
     assert refusal(load, write("# A\n\nOne.\n", "x.md")).startswith(
@@ -195,15 +198,14 @@ def test_without_sentencex_a_sentence_says_what_to_install(monkeypatch):
 
 def test_plain_text_without_a_segmentation():
     name = write("one\ntwo\n\nthree\n", "t.txt")
-    corpus = load(name, format="text")
+    corpus = load(name, format="lines")
     assert [(d.id, d.units, d.gold) for d in corpus] == [
         ("t/1", ("one", "two"), None),
         ("t/2", ("three",), None),
     ]
-    for keywords in ({"format": "text", "text_documents": "one"}, {"format": "text:documents=one"}):
-        corpus = load(name, **keywords)
-        assert [(d.id, d.units) for d in corpus] == [("t", ("one", "two", "three"))]
-    assert "found no documents" in refusal(load, write("\n\n", "e.txt"), format="text")
+    one = load(name, format="lines:documents=one")
+    assert [(d.id, d.units) for d in one] == [("t", ("one", "two", "three"))]
+    assert "found no documents" in refusal(load, write("\n\n", "e.txt"), format="lines")
 
 
 # WikiSection

@@ -73,7 +73,7 @@ def test_rows_that_are_units_and_ids_that_splits_share():
     rows = [{"doc": "a", "said": "x", "t": 1}, {"doc": "a", "said": "y", "t": 2}]
     write("data/train.jsonl", rows)
     write("data/test.jsonl", rows[:1])
-    corpus = load("hf://./data", columns={"document": "doc", "text": "said", "segment": "t"})
+    corpus = load("hf://./data", format="table:document=doc,text=said,segment=t")
     assert [document.id for document in corpus] == ["train/a", "test/a"]
     assert corpus.documents[0].gold.masses == (1, 1)
 
@@ -86,4 +86,6 @@ def test_what_cannot_be_read_is_told():
     write("data/train.jsonl", [{"a": 1}])
     assert refusal(load, "hf://./data").startswith("hf://./data: found the columns 'a'; ")
     assert refusal(load, "hf://./data:dev").startswith("hf://./data:dev: found a data set that ")
-    assert "found --format jsonl; expected none" in refusal(load, "hf://./data", format="jsonl")
+    assert "found --format choi; expected table or jsonl" in refusal(
+        load, "hf://./data", format="choi"
+    )

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
@@ -243,55 +241,6 @@ def test_json_lists_name_the_line_of_a_mistake(tmp_path, monkeypatch):
     (tmp_path / "c.json").write_text('[\n {"id": "m", "units": ["a"]}, 7]')
     with pytest.raises(InputError, match=r"^c\.json: found a number as document 2; expected an "):
         load("c.json")
-
-
-text = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12).filter(str.strip)
-printable = st.text(
-    st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=12
-)
-plain_json = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(codec="utf-8")),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=3)
-    ),
-    max_leaves=5,
-)
-
-
-@st.composite
-def corpora(draw):
-    names = draw(st.lists(printable.filter(lambda name: name != "gold"), unique=True, max_size=2))
-    documents = []
-    for id in draw(st.lists(printable, unique=True, min_size=1, max_size=3)):
-        units = draw(st.lists(text, min_size=1, max_size=6))
-        masses = st.lists(st.booleans(), min_size=len(units) - 1, max_size=len(units) - 1).map(
-            lambda gaps: Segmentation.from_labels(gaps, "gap")
-        )
-        meta = st.dictionaries(text.filter(lambda key: key != "golds"), plain_json, max_size=2)
-        documents.append(
-            Document.build(
-                id,
-                units,
-                gold=draw(st.none() | masses),
-                systems={name: draw(masses) for name in names},
-                speakers=draw(st.none() | st.just([f"s{i}" for i in range(len(units))])),
-                meta=draw(meta),
-            )
-        )
-    return Corpus(tuple(documents))
-
-
-@given(corpora())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_round_trip(tmp_path, corpus):
-    path = tmp_path / "c.jsonl"
-    assert save(corpus, path) == []
-    assert load(path) == corpus
 
 
 def test_round_trip_with_several_annotators(tmp_path):

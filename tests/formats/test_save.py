@@ -18,11 +18,6 @@ from tests.helpers import refusal
 UNITS = ["one", "", "two\nlines", "three"]
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def document(id: str = "m1", **fields) -> Document:
     return Document.build(id, UNITS, **{"gold": [2, 2], **fields})
 
@@ -158,21 +153,21 @@ def test_segeval_needs_a_segmentation():
             "o.json",
             None,
             "o.json: found the extension .json, which does not tell the format; expected one of "
-            ".jsonl, .tsv, .ref, .txt, or a format by name; add --to dialseg or --to segeval "
+            ".jsonl, .ref, .tsv, .txt, or a format by name; add --to dialseg or --to segeval "
             "(from Python: format=)",
         ),
         (
             "o.xyz",
             None,
             "o.xyz: found the extension .xyz, which does not tell the format; expected one of "
-            ".jsonl, .tsv, .ref, .txt, or a format by name; add --to with one of jsonl, choi, "
-            "segeval, segeval-tsv, nltk, dialseg (from Python: format=)",
+            ".jsonl, .ref, .tsv, .txt, or a format by name; add --to with one of choi, dialseg, "
+            "jsonl, nltk, segeval, segeval-tsv (from Python: format=)",
         ),
         (
             "o.json",
             "qmsum",
-            "o.json: found the format qmsum, which is only read; expected one of jsonl, choi, "
-            "segeval, segeval-tsv, nltk, dialseg; choose one of them with --to (from "
+            "o.json: found the format qmsum, which is only read; expected one of choi, dialseg, "
+            "jsonl, nltk, segeval, segeval-tsv; choose one of them with --to (from "
             "Python: format=)",
         ),
         (

@@ -51,11 +51,6 @@ Ann: Yes.
 """
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def write(content: object, name: str) -> str:
     Path(name).write_text(content if isinstance(content, str) else json.dumps(content))
     return name

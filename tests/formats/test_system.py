@@ -13,12 +13,6 @@ from reffree.formats import load, read_system, save
 from reffree.util.errors import InputError, UnknownNameError
 from tests.helpers import refusal
 
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 CORPUS = Corpus(
     (
         Document.build("a", ["1", "2", "", "4"], gold=[2, 2]),
@@ -99,9 +93,11 @@ def test_strings_take_a_convention(convention):
     assert refusal(read_system, name, "s", CORPUS).startswith(
         "s.jsonl, line 1, system 's', document 'a': found a boundary string that starts with 1, "
     )
-    made = read_system(name, "s", CORPUS, convention=convention).hypotheses["s"]
+    format = f"jsonl:convention={convention}"
     wanted = {"end": ((1, 2), (2, 1)), "start": ((2, 1), (1, 2))}
-    assert tuple(one.masses for one in made) == wanted[convention]
+    for keywords in ({"format": format}, {"corpus_format": format}):
+        made = read_system(name, "s", CORPUS, **keywords).hypotheses["s"]
+        assert tuple(one.masses for one in made) == wanted[convention]
 
 
 ONLY = "expected only 'id', 'segmentation'"

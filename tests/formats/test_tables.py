@@ -19,11 +19,6 @@ HEADER = "document,text,speaker,segment"
 ROWS = ('a,"Bees, they say",Ann,1', "a,fly.,Bob,1", "a,Routers fail.,Ann,2", "b,Alone.,,1")
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def write(*lines: str, name: str = "x.csv") -> str:
     Path(name).write_text("\n".join(lines) + "\n")
     return name
@@ -45,9 +40,7 @@ def test_columns_by_other_names_with_tabs_or_semicolons():
         lines = [
             separator.join(row) for row in (["doc", "utt", "t"], ["a", "x", "1"], ["a", "y", "2"])
         ]
-        corpus = load(
-            write(*lines, name=name), columns={"document": "doc", "text": "utt", "segment": "t"}
-        )
+        corpus = load(write(*lines, name=name), format="table:document=doc,text=utt,segment=t")
         assert corpus.documents[0].units == ("x", "y")
         assert corpus.documents[0].gold.masses == (1, 1)
 
@@ -79,73 +72,76 @@ def test_labels_are_topics_or_need_a_convention():
     assert "x.csv, line 2, document 'x': found labels that are all 0 or 1, 0100" in refusal(
         load, marks
     )
-    assert load(marks, convention="end").documents[0].gold.masses == (2, 2)
-    assert load(marks, convention="start").documents[0].gold.masses == (1, 3)
+    assert load(marks, format="table:convention=end").documents[0].gold.masses == (2, 2)
+    assert load(marks, format="table:convention=start").documents[0].gold.masses == (1, 3)
 
 
 def test_segments_beside_labels_have_to_be_told_apart():
     name = write("text,label,segment", "a,x,1", "b,y,1")
     assert "found a column for segments and one for labels" in refusal(load, name)
-    assert load(name, columns={"segment": "segment"}).documents[0].gold.masses == (2,)
-    assert load(name, columns={"label": "label"}).documents[0].gold.masses == (1, 1)
+    assert load(name, format="table:segment=segment").documents[0].gold.masses == (2,)
+    assert load(name, format="table:label=label").documents[0].gold.masses == (1, 1)
 
 
 @pytest.mark.parametrize(
-    ("lines", "columns", "sentence"),
+    ("lines", "options", "sentence"),
     [
         (
             ["doc,utterance", "a,b"],
-            {},
+            "",
             "x.csv: found the columns 'doc', 'utterance'; expected a column 'text' with a unit a "
-            "row (or the header Coder, Masses of segeval); say which one it is, such as --column "
-            "text=NAME, and the others likewise: document, speaker, segment, label, start, end",
+            "row (or the header Coder, Masses of segeval); say which one it is, such as --format "
+            "table:text=NAME, and the others likewise: document, speaker, segment, label, start, "
+            "end",
         ),
-        (["text,n", "a,1"], {"text": "utt"}, "x.csv: found no column 'utt' among 'text', 'n'; "),
-        (["text,n"], {}, "x.csv: found a table without rows; "),
-        ([""], {}, "x.csv: found a table without rows; "),
-        (["text,text", "a,b"], {}, "x.csv, line 1: found the column 'text' twice; "),
-        (["text,n", "a,1", "b"], {}, "x.csv, line 3: found a row of 1 cells; expected 2, as the "),
-        (["text,n", "a,1", 'x,"b'], {}, "x.csv, line 3: found a row that cannot be read (unexpec"),
-        (["text,document", "a,1", "b,"], {}, "x.csv, line 3: found a row without 'document'; "),
+        (["text,n", "a,1"], ":text=utt", "x.csv: found no column 'utt' among 'text', 'n'; "),
+        (["text,n"], "", "x.csv: found a table without rows; "),
+        ([""], "", "x.csv: found a table without rows; "),
+        (["text,text", "a,b"], "", "x.csv, line 1: found the column 'text' twice; "),
+        (["text,n", "a,1", "b"], "", "x.csv, line 3: found a row of 1 cells; expected 2, as the "),
+        (["text,n", "a,1", 'x,"b'], "", "x.csv, line 3: found a row that cannot be read (unexpec"),
+        (["text,document", "a,1", "b,"], "", "x.csv, line 3: found a row without 'document'; "),
         (
             ["text,segment", "a,1", "b,"],
-            {},
+            "",
             "x.csv, line 3, document 'x': found an empty cell in the column 'segment'; ",
         ),
-        (["text,start", "a,1:20"], {}, "x.csv, line 2, document 'x': found the time '1:20'; "),
-        (["text,start", "a,-1"], {}, "x.csv, line 2, document 'x': found the time '-1'; "),
-        (["text,n", ",1"], {}, "x.csv, line 2, document 'x': found 1 unit without any text; "),
+        (["text,start", "a,1:20"], "", "x.csv, line 2, document 'x': found the time '1:20'; "),
+        (["text,start", "a,-1"], "", "x.csv, line 2, document 'x': found the time '-1'; "),
+        (["text,n", ",1"], "", "x.csv, line 2, document 'x': found 1 unit without any text; "),
     ],
 )
-def test_tables_that_are_refused(lines, columns, sentence):
-    assert refusal(load, write(*lines), columns=columns).startswith(sentence)
+def test_tables_that_are_refused(lines, options, sentence):
+    assert refusal(load, write(*lines), format=f"table{options}").startswith(sentence)
 
 
 def test_columns_that_no_table_has():
-    with pytest.raises(OptionError, match="found the column 'txt=a'; expected one of document, te"):
-        load(write(HEADER, *ROWS), columns={"txt": "a"})
-    told = invoke("convert", write(HEADER, *ROWS), "-", "--column", "text")
+    with pytest.raises(OptionError, match="'txt=a' of table; expected document=TEXT, text=TEXT"):
+        load(write(HEADER, *ROWS), format="table:txt=a")
+    told = invoke("convert", write(HEADER, *ROWS), "-", "--format", "table:text")
     assert told.exit_code != 0
 
 
 def test_the_help_lists_the_options_of_formats():
     told = invoke("convert", "--help").output
-    assert "taskmaster:level=task,join=1\n" in told
+    assert "taskmaster:join=1,level=task\n" in told
+    assert "table:document=NAME,text=NAME," in told
 
 
 def test_columns_where_there_is_no_table():
     line = write('{"id": "a", "units": ["x"]}', name="x.jsonl")
-    assert refusal(load, line, columns={"text": "said"}) == (
-        "x.jsonl: found --column text=said for the format jsonl; expected names of columns only "
-        "with a table (CSV, TSV, Parquet, a frame); leave it out"
+    assert refusal(load, line, format="table:text=said") == (
+        "x.jsonl: found what looks like the format jsonl; expected the format table, as --format "
+        "says; leave out --format"
     )
-    assert "for a value that is no frame; " in refusal(load, ["One."], columns={"text": "said"})
+    told = refusal(load, ["One."], format="table:text=said")
+    assert told.startswith("found the format table for a value that is no frame; ")
 
 
 def test_columns_of_the_text_that_segmentations_belong_to():
     coders = write('{"items": {"a": {"c": [1, 1]}}}', name="s.json")
     text = write("doc,said", "a,x", "a,y", name="t.csv")
-    corpus = load(coders, text=text, columns={"document": "doc", "text": "said"})
+    corpus = load(coders, text=text, format="table:document=doc,text=said")
     assert corpus.documents[0].units == ("x", "y")
     assert corpus.documents[0].systems["c"].masses == (1, 1)
 
@@ -153,13 +149,10 @@ def test_columns_of_the_text_that_segmentations_belong_to():
 def test_a_table_on_the_command_line():
     name = write("doc,said,topic", "a,x,1", "a,y,2")
     done = invoke(
-        *("convert", name, "-", "--column", "text=said", "--column", "document=doc"),
-        *("--column", "segment=topic"),
+        *("convert", name, "-", "--format", "table:text=said,document=doc,segment=topic"),
     )
     assert done.exit_code == 0, done.output
     assert '{"id": "a", "units": ["x", "y"], "gold": [1, 1]}' in done.output
-    twice = invoke("convert", name, "-", "--column", "text=said", "--column", "text=topic")
-    assert "a column twice" in twice.output
 
 
 @pytest.mark.skipif(find_spec("pyarrow") is None, reason="needs pyarrow")
@@ -171,7 +164,7 @@ def test_a_parquet_table_of_units():
 
     rows = {"document": ["a", "a"], "said": ["x", None], "segment": [1, 2]}
     pq.write_table(pa.table(rows), "x.parquet")
-    corpus = load("x.parquet", columns={"text": "said"})
+    corpus = load("x.parquet", format="table:text=said")
     assert corpus.documents[0].units == ("x",)
     assert Shards.of(["x.parquet"]) is None
     assert refusal(load, "x.parquet").startswith("x.parquet: found the columns 'document', 'said'")
@@ -192,7 +185,7 @@ def check_frame(frame):
 def test_a_frame_of_pandas():
     check_frame(pd.DataFrame(FRAME))
     named = pd.DataFrame(FRAME).rename(columns={"text": "said"})
-    assert load(named, columns={"text": "said"}).documents[0].units == ("x", "y")
+    assert load(named, format="table:text=said").documents[0].units == ("x", "y")
     missing = pd.DataFrame({"text": ["a", "b"], "speaker": [None, "B"], "segment": [np.nan, pd.NA]})
     document = load(missing).documents[0]
     assert (document.speakers, document.gold) == (("", "B"), None)

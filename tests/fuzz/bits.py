@@ -221,7 +221,6 @@ TABLE_WAYS: dict[str, Callable[[Case], Values]] = {
     "with segments and explanations": lambda case: table_values(
         case, per_segment=True, explain=True, null=4
     ),
-    "in little memory": lambda case: table_values(case, memory=1, null=4),
 }
 
 

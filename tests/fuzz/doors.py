@@ -22,8 +22,7 @@ import yaml
 
 import reffree
 from reffree.cli import cli, main
-from reffree.formats import FORMATS, load, read_system, save
-from reffree.formats.saving import WRITABLE
+from reffree.formats import format_names, load, read_system, save
 from tests import synthetic_results
 from tests.fuzz import mutations
 
@@ -109,7 +108,7 @@ PLAIN = {
     "transcript": "[00:00:05] Ann: Hi.\n[00:01:00] Bob: Ho,\nthere.\n[01:00:00] Ann: He.\n",
     "markdown": "---\nx: 1\n---\n# A\n\nBees fly. They do.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
     "headings": "INTRO\n\nBees fly. They do.\n\n2.1 Honey\n\nSweet.\n\nWax\n---\nHard.\n",
-    "text": "one\ntwo\n\nthree\n",
+    "lines": "one\ntwo\n\nthree\n",
 }
 NXT = '<nite:root xmlns:nite="http://nite.sourceforge.net/">{}</nite:root>'
 MEETING = {
@@ -171,7 +170,7 @@ def _written(folder: Path, name: str, data: bytes) -> Path:
 def corpus(format: str, rng: Random, folder: Path) -> None:
     """Read a damaged corpus; one that is read can be written and read again."""
     whole = folder / "whole"
-    if format in WRITABLE:
+    if format in format_names(writable=True):
         one = reffree.Corpus(_corpus().documents[:1])
         is_single = format in ("segeval-tsv", "choi")
         whole = folder / "whole.ref" if format == "choi" else whole
@@ -202,8 +201,9 @@ def corpus(format: str, rng: Random, folder: Path) -> None:
         text = rng.choice((text, False))
     elif given in ("chapters", "youtube"):
         text = _written(folder, "text.vtt", VTT.encode())
-    coders_as = rng.choice(("systems", "golds")) if "segeval" in format else "systems"
-    read = load(path, format=given, text=text, coders_as=coders_as)
+    if given in ("segeval", "segeval-tsv"):
+        given += rng.choice(("", ":coders=golds"))
+    read = load(path, format=given, text=text)
     save(read, folder / "again.jsonl")
     assert len(load(folder / "again.jsonl")) == len(read)
 
@@ -227,9 +227,10 @@ def frame(rng: Random, folder: Path) -> None:
         mutations.mutate_tree(list(UNITS), rng),
     ]
     columns = {"text": list(UNITS), "segment": [1, 1, 2, 2, 3], "document": list("aabbb")}
-    kinds.append(pd.DataFrame([mutations.mutate_tree(columns, rng)]))
     given = mutations.mutate_tree({**columns, "start": [0, 1.5, 2, 3, 4]}, rng)
+    row = mutations.mutate_tree(columns, rng)
     with contextlib.suppress(ValueError, TypeError, AttributeError):  # of pandas
+        kinds.append(pd.DataFrame([row]))
         kinds.append(pd.DataFrame(given))
     read = load(rng.choice(kinds))
     save(read, folder / "again.jsonl")
@@ -294,6 +295,20 @@ def parquet(rng: Random, folder: Path) -> None:
     load(_written(folder, "c.parquet", mutations.mutate_bytes(sink.getvalue(), rng)))
 
 
+def _products() -> tuple[Any, Any]:
+    """A comparison, whose tables are wide, and a map of boundaries, which is drawn."""
+    from reffree.data.corpus import Corpus, Document
+    from reffree.studies import boundaries, compare
+
+    units = ["bees and honey", "a ship", "a rope", "cable", "honey"]
+    systems = {"a": [2, 3], "b": [1, 4]}
+    given = [Document.build(f"d{i}", units, systems=systems) for i in range(2)]
+    vectors = [[[1, 2], [2, 1], [0, 3], [3, 3], [1, 1]]] * 2
+    corpus = Corpus(tuple(given))
+    compared = compare(corpus, metrics=["arp_pair", "silhouette"], embeddings=vectors)
+    return compared, boundaries(corpus, embeddings=vectors)
+
+
 @cache
 def _results() -> list[dict[str, Any]]:
     made = (
@@ -301,34 +316,36 @@ def _results() -> list[dict[str, Any]]:
         synthetic_results.perturb(),
         synthetic_results.density(n_thresholds=3),
         synthetic_results.selection(),
-        synthetic_results.tune(),
+        synthetic_results.chunks(),
         synthetic_results.granularity(n_numbers=3),
         synthetic_results.encoders(),
         synthetic_results.diagnose(),
+        *_products(),
     )
     trees = [result.to_dict() for result in made]
     for tree in trees:  # few rows, so that damage hits more than rows
         for table in tree["tables"]:
-            table["rows"] = table["rows"][:: max(1, len(table["rows"]) // 6)]
+            if tree["command"] != "boundaries":
+                table["rows"] = table["rows"][:: max(1, len(table["rows"]) // 6)]
     return trees
 
 
 def results(rng: Random, folder: Path) -> None:
     """Read damaged results of a study and render them in every way."""
     from reffree.evaluate.result import load_result
+    from reffree.report.boundaries import mapped_documents
     from reffree.report.charts import charts_of
-    from reffree.report.page import packed, page_corpora, page_settings, page_table, page_texts
-    from reffree.report.study import render
+    from reffree.report.page import packed, page_corpora, page_settings, page_texts
+    from reffree.report.render import render
 
     data = mutations.mutated_json(rng.choice(_results()), rng)
     result = load_result(_written(folder, "r.json", data))
     for format in ("table", "json", "csv", "md", "latex"):
         render(result, format, width=rng.choice((None, 40)))
-    for table in result.tables:
-        page_table(table)
     page_corpora(result.corpora)
     page_settings(result.settings)
     page_texts(result.texts)
+    list(mapped_documents(result))
     for chart in charts_of(result):
         json.dumps(packed(chart.rows), allow_nan=False)
         chart.body.to_dict()
@@ -469,7 +486,11 @@ def _replaced(folder: Path, out: io.TextIOWrapper, err: io.TextIOWrapper):
 
 
 DOORS: dict[str, Door] = {
-    **{f"corpus-{format}": partial(corpus, format) for format in FORMATS},
+    **{
+        f"corpus-{format}": partial(corpus, format)
+        for format in format_names()
+        if format != "parquet"
+    },
     "frame": frame,
     "system": system,
     "vectors-npz": partial(vectors, "npz"),

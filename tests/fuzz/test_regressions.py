@@ -15,7 +15,7 @@ import yaml
 
 from reffree.cli import main
 from reffree.evaluate.result import load_result
-from reffree.report.study import render
+from reffree.report.render import render
 from reffree.studies.config import load_config
 from reffree.studies.run import run_config
 from reffree.util.errors import InputError, OptionError
@@ -72,11 +72,6 @@ def test_numbers_of_metrics_have_bounds(run, corpus, metric, found):
 )
 def test_numbers_of_methods_have_bounds(run, corpus, method):
     refused(run("segment", corpus, "--method", method, "-o", "-"), "or less", code=2)
-
-
-@pytest.mark.parametrize("size", [MANY_DIGITS, f"{MANY_DIGITS}G", "1e9", "9999999T"])
-def test_sizes_have_bounds(run, corpus, size):
-    refused(run("score", corpus, "-m", "pk", "--memory", size), "expected a size", code=2)
 
 
 @pytest.mark.parametrize("seed", [str(2**53 + 1), MANY_DIGITS])
@@ -222,12 +217,11 @@ def test_nothing_infinite_is_rendered():
     with pytest.raises(InputError, match="found the score inf"):
         synthetic_results.table("x", {"value": "number"}, [{"value": float("inf")}])
     from reffree.evaluate.table import CorpusScore, ScoreTable, SystemScores
-    from reffree.report import score as score_report
 
     cell = CorpusScore(float("nan"), None, None, None, documents=1, undefined=0, left_out=0)
     table = ScoreTable("s", {}, (SystemScores("x", 1, 0, {"pk": cell}),))
     with pytest.raises(InputError, match="found the score nan"):
-        score_report.render(table, "json", color=False, width=None)
+        render(table, "json")
     assert render(replace(result, tables=()), "json")
 
 

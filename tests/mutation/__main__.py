@@ -53,7 +53,7 @@ TESTS = {
     "reffree/statistics/meta_evaluation": "statistics/meta_evaluation",
     "reffree/statistics/pairwise": "statistics/pairwise statistics/meta_evaluation",
     "reffree/statistics/resampling": "statistics/resampling statistics/intervals evaluate/score",
-    "reffree/statistics/paired": "statistics/paired studies/comparison",
+    "reffree/statistics/paired": "statistics/paired studies/compare",
     "reffree/statistics/significance": "statistics/significance statistics/meta_evaluation",
     "reffree/encoders/cache/": (
         "encoders/cache/store encoders/cache/transfer encoders/cache/eviction encoders/unit_filter"

@@ -11,14 +11,18 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
-
-from tests.oracles.search import every_segmentation
+from itertools import combinations, pairwise
 
 Units = Sequence[Sequence[str | None]]
 
 MOST_UNITS = 12
 """Documents longer than this have too many segmentations to try them all."""
+
+
+def every_segmentation(n: int, k: int) -> list[list[int]]:
+    """Masses of all the ways to put k boundaries between n units."""
+    cuts = combinations(range(1, n), k)
+    return [[b - a for a, b in pairwise([0, *each, n])] for each in cuts]
 
 
 def counts(words: Sequence[str | None]) -> Counter[str]:

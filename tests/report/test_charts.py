@@ -20,7 +20,7 @@ EXPECTED = {
     "perturb": ["perturbation-scaled", "perturbation-values"],
     "density": ["density"],
     "selection": ["selection"],
-    "tune": ["tuned"],
+    "chunks": ["tuned"],
     "granularity": ["granularity"],
     "encoders": ["speed", "correlations", "agreement", "cross"],
     "diagnose": ["noticed"],
@@ -95,14 +95,16 @@ def test_correlations_are_those_of_the_table():
 def test_scatter_pairs_the_losses_of_a_system():
     result = synthetic.correlate(n_documents=2)
     chart = chart_of(result, "scatter")
-    picks = {"corpus": "alpha", "encoder": "minilm", "x": "sag", "y": "windowdiff"}
+    picks = {"corpus": "alpha", "encoder": "minilm", "x": "segrefree", "y": "windowdiff"}
     drawn = {row["system"]: (row["x"], row["y"]) for row in chart.drawn(picks)}
     losses = {
         (row["system"], row["metric"]): row["loss"]
         for row in result.table("scores").records()
         if row["corpus"] == "alpha" and row["encoder"] == "minilm"
     }
-    expected = {s: (losses[s, "sag"], losses[s, "windowdiff"]) for s, _ in synthetic.systems()}
+    expected = {
+        s: (losses[s, "segrefree"], losses[s, "windowdiff"]) for s, _ in synthetic.systems()
+    }
     without = [system for system, (x, _) in expected.items() if x is None]
     assert len(without) == 1
     assert drawn == {k: v for k, v in expected.items() if k not in without}
@@ -168,10 +170,15 @@ def test_agreement_is_mirrored_in_one_order():
 def test_speed_is_drawn_against_the_correlations_of_the_table():
     result = synthetic.encoders()
     chart = chart_of(result, "speed")
-    picks = {"metric": "sag", "gold": "windowdiff"}
+    picks = {"metric": "segrefree", "gold": "windowdiff"}
     assert [c.field for c in chart.choices] == ["metric", "gold"]  # one corpus is no choice
     drawn = {row["encoder"]: (row["y"], [row["low"], row["high"]]) for row in chart.drawn(picks)}
-    of = {"free": "sag", "gold": "windowdiff", "pool": "independent", "coefficient": "pearson"}
+    of = {
+        "free": "segrefree",
+        "gold": "windowdiff",
+        "pool": "independent",
+        "coefficient": "pearson",
+    }
     records = result.table("correlations").records(**of)
     assert drawn == {row["encoder"]: (row["value"], row["ci"]) for row in records}
     assert {row["encoder"]: row["x"] for row in chart.rows} == {
@@ -200,17 +207,6 @@ def test_encoders_without_speed_or_interval():
     assert names == ["correlations"]
 
 
-def test_coefficients_of_several_levels_are_one_choice():
-    result = synthetic.correlate(n_documents=2)
-    table = result.table("correlations")
-    at = [field.name for field in table.fields].index("level")
-    rows = tuple((*row[:at], "document", *row[at + 1 :]) for row in table.rows)
-    both = replace(result, tables=(replace(table, rows=(*table.rows, *rows)),))
-    choice = next(c for c in charts_of(both)[0].choices if c.field == "coefficient")
-    assert choice.values[:2] == ("pearson (corpus)", "kendall (corpus)")
-    assert len(choice.values) == 4
-
-
 @pytest.mark.parametrize("study", EXPECTED)
 def test_files_hold_drawn_marks_whatever_the_names(study):
     names = []
@@ -235,8 +231,10 @@ def test_files_hold_drawn_marks_whatever_the_names(study):
 def test_files_for_print_have_their_format_and_the_same_bytes():
     charts = [chart_of(synthetic.encoders(), "agreement")]
     for format, start in (("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")):
-        first, second = (list(draw_files(charts, format, {"metric": "sag"})) for _ in range(2))
-        assert [name for name, _ in first] == [f"agreement-sag.{format}"]
+        first, second = (
+            list(draw_files(charts, format, {"metric": "segrefree"})) for _ in range(2)
+        )
+        assert [name for name, _ in first] == [f"agreement-segrefree.{format}"]
         assert first[0][1].startswith(start)
         # vl-convert numbers the parts of a PDF in no fixed order.
         assert first == second or format == "pdf"
@@ -244,15 +242,17 @@ def test_files_for_print_have_their_format_and_the_same_bytes():
 
 def test_same_names_of_files_are_numbered():
     result = synthetic.correlate(n_documents=1, corpora=("a/b", "a b"), encoders=("minilm",))
-    names = [name for name, _ in draw_files([chart_of(result, "scatter")], "svg", {"x": "sag"})]
-    assert names == ["scatter-a_b-sag-pk.svg", "scatter-a_b-sag-pk-2.svg"]
+    names = [
+        name for name, _ in draw_files([chart_of(result, "scatter")], "svg", {"x": "segrefree"})
+    ]
+    assert names == ["scatter-a_b-segrefree-pk.svg", "scatter-a_b-segrefree-pk-2.svg"]
 
 
 @pytest.mark.parametrize(
     ("picks", "message"),
     [
-        ({"metrik": "sag"}, "unknown choice 'metrik'; did you mean 'metric'?"),
-        ({"metric": "sagg"}, "unknown metric 'sagg'; did you mean 'sag'?"),
+        ({"metrik": "segrefree"}, "unknown choice 'metrik'; did you mean 'metric'?"),
+        ({"metric": "segrefre"}, "unknown metric 'segrefre'; did you mean 'segrefree'?"),
     ],
 )
 def test_unknown_picks(picks, message):
@@ -312,9 +312,9 @@ def test_labels_never_overlap(given):
         if not placed["label_opacity"]:
             continue
         wide = min(LIMIT, CHARACTER * len(text))
-        start = {"left": 0, "right": wide, "center": wide / 2}[placed["label_align"]]
+        start = {"left": 0, "right": wide}[placed["label_align"]]
         left = x + placed["label_dx"] - start
-        top = y + placed["label_dy"] - LINE / 2
+        top = y - LINE / 2
         assert left >= -1e-9
         assert left + wide <= 400 + 1e-9
         assert -1e-9 <= top <= 300 - LINE + 1e-9

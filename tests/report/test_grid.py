@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reffree.report.grid import Grid, markdown_table, render_terminal
+from reffree.report.grid import markdown_table, render_terminal
+from reffree.util.grid import Grid
 
 HEADER = ("corpus", "kind", "metric", *(f"number {i}" for i in range(6)))
 

@@ -6,17 +6,23 @@ import json
 import random
 import re
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 
 import pytest
 
+import reffree
 from reffree.cli import main
-from reffree.evaluate.result import DocumentText, load_result
-from reffree.report.page import packed, render_page
-from reffree.report.study import render
+from reffree.data.corpus import Corpus, Document
+from reffree.evaluate.result import DocumentText, Field, Result, Table, columns, load_result
+from reffree.report.page import packed, render_index, render_page
+from reffree.report.render import render
+from reffree.studies import compare
 from reffree.util.errors import InputError
 from tests import synthetic_results as synthetic
+from tests.helpers import halves, topical_corpus
 from tests.synthetic_results import NASTY
 
 CHROMIUM = next(
@@ -51,10 +57,6 @@ def test_names_and_texts_cannot_become_markup(study):
     assert "<img src=x" not in page
     assert page.count("<script") == page.count("</script>") == 3
     assert "&lt;/script&gt;&lt;img src=x" in body_of(page)
-
-
-def test_policy_allows_nothing_but_the_page_itself():
-    page = nasty_page("diagnose")
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1].replace("&#39;", "'")
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy
@@ -80,8 +82,17 @@ def test_results_read_back_make_the_same_page(tmp_path):
     assert render_page(load_result(path)) == nasty_page("diagnose")
 
 
-def test_unknown_study_has_tables_and_no_empty_charts():
-    page = render_page(synthetic.unknown())
+def test_without_charts_the_page_is_small_and_needs_no_library_of_charts():
+    code = (
+        "import sys\nfrom reffree.report.page import render_page\n"
+        "from tests import synthetic_results\n"
+        "print(render_page(synthetic_results.unknown()))\n"
+        "assert not {'altair', 'vl_convert'} & sys.modules.keys()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240
+    )
+    page = done.stdout
     assert "<figure" not in page
     assert 'href="#charts"' not in page
     assert "Systems by loss" in page
@@ -93,8 +104,115 @@ def test_result_without_anything_still_makes_a_page():
     page = render_page(bare)
     for said in (bare.question, *bare.verdict, "Signature and settings"):
         assert said in page
-    assert page.endswith("</html>")
+    assert page.rstrip().endswith("</html>")
     assert "<table" not in page
+    with pytest.raises(InputError, match="found results without tables"):
+        render(bare, "csv")
+
+
+def test_wide_tables_sort_and_keep_their_small_parts():
+    fields = (
+        *columns("text", "system", "metric"),
+        Field("value", "value", interval="ci", best="first", beside="letters", below="p"),
+        *columns("interval", "ci"),
+        *columns("count", "first"),
+        *columns("text", "letters", "p"),
+    )
+    rows = [
+        ("a_b", "pk", 0.25, [0.1, 0.4], 1, "ab", "p .5"),
+        ("c", "pk", 0.5, None, 0, "", None),
+        ("c", "long_name", None, None, 0, "", None),
+    ]
+    table = Table.of("systems", "A <title>", fields, rows, wide="metric")
+    grid = table.grid()
+    assert grid.header == ("system", "pk", "long_name")
+    assert [[cell.text for cell in row] for row in grid.rows] == [
+        ["a_b", "0.250", "–"],
+        ["c", "0.500", "–"],
+    ]
+    page = render_page(replace(synthetic.unknown(), tables=(table,)))
+    assert "A &lt;title&gt;" in page
+    assert "long_<wbr>name" in page  # breaks where it may
+    assert (
+        '<td class="n" data-v="0.25" data-label="pk"><b>0.250</b> <small>ab</small> '
+        "<small>[0.100, 0.400]</small> <small>p .5</small></td>"
+    ) in page
+    for format, part in {
+        "table": "*0.250 ab",
+        "md": "| a_b | **0.250** ab [0.100, 0.400] p .5 | – |",
+        "latex": r"a\_b & \textbf{0.250} {\small ab {[}0.100, 0.400] p .5} & –",
+        "csv": "a_b,pk,0.25,0.1,0.4,1,ab,p .5,",
+    }.items():
+        assert part in render(replace(synthetic.unknown(), tables=(table,)), format)
+    data = json.loads(render(replace(synthetic.unknown(), tables=(table,)), "json"))
+    assert Result.from_dict(data).table("systems") == table
+    for damage in ({"wide": "value"}, {"wide": "system"}, {"wide": "no"}):
+        damaged = {**data, "tables": [data["tables"][0] | damage]}
+        with pytest.raises(InputError, match=r"damaged results \(the header of table 'systems'\)"):
+            Result.from_dict(damaged)
+
+
+def test_results_of_the_first_form_are_read():
+    new = synthetic.diagnose()
+    old = json.loads(render(new, "json"))
+    old |= {"reffree_study": 1, "study": old.pop("command"), "answer": old.pop("verdict")}
+    del old["reffree"], old["legend"]
+    for table in old["tables"]:
+        del table["wide"]
+    assert Result.from_dict(old) == new
+    with pytest.raises(InputError, match=r"found results of another form \(2\)"):
+        Result.from_dict(old | {"reffree_study": 2})
+
+
+@pytest.mark.parametrize("command", ["score", "compare", "agreement"])
+def test_pages_of_commands_ask_nothing_of_anyone(command, run, tmp_path):
+    name = "<script>alert(1)</script>"
+    documents = [
+        Document.build(
+            f"d{i}",
+            [f"u{j}" for j in range(9)],
+            **{"golds": {"ann": [3, 6], "bob": [4, 5]}} if command == "agreement" else {},
+            gold=[3, 6],
+            systems={name: [4, 5], "b": [1] * 9},
+        )
+        for i in range(6)
+    ]
+    reffree.save(Corpus(tuple(documents)), tmp_path / "c.jsonl")
+    options = [] if command == "agreement" else ["-m", "pk", "-m", "windowdiff"]
+    done = run(command, "c.jsonl", *options, "-o", "page.html")
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "page.html").read_text()
+    assert name not in page
+    assert "default-src &#39;none&#39;" in page
+    assert not re.search(r'\b(?:src|href|action)="(?!#|data:,)', body_of(page))
+    if command != "agreement":
+        shown = "&lt;script&gt;alert(1)&lt;/script&gt;"
+        assert f'<p class="answer" dir="auto">{shown} is best of 2 systems by pk: ' in page
+        assert f"reffree: wrote page.html. {name} is best of 2" in done.stderr
+    assert run(command, "c.jsonl", *options, "-f", "html").stdout == page
+
+
+def test_an_index_leads_to_what_is_there():
+    page = render_index("my & run", [("one two", "Why?", ["So."]), ("b", NASTY, [])], {"one two"})
+    assert re.findall(r'href="([^"]*)"', page)[1:] == [
+        *("one%20two.html", "one%20two.md", "one%20two.json", "b.md", "b.json"),
+    ]
+    assert "<script" not in page
+    assert all(said in page for said in ('<h1 dir="auto">my &amp; run</h1>', "Why?", "So."))
+
+
+def test_notebooks_show_sentences_and_tables():
+    corpus, vectors = topical_corpus([[6] * 4] * 8, halves=halves, ones=lambda n: [1] * n)
+    table = reffree.score(corpus, metrics=["arp_pair", "pk"], embeddings=vectors)
+    shown = table._repr_html_()
+    assert shown.count("<tr>") == 4
+    assert shown.startswith(f"<p>{table.verdict[0]}")
+    result = compare(corpus, metrics=["arp_pair", "pk"], embeddings=vectors)
+    shown = result._repr_html_()
+    assert shown.startswith(f"<p>{result.verdict[0]}")
+    assert shown.count("<table>") == 2
+    value = result.table("systems").records(system="gold", metric="pk")[0]
+    assert f"<td>{value['value']:.3f} {value['letters']}</td>" in shown
 
 
 def test_a_large_result_makes_a_page_of_bounded_size():
@@ -160,7 +278,7 @@ def results(tmp_path):
         ("report.md", "**Made-up encoders**"),
         ("report.tex", "\\begin{tabular}"),
         ("report.csv", "corpus,encoder,pool,"),
-        ("report.json", '{"reffree_study": 1'),
+        ("report.json", '{"reffree": 2'),
         ("report.txt", "─────"),
     ],
 )
@@ -168,7 +286,9 @@ def test_command_writes_by_ending(results, name, part, capfd):
     target = results.with_name(name)
     main(["report", str(results), "-o", str(target)])
     assert part in target.read_text(encoding="utf-8")
-    assert capfd.readouterr().out == ""
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith(f"reffree: wrote {target}. Nothing here was measured")
 
 
 def test_command_writes_one_table_as_csv(results, capfdbinary):
@@ -180,21 +300,21 @@ def test_command_writes_one_table_as_csv(results, capfdbinary):
 
 def test_command_writes_charts(results, capfd):
     folder = results.with_name("charts")
-    main(["report", str(results), "--charts", str(folder), "--choose", "metric=sag"])
+    main(["report", str(results), "--charts", str(folder), "--choose", "metric=segrefree"])
     out, err = capfd.readouterr()
     assert out == ""
     assert err == f"{folder}: 4 charts\n"
     names = sorted(path.name for path in folder.iterdir())
     assert names == [
-        *("agreement-sag.svg", "correlations-independent-pearson.svg", "cross-sag.svg"),
-        "speed-sag-pk.svg",
+        *("agreement-segrefree.svg", "correlations-independent-pearson.svg", "cross-segrefree.svg"),
+        "speed-segrefree-pk.svg",
     ]
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--choose", "metric=sag"], 2, "--choose is for charts"),
+        (["--choose", "metric=segrefree"], 2, "--choose is for charts"),
         (["--charts", "x", "--choose", "metric"], 2, "expected NAME=VALUE"),
         (["--charts", "x", "--choose", "metric=no"], 2, "unknown metric 'no'"),
         (["-f", "html", "--table", "cross"], 2, "--table is for"),
@@ -229,8 +349,10 @@ def test_charts_that_cannot_be_written(results, capfd):
 # --- the page in a browser --------------------------------------------------------------------
 
 DRAWN = "() => [...document.querySelectorAll('figure')].every(f => f.hasAttribute('data-drawn'))"
-FITS = """() => [...document.querySelectorAll('.plot')].every(plot =>
-  plot.querySelector('svg').getAttribute('width') <= plot.clientWidth + 4)"""
+FITS = """() => [...document.querySelectorAll('.plot')].every(plot => {
+  const svg = plot.querySelector('svg');
+  return svg && svg.getAttribute('width') <= plot.clientWidth + 4;
+})"""
 MARKS = """() => Object.fromEntries([...document.querySelectorAll('figure')].map(figure => {
   const frame = figure.querySelector('.plot').getBoundingClientRect();
   const marks = [...figure.querySelectorAll('.role-mark path, .role-mark line')].filter(mark => {
@@ -427,9 +549,9 @@ def test_choices_redraw_a_chart(visit):
     figure = page.locator("#chart-scatter")
     assert "arp_std (loss, lower is better)" in figure.inner_text()
     before = page.evaluate(MARKS)["chart-scatter"]
-    figure.locator("select[data-field=x]").select_option("sag")
+    figure.locator("select[data-field=x]").select_option("segrefree")
     page.wait_for_function(DRAWN)
-    assert "sag (loss, lower is better)" in figure.inner_text()
+    assert "segrefree (loss, lower is better)" in figure.inner_text()
     assert "arp_std (loss, lower is better)" not in figure.locator("svg").text_content()
     assert page.evaluate(MARKS)["chart-scatter"] == before - 1
     assert "Not drawn, because undefined: 1 of 10 values." in figure.inner_text()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,34 +11,26 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.torch import load_file
 
 from reffree.data.corpus import Corpus, Document
-from reffree.data.segmentation import Segmentation
-from reffree.encoders.aliases import ALIASES
 from reffree.segmenters.base import Inputs
-from reffree.segmenters.coherence.csm import (
-    CoherenceScoring,
-    coherence_depths,
-    load_coherence,
-    select_deep,
-)
-from reffree.segmenters.coherence.description import CoherenceTraining
-from reffree.segmenters.coherence.train import (
+from reffree.segmenters.segment import segment
+from reffree.segmenters.trained.csm import (
     ALPHAS,
+    CoherenceScoring,
     best_alpha,
-    pairs_of,
+    coherence_depths,
     ranking_loss,
+    select_deep,
     share_in_order,
     train_csm,
 )
-from reffree.segmenters.coherence.triples import hold_out_documents, triples_of
-from reffree.segmenters.segment import SEGMENTERS, segment
+from reffree.segmenters.trained.examples import triples_of
+from reffree.segmenters.trained.settings import CsmSettings
 from reffree.studies import density
-from reffree.util.errors import EncoderError, InputError, OptionError
-from reffree.util.naming import parse_named, spelling_of
+from reffree.util.errors import EncoderError, InputError
 from tests.checkpoints import WORDS, save_checkpoint
-from tests.helpers import invoke, topical_corpus
+from tests.helpers import keywords, topical_corpus
 from tests.oracles import reference_based
 from tests.oracles.training import coherence_boundaries, ranking
 from tests.properties import examples
@@ -81,16 +70,6 @@ def test_negatives_are_drawn_alike():
             assert found[row] == pytest.approx(expected, abs=0.06)
 
 
-def test_documents_are_held_out_whole():
-    documents = [np.arange(i, i + 2) for i in range(0, 40, 2)]
-    training, held_out = hold_out_documents(documents, 0.2, np.random.default_rng(0))
-    assert (len(training), len(held_out)) == (16, 4)
-    assert sorted(np.concatenate([*training, *held_out]).tolist()) == list(range(41))[:-1]
-    for share in (0.001, 0.999):
-        parts = hold_out_documents(documents[:4], share, np.random.default_rng(0))
-        assert list(map(len, parts)) == [2, 2]
-
-
 finite = st.floats(-5, 5, allow_nan=False)
 
 
@@ -101,10 +80,6 @@ def test_loss_and_share_are_as_defined(scores, margin):
     table = np.array(scores)
     assert float(ranking_loss(torch.from_numpy(table), margin)) == pytest.approx(loss, abs=1e-9)
     assert share_in_order(table) == pytest.approx(share)
-
-
-def test_pairs_are_those_of_a_triple():
-    assert pairs_of(np.array([[5, 6, 9, 1]])).tolist() == [[5, 6], [5, 9], [5, 1]]
 
 
 # The rule -------------------------------------------------------------------------------------
@@ -161,12 +136,11 @@ def chains(n, seed=0):
 
 CORPUS, VECTORS = chains(30)
 FRESH, FRESH_VECTORS = chains(12, seed=1)
-QUICK = CoherenceTraining(epochs=4, learning_rate=0.01, hidden=16, dropout=0.2)
+QUICK = CsmSettings(epochs=4, learning_rate=0.01, hidden=16, dropout=0.2)
 
 
 def trained(settings=QUICK, corpus=CORPUS, vectors=VECTORS, **more):
-    given = {"settings": settings, "embeddings": {"d": vectors}}
-    return train_csm({"d": corpus}, **given, **more)
+    return train_csm({"d": corpus}, embeddings={"d": vectors}, **keywords(settings), **more)
 
 
 @pytest.fixture(scope="module")
@@ -189,10 +163,10 @@ def test_what_goes_together_is_learnt(model, folder):
     across = np.concatenate([c[g == 1] for c, g in zip(coherence, gold, strict=True)])
     assert np.median(inside) > np.median(across) + 0.2
     told = model.description
-    assert told.accuracy > 0.6
-    assert told.accuracy == max(epoch.accuracy for epoch in told.history)
-    assert [epoch.epoch for epoch in told.history] == [1, 2, 3, 4]
-    assert told.threshold in ALPHAS.tolist()
+    assert told.figures["accuracy"] > 0.6
+    assert told.figures["accuracy"] == max(epoch["accuracy"] for epoch in told.history)
+    assert [epoch["epoch"] for epoch in told.history] == [1, 2, 3, 4]
+    assert told.figures["threshold"] in ALPHAS.tolist()
     # The deepest valleys are gold's.
     found = CoherenceScoring(str(folder), k="gold")(inputs)
     pairs = zip(found, FRESH, strict=True)
@@ -204,23 +178,9 @@ def test_gold_is_not_looked_at(model):
     bare = Corpus(tuple(replace(document, gold=None) for document in CORPUS))
     blind = trained(corpus=bare)
     assert blind.description.history == model.description.history
-    assert blind.description.threshold is None
+    assert blind.description.figures["threshold"] is None
     state, other = model.network.state_dict(), blind.network.state_dict()
     assert all(torch.equal(state[name], other[name]) for name in state)
-
-
-def test_round_trip_repetition_and_seeds(model, folder, tmp_path):
-    loaded = load_coherence(folder)
-    assert replace(loaded.description, weights="") == model.description
-    inputs = Inputs(FRESH, embeddings=FRESH_VECTORS)
-    pairs = zip(model.coherence(inputs), loaded.coherence(inputs), strict=True)
-    assert all((a == b).all() for a, b in pairs)
-    trained().save(tmp_path / "again")
-    found = load_file(folder / "csm.safetensors")
-    again = load_file(tmp_path / "again" / "csm.safetensors")
-    assert found.keys() == again.keys()
-    assert all(torch.allclose(found[name], again[name], atol=1e-3) for name in found)
-    assert trained(replace(QUICK, seed=1)).description.history != model.description.history
 
 
 def test_depths_are_scores_of_gaps(folder):
@@ -245,50 +205,13 @@ def test_depths_are_scores_of_gaps(folder):
     assert f"csm:path={folder}" in result.table("regimes").column("method")
 
 
-def test_awkward_documents_are_covered(folder):
-    rng = np.random.default_rng(0)
-    vectors = {
-        "one": rng.normal(size=(1, 8)),
-        "two": rng.normal(size=(2, 8)),
-        "alike": np.ones((9, 8)),
-        "zero": np.zeros((5, 8)),
-        "huge": rng.normal(size=(6, 8)) * 1e300,
-    }
-    corpus = Corpus(tuple(Document.build(k, ["x"] * len(x)) for k, x in vectors.items()))
-    inputs = Inputs(corpus, embeddings=list(vectors.values()))
-    found = CoherenceScoring(str(folder))(inputs)
-    assert [s.n_units for s in found] == [1, 2, 9, 5, 6]
-    assert [len(s) for s in found[:2]] == [1, 1]  # one gap has no depth
-    assert found[3] == Segmentation((5,))
-
-
-class Stop:
-    def __init__(self, after):
-        self.left = after
-
-    def __call__(self, value):
-        self.left -= 1
-        if self.left == 0:
-            raise KeyboardInterrupt
-
-
-def test_interrupted_training_keeps_the_best_state():
-    kept = trained(on_epoch=Stop(2))
-    assert kept.description.is_interrupted
-    assert len(kept.description.history) == 2
-
-    @contextmanager
-    def progress(stage, total):
-        yield Stop(1)
-
-    with pytest.raises(KeyboardInterrupt):
-        trained(progress=progress)
-
-
 @pytest.mark.parametrize(
     ("corpus", "message"),
     [
-        (Corpus(CORPUS.documents[:3]), "found 3 documents to train on; expected four at least"),
+        (
+            Corpus(CORPUS.documents[:3]),
+            "found a corpus of 3 documents to train on; expected four at least",
+        ),
         (
             Corpus(tuple(Document.build(f"{i}", ["x", "y", "z"][: i % 2 + 1]) for i in range(6))),
             "no document of more than three units to learn from",
@@ -300,74 +223,7 @@ def test_corpora_that_teach_nothing_are_refused_before_they_are_encoded(corpus, 
         train_csm(corpus, encoder="nowhere/at-all")
 
 
-def test_a_training_without_end_in_sight_is_refused():
-    with np.errstate(all="ignore"), pytest.raises(InputError, match="ended in no numbers"):
-        trained(replace(QUICK, learning_rate=1e30, epochs=1))
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [{"epochs": 0}, {"margin": 0.0}, {"held_out": 1.0}, {"learning_rate": -1.0}, {"batch_size": 0}],
-)
-def test_settings_out_of_range_are_refused(bad):
-    with pytest.raises(InputError, match=f"{next(iter(bad))} = "):
-        CoherenceTraining(**bad)
-
-
 # The method -----------------------------------------------------------------------------------
-
-
-def test_names(folder):
-    text = f"csm:path={folder},threshold=held_out,min_gap=3"
-    method = parse_named(text, SEGMENTERS, "method", "--method")
-    assert method == CoherenceScoring(str(folder), threshold="held_out", min_gap=3)
-    assert spelling_of(method) == text
-    assert method.needs_embeddings
-    assert not CoherenceScoring(encoder="bert").needs_embeddings
-    assert ALIASES["bert"].model == "google-bert/bert-base-uncased"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("csm", "found no path in 'csm'; expected the folder of a trained coherence model, or a"),
-        ("csm:path=p,encoder=bert", "found both a path and an encoder"),
-        ("csm:encoder=bert,threshold=held_out", "held_out for a model that is not trained"),
-        ("csm:path=p,min_gap=0", "found min_gap = 0"),
-        ("csm:path=p,k=2,density=0.1", "found density = 0.1 and k = 2"),
-        ("csm:path=p,threshold=high", "threshold=NUMBER or threshold=held_out"),
-    ],
-)
-def test_options_out_of_range_are_refused(text, message):
-    with pytest.raises(OptionError, match=message):
-        parse_named(text, SEGMENTERS, "method", "--method")
-
-
-def test_the_threshold_of_training_can_be_asked_for(model, tmp_path):
-    for threshold in (1.9, None):
-        told = replace(model.description, threshold=threshold)
-        replace(model, description=told).save(tmp_path / f"{threshold}")
-    inputs = Inputs(FRESH, embeddings=FRESH_VECTORS)
-    paths = {t: str(tmp_path / f"{t}") for t in (1.9, None)}
-    held_out = CoherenceScoring(paths[1.9], threshold="held_out")(inputs)
-    assert held_out == CoherenceScoring(paths[1.9], threshold=1.9)(inputs)
-    assert held_out != CoherenceScoring(paths[1.9])(inputs)
-    unknown = CoherenceScoring(paths[None], threshold="held_out")
-    with pytest.raises(InputError, match="a model that was trained without gold"):
-        unknown.check(FRESH, None)
-    with pytest.raises(InputError, match="a model that was trained without gold"):
-        unknown(inputs)
-
-
-def test_other_folders_are_refused(folder, tmp_path):
-    inputs = Inputs(FRESH, embeddings=FRESH_VECTORS)
-    with pytest.raises(InputError, match=r"csm\.json: found no csm .*reffree train-csm"):
-        CoherenceScoring(str(tmp_path))(inputs)
-    with pytest.raises(InputError, match=r"scorer\.json: found no scorer"):
-        segment(FRESH, f"scorer:path={folder}", embeddings=FRESH_VECTORS)
-    narrow = Inputs(FRESH, embeddings=[x[:, :5] for x in FRESH_VECTORS])
-    with pytest.raises(EncoderError, match="csm: found vectors of 5 dimensions; expected 8"):
-        CoherenceScoring(str(folder))(narrow)
 
 
 # Fine-tuning, and a head that is there --------------------------------------------------------
@@ -385,8 +241,8 @@ def worded(n, seed=0):
 
 def test_fine_tuning_learns_and_round_trips(tmp_path):
     encoder = save_checkpoint("bert", tmp_path / "tiny", is_random=False)
-    tuning = CoherenceTraining(finetune=True, epochs=3, learning_rate=0.01, batch_size=8)
-    made = train_csm(worded(24), settings=tuning, encoder=str(encoder), device="cpu")
+    tuning = CsmSettings(finetune=True, epochs=3, learning_rate=0.01, batch_size=8)
+    made = train_csm(worded(24), encoder=str(encoder), device="cpu", **keywords(tuning))
     assert made.network.reads_first
     made.save(tmp_path / "m")
     method = CoherenceScoring(str(tmp_path / "m"))
@@ -402,7 +258,7 @@ def test_fine_tuning_learns_and_round_trips(tmp_path):
     assert coherence[:, [0, 1, 3, 4]].mean() > coherence[:, 2].mean() + 0.05
     pairs = zip(made.coherence(Inputs(joined)), coherence, strict=True)
     assert all((a == b).all() for a, b in pairs)
-    defaults = CoherenceTraining(finetune=True).resolved()
+    defaults = CsmSettings(finetune=True).resolved()
     assert (defaults.learning_rate, defaults.batch_size, defaults.epochs) == (2e-5, 12, 10)
 
 
@@ -434,25 +290,3 @@ def test_a_next_sentence_head_is_used_as_it_is(tmp_path):
 
 
 # The command ----------------------------------------------------------------------------------
-
-
-def test_command(write_corpus, tmp_path):
-    encoder = save_checkpoint("roberta", tmp_path / "tiny")
-    documents = [{"id": d.id, "units": list(d.units)} for d in worded(8)]
-    path = str(write_corpus(documents))
-    options = ("--encoder", str(encoder), "--cache", "off")
-    target = str(tmp_path / "m")
-    done = invoke("train-csm", path, "-o", target, "--epochs", "2", *options)
-    assert done.exit_code == 0, done.output
-    lines = done.stderr.splitlines()
-    said = r"epoch 1: training loss \d\.\d+; held out: loss \d\.\d+, \d\.\d+ of orders right"
-    assert re.search(said, "\n".join(lines))
-    assert lines[-1].endswith(f"of held-out orders right; use it with --method csm:path={target}")
-    told = json.loads((tmp_path / "m" / "csm.json").read_text())
-    assert (told["corpora"], told["threshold"], len(told["history"])) == (["corpus"], None, 2)
-    out = str(tmp_path / "out.jsonl")
-    done = invoke("segment", path, "--method", f"csm:path={target}", "-o", out, *options)
-    assert done.exit_code == 0, done.output
-    again = invoke("train-csm", path, "-o", target)
-    assert "a folder that is not empty" in str(again.exception)
-    assert "epochs = 0" in str(invoke("train-csm", path, "-o", "x", "--epochs", "0").exception)

@@ -92,9 +92,10 @@ def test_posterior_scores_gaps_by_their_probability():
     corpus, vectors = topical_corpus([[6, 5], [4, 4, 6], [1]])
     found = LeastExpectedPk(length=5)
     scores = found.boundary_scores(Inputs(corpus, embeddings=vectors))
-    shown = boundaries(corpus, length=5, embeddings=vectors).documents
-    for given, document in zip(scores[:2], shown, strict=False):
-        assert given.tolist() == pytest.approx(document.probabilities)
+    shown = boundaries(corpus, length=5, embeddings=vectors)
+    for given, document in zip(scores[:2], corpus, strict=False):
+        rows = shown.table("gaps").records(document=document.id)
+        assert given.tolist() == pytest.approx([row["probability"] for row in rows])
     assert scores[2].shape == (0,)
     assert len(found(Inputs(corpus, embeddings=vectors))) == 3
 

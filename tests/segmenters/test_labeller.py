@@ -4,40 +4,39 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
-from safetensors.torch import load_file
 
 from reffree.data.corpus import Corpus, Document
 from reffree.data.segmentation import Segmentation
 from reffree.encoders.embed import from_arrays
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.gap_scores import boundary_scores
-from reffree.segmenters.labeller.description import ARCHITECTURES, LabellerTraining
-from reffree.segmenters.labeller.networks import as_input, gap_logits, make_network, padded
-from reffree.segmenters.labeller.supervised import Supervised
-from reffree.segmenters.labeller.threshold import (
+from reffree.segmenters.segment import segment
+from reffree.segmenters.trained.labeller import (
     MOST_THRESHOLDS,
+    Supervised,
+    TrainedSegmenter,
     candidate_thresholds,
     find_best_threshold,
+    train_labeller,
+    train_segmenter,
 )
-from reffree.segmenters.labeller.train import train_labeller, train_segmenter
-from reffree.segmenters.labeller.trained import Labeller, Trained, load_labeller
-from reffree.segmenters.segment import parse_segmenter, segment
-from reffree.segmenters.training import computes_in
-from reffree.util.errors import EncoderError, InputError, OptionError
+from reffree.segmenters.trained.labellers import as_input, gap_logits, make_network, padded
+from reffree.segmenters.trained.settings import ARCHITECTURES, LabellerSettings
+from reffree.util.errors import InputError
 from tests.oracles.labellers import best_value, f1_of_boundaries, masses_above, sheikh_logits
 from tests.oracles.reference_based import pk
 from tests.properties import examples
 
 DIMENSION = 6
 CPU = torch.device("cpu")
-QUICK = LabellerTraining(hidden=16, layers=1, epochs=6, learning_rate=0.02, dropout=0.1, heads=2)
+QUICK = LabellerSettings(hidden=16, layers=1, epochs=6, learning_rate=0.02, dropout=0.1, heads=2)
 
 
 def golds_of(n, seed=0):
@@ -189,10 +188,12 @@ def test_many_scores_give_thresholds_from_one_boundary_to_all():
 def test_cues_are_learnt(architecture, tmp_path):
     made = train(replace(QUICK, architecture=architecture))
     made.save(tmp_path / "s")
-    found = Trained(str(tmp_path / "s"))(FRESH)
+    found = TrainedSegmenter(str(tmp_path / "s"))(FRESH)
     assert mean_f1(found, FRESH_GOLDS) > 0.7  # random boundaries at gold's density: about 0.3
-    assert made.description.f1 > 0.7
-    assert made.description.history[-1].training_loss < made.description.history[0].training_loss
+    assert made.description.figures["f1"] > 0.7
+    assert (
+        made.description.history[-1]["training_loss"] < made.description.history[0]["training_loss"]
+    )
 
 
 def test_shuffled_gold_teaches_nothing():
@@ -204,56 +205,30 @@ def test_shuffled_gold_teaches_nothing():
 
 
 def _segmented(labeller, inputs):
-    scores = labeller.boundary_scores(inputs)
-    return [Segmentation(masses_above(each, labeller.description.threshold)) for each in scores]
-
-
-def test_one_seed_makes_the_same_network(labeller, folder, tmp_path):
-    settings = replace(QUICK, architecture="sheikh-bilstm")
-    torch.manual_seed(99)
-    train(settings).save(tmp_path / "again")
-    train(replace(settings, seed=1, epochs=1)).save(tmp_path / "other")
-    names = ["segmenter.json", "segmenter.safetensors"]
-    assert sorted(path.name for path in folder.iterdir()) == names
-    found = load_file(folder / names[1])
-    again = load_file(tmp_path / "again" / names[1])
-    assert found.keys() == again.keys()
-    assert all(torch.allclose(found[name], again[name], atol=1e-3) for name in found)
-    assert (folder / names[1]).read_bytes() != (tmp_path / "other" / names[1]).read_bytes()
-
-
-def test_training_leaves_the_random_state_alone():
-    torch.manual_seed(3)
-    before = torch.get_rng_state()
-    train(replace(QUICK, epochs=1))
-    assert torch.equal(before, torch.get_rng_state())
+    scores = labeller.gap_scores(inputs)
+    return [
+        Segmentation(masses_above(each, labeller.description.figures["threshold"]))
+        for each in scores
+    ]
 
 
 def test_the_best_epoch_is_kept_and_patience_ends_training():
     settings = replace(QUICK, epochs=40, patience=2, learning_rate=0.05)
     made = train(settings)
     told = made.description
-    losses = [epoch.log_loss for epoch in told.history]
-    assert told.log_loss == min(losses)
-    assert told.epoch == 1 + losses.index(min(losses))
-    assert len(losses) == min(40, told.epoch + 2)
-    until = train(replace(settings, epochs=told.epoch))
-    found, expected = (np.concatenate(each.boundary_scores(FRESH)) for each in (made, until))
+    losses = [epoch["log_loss"] for epoch in told.history]
+    assert told.figures["log_loss"] == min(losses)
+    assert told.figures["epoch"] == 1 + losses.index(min(losses))
+    assert len(losses) == min(40, told.figures["epoch"] + 2)
+    until = train(replace(settings, epochs=told.figures["epoch"]))
+    found, expected = (np.concatenate(each.gap_scores(FRESH)) for each in (made, until))
     assert found == pytest.approx(expected, abs=1e-6)
 
 
-def test_documents_are_held_out_whole():
-    told = train(replace(QUICK, epochs=1, held_out=0.25)).description
-    assert (told.counts["training_documents"], told.counts["held_out_documents"]) == (30, 10)
-    assert told.counts["training_gaps"] + told.counts["held_out_gaps"] == sum(
-        sum(gold) - 1 for gold in GOLDS
-    )
-
-
 def test_small_corpora_are_seen_in_smaller_steps():
-    found = [LabellerTraining().batch(n) for n in (1, 15, 16, 63, 64, 10_000)]
+    found = [LabellerSettings().batch(n) for n in (1, 15, 16, 63, 64, 10_000)]
     assert found == [1, 1, 2, 7, 8, 8]
-    assert LabellerTraining(batch_size=3).batch(10_000) == 3
+    assert LabellerSettings(batch_size=3).batch(10_000) == 3
     told = train(replace(QUICK, epochs=1)).description.settings
     assert (told.batch_size, told.dropout) == (4, 0.1)
 
@@ -277,7 +252,7 @@ def test_awkward_documents(architecture):
     vectors = [np.zeros((sum(gold), 4)) for gold in golds]
     settings = replace(QUICK, architecture=architecture, epochs=2, held_out=0.4, batch_size=3)
     made = train(settings, corpus_of(golds), vectors)
-    found = made.boundary_scores(Inputs(corpus_of(golds), embeddings=vectors))
+    found = made.gap_scores(Inputs(corpus_of(golds), embeddings=vectors))
     assert [len(each) for each in found] == [sum(gold) - 1 for gold in golds]
     assert np.isfinite(np.concatenate(found)).all()
 
@@ -289,7 +264,8 @@ def test_held_out_documents_that_judge_nothing():
     for settings in seeds:
         told = train(settings, corpus_of(golds), cued(golds)).description
         if told.counts["held_out_gaps"] == 0:
-            assert (told.pk, told.f1, told.threshold) == (None, None, 0.5)
+            figures = [told.figures[name] for name in ("pk", "f1", "threshold")]
+            assert figures == [None, None, 0.5]
             return
     pytest.fail("no seed holds out documents of one unit only")
 
@@ -318,166 +294,22 @@ def test_corpora_that_teach_nothing_are_refused_before_they_are_encoded(
         segment(corpus, "supervised")
 
 
-def test_a_training_that_ends_in_no_numbers_is_refused():
-    vectors = [x.copy() for x in VECTORS]
-    with pytest.raises(InputError, match=r"ended in no numbers; .* lower the learning rate from"):
-        train(replace(QUICK, learning_rate=1e30, weight_decay=1e30, epochs=2), vectors=vectors)
-
-
-class Stop:
-    """Interrupt at the n-th call."""
-
-    def __init__(self, n):
-        self.left = n
-
-    def __call__(self, *args):
-        self.left -= 1
-        if not self.left:
-            raise KeyboardInterrupt
-
-
-def test_interrupted_training_keeps_the_best_state():
-    told = train(on_epoch=Stop(3)).description
-    assert told.is_interrupted
-    assert len(told.history) == 3
-    assert told.log_loss == min(epoch.log_loss for epoch in told.history)
-
-
-def test_interrupted_before_there_is_anything():
-    def progress(stage, total):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(progress=progress)
-
-
-def test_mixed_precision_learns_too():
-    if not computes_in(torch.device("cpu"), "bf16"):  # older processors cannot
-        with pytest.raises(OptionError, match=r"a device \(cpu\) that cannot train in bf16; .*out"):
-            train(replace(QUICK, mixed_precision="bf16"))
-        return
-    made = train(replace(QUICK, mixed_precision="bf16"))
-    assert made.description.precision == "bf16"
-    assert mean_f1(_segmented(made, FRESH), FRESH_GOLDS) > 0.6
-    assert train(replace(QUICK, epochs=1)).description.precision == "no"
-
-
 # Folders --------------------------------------------------------------------------------------
-
-
-def test_round_trip(labeller, folder):
-    again = load_labeller(folder)
-    written = replace(again.description, weights="")
-    assert asdict(written) == asdict(labeller.description)
-    for a, b in zip(labeller.boundary_scores(FRESH), again.boundary_scores(FRESH), strict=True):
-        assert a == pytest.approx(b, abs=1e-12)
-
-
-def test_another_encoder_is_refused(labeller):
-    spec = replace(labeller.description.encoder, name="mini", backend="torch")
-    own = Labeller(labeller.network, replace(labeller.description, encoder=spec))
-    assert own.boundary_scores(replace(FRESH, encoder=spec))
-    with pytest.raises(EncoderError, match=r"segmenter: found vectors of another .*layer 3"):
-        own.boundary_scores(replace(FRESH, encoder=replace(spec, layer=3)))
-    with pytest.raises(EncoderError, match="name precomputed instead of mini"):
-        own.boundary_scores(replace(FRESH, encoder=labeller.description.encoder))
-
-
-def test_vectors_that_users_bring_need_only_be_as_many_numbers(labeller, folder):
-    fresh = from_arrays(FRESH.corpus, FRESH.embeddings)
-    assert fresh.spec.fingerprint != labeller.description.encoder.fingerprint
-    made = segment(FRESH.corpus, {"s": f"trained:path={folder}"}, embeddings=fresh)
-    assert mean_f1(made.hypotheses["s"], FRESH_GOLDS) > 0.7
-    narrow = replace(FRESH, embeddings=[x[:, :5] for x in FRESH.embeddings])
-    with pytest.raises(EncoderError, match="vectors of 5 dimensions; expected 6"):
-        Trained(str(folder))(narrow)
-    with pytest.raises(InputError, match="found no embeddings for segmenter"):
-        Trained(str(folder))(Inputs(FRESH.corpus))
-
-
-def spoil(folder, **changes):
-    path = folder / "segmenter.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-
-
-@pytest.mark.parametrize(
-    ("spoiling", "message"),
-    [
-        (lambda f: (f / "segmenter.json").unlink(), r"segmenter\.json: found no segmenter"),
-        (lambda f: (f / "segmenter.json").write_text("{"), "found a damaged description"),
-        (lambda f: spoil(f, format=9), "a segmenter of another version of reffree"),
-        (lambda f: spoil(f, settings={"hidden": -3}), "found a damaged description|hidden = -3"),
-        (lambda f: spoil(f, settings={"depth": 3}), "found a damaged description"),
-        (lambda f: spoil(f, dimension=7), "weights of another shape than described"),
-        (lambda f: (f / "segmenter.safetensors").unlink(), "found no weights"),
-        (lambda f: (f / "segmenter.safetensors").write_bytes(b"x"), "do not belong to the descr"),
-    ],
-)
-def test_damaged_folders_are_refused(labeller, tmp_path, spoiling, message):
-    labeller.save(tmp_path / "s")
-    spoiling(tmp_path / "s")
-    with pytest.raises(InputError, match=message):
-        Trained(str(tmp_path / "s"))(FRESH)
-
-
-def test_a_folder_of_another_kind_is_refused_before_anything_is_encoded(tmp_path, encodes_nothing):
-    (tmp_path / "scorer.json").write_text("{}")
-    with pytest.raises(InputError, match=r"found no segmenter .*; expected a folder that reffree"):
-        segment(CORPUS, f"trained:path={tmp_path}")
-
-
-def test_another_encoder_is_refused_before_anything_is_encoded(labeller, tmp_path, encodes_nothing):
-    spec = replace(labeller.description.encoder, name="mini", backend="torch")
-    Labeller(labeller.network, replace(labeller.description, encoder=spec)).save(tmp_path / "s")
-    with pytest.raises(EncoderError, match="instead of mini"):
-        segment(CORPUS, f"trained:path={tmp_path / 's'}")
 
 
 # Methods --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("trained", "no path"),
-        ("trained:path=x,threshold=2", "threshold = 2"),
-        ("trained:path=x,k=-1", "k = -1"),
-        ("supervised:folds=1", "folds = 1"),
-        ("supervised:architecture=gru", "architecture=gru"),
-        ("supervised:hidden=3,architecture=transformer", "hidden = 3 with heads = 4"),
-        ("supervised:epochs=0", "epochs = 0"),
-    ],
-)
-def test_options_out_of_range_are_refused(text, message):
-    with pytest.raises(OptionError, match=message):
-        parse_segmenter(text)
-
-
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ({"architecture": "gru"}, "architecture = gru; expected bilstm or sheikh-bilstm"),
-        ({"criterion": "wd"}, "criterion = wd"),
-        ({"mixed_precision": "int8"}, "mixed_precision = int8"),
-        ({"held_out": 1.0}, "held_out = 1.0"),
-        ({"dropout": 1.0}, "dropout = 1.0"),
-        ({"learning_rate": 0.0}, "learning_rate = 0.0"),
-        ({"patience": 0}, "patience = 0"),
-        ({"seed": -1}, "seed = -1"),
-    ],
-)
-def test_settings_out_of_range_are_refused(bad, message):
-    with pytest.raises(InputError, match=message):
-        LabellerTraining(**bad)
-
-
 def test_selection_is_apart_from_scoring(labeller, folder):
-    scores = labeller.boundary_scores(FRESH)
-    chosen = labeller.description.threshold
-    for method, threshold in ((Trained(str(folder)), chosen), (Trained(str(folder), 0.9), 0.9)):
+    scores = labeller.gap_scores(FRESH)
+    chosen = labeller.description.figures["threshold"]
+    for method, threshold in (
+        (TrainedSegmenter(str(folder)), chosen),
+        (TrainedSegmenter(str(folder), 0.9), 0.9),
+    ):
         expected = [masses_above(each, threshold) for each in scores]
         assert [each.masses for each in method(FRESH)] == expected
-    by_number = Trained(str(folder), k="gold")(FRESH)
+    by_number = TrainedSegmenter(str(folder), k="gold")(FRESH)
     assert list(map(len, by_number)) == list(map(len, FRESH_GOLDS))
     embeddings = from_arrays(FRESH.corpus, FRESH.embeddings)
     found = boundary_scores(FRESH.corpus, f"trained:path={folder}", embeddings=embeddings)
@@ -486,13 +318,13 @@ def test_selection_is_apart_from_scoring(labeller, folder):
 
 def test_every_document_is_segmented_by_a_labeller_that_did_not_see_it():
     method = Supervised(folds=4)
-    parts = list(method._split(CORPUS, 3))
+    parts = list(method.split(CORPUS, 3))
     assert sorted(d for _, test in parts for d in test.tolist()) == list(range(len(CORPUS)))
     for train_on, test in parts:
         assert sorted([*train_on.tolist(), *test.tolist()]) == list(range(len(CORPUS)))
-    others = list(method._split(CORPUS, 4))
+    others = list(method.split(CORPUS, 4))
     assert [test.tolist() for _, test in parts] != [test.tolist() for _, test in others]
-    assert len(list(method._split(corpus_of(GOLDS[:3]), 0))) == 3
+    assert len(list(method.split(corpus_of(GOLDS[:3]), 0))) == 3
 
 
 def test_supervised_learns_from_the_other_documents():
@@ -534,7 +366,14 @@ def test_what_only_the_document_itself_would_tell_is_not_known():
 
 def test_an_interrupted_supervised_method_is_no_system(monkeypatch):
     method = Supervised(folds=2, hidden=16, epochs=4)
-    inputs = replace(FRESH, advance=Stop(3))
+    calls = []
+
+    def advance(steps):
+        calls.append(steps)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    inputs = replace(FRESH, advance=advance)
     with pytest.raises(KeyboardInterrupt):
         method(inputs)
 
@@ -557,35 +396,15 @@ def files(write_corpus, tmp_path):
 
 def test_command(run, files, tmp_path):
     options = ["--hidden", "16", "--layers", "1", "--learning-rate", "0.02", "--device", "cpu"]
-    done = run("train-segmenter", *files["train"], "-o", "s", "--architecture", "sheikh-bilstm",
+    done = run("train", "segmenter", *files["train"], "-o", "s", "--architecture", "sheikh-bilstm",
                *options)  # fmt: skip
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
     assert lines[0].startswith("epoch 1: training loss 0.")
-    assert lines[-1].startswith("s: sheikh-bilstm trained on 32 documents (cpu), 8 held out; epoch")
+    assert lines[-1].startswith("s: trained on 32 documents (cpu), 8 held out; log loss 0.")
     assert lines[-1].endswith("use it with --method trained:path=s")
     done = run("segment", *files["test"], "--method", "trained:path=s", "-o", "out.jsonl")
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     found = [Segmentation(tuple(row["systems"]["trained:path=s"])) for row in rows]
     assert mean_f1(found, FRESH_GOLDS) > 0.6
-
-
-def test_command_refuses_before_it_encodes(run, write_corpus, tmp_path):
-    bare = write_corpus([{"id": "a", "units": ["x", "y"]}], "bare.jsonl")
-    start = ("train-segmenter", bare, "--encoder", "no such encoder", "-o")
-    done = run(*start, "s")
-    assert "document 'a': found no gold, which a segmenter is trained on" in done.stderr
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "mine").write_text("x")
-    assert "a folder that is not empty" in run(*start, "full").stderr
-    assert "found hidden = 0" in run(*start, "s", "--hidden", "0").stderr
-    assert not (tmp_path / "s").exists()
-
-
-def test_command_survives_an_interruption(run, files, tmp_path, monkeypatch):
-    monkeypatch.setattr("reffree.cli.train_segmenter._tell_epoch", Stop(2))
-    done = run("train-segmenter", *files["train"], "-o", "s", "--hidden", "8")
-    assert done.returncode == 130
-    assert "interrupted; the best state so far is kept" in done.stderr
-    assert load_labeller(tmp_path / "s").description.is_interrupted

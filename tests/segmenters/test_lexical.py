@@ -19,8 +19,8 @@ from reffree.segmenters.base import Inputs
 from reffree.segmenters.c99 import C99
 from reffree.segmenters.textseg import TextSeg
 from reffree.segmenters.texttiling import TextTiling
-from reffree.util.errors import InputError, OptionError
-from reffree.util.naming import parse_named, spelling_of
+from reffree.util.errors import InputError
+from reffree.util.naming import spelling_of
 from reffree.util.words import STOP_WORDS, Language, Lexicon, words_of
 from tests.oracles import segmenters as oracle
 from tests.properties import examples
@@ -303,13 +303,6 @@ def test_nothing_to_tell_apart_is_one_segment(method, case):
     assert len(segment(method, AWKWARD[case])) == 1
 
 
-@pytest.mark.parametrize("method", [m() for m in METHODS], ids=spelling_of)
-def test_long_documents(method):
-    rng = np.random.default_rng(4)
-    units = [" ".join(rng.choice(topic.split(), size=3)) for topic in TOPICS * 50]
-    assert segment(method, units).n_units == 1200
-
-
 @pytest.mark.parametrize("method", EVERY, ids=spelling_of)
 def test_documents_do_not_depend_on_one_another(method):
     documents = [document(units, id) for id, units in AWKWARD.items()]
@@ -322,61 +315,3 @@ def test_as_many_boundaries_as_gold(method):
     assert len(segment(method(k="gold"), TOPICS, gold=[6, 6, 12])) == 3
     with pytest.raises(InputError, match=f"no gold for {method.name}"):
         segment(method(k="gold"), TOPICS)
-
-
-@pytest.mark.parametrize(
-    ("text", "method"),
-    [
-        ("c99", C99()),
-        ("c99:k=gold,mask=5", C99(k="gold", mask=5)),
-        ("textseg:k=mean", TextSeg(k="mean")),
-        ("c99:k=5,c=0.5", C99(k=5, c=0.5)),
-        ("textseg:k=3,language=german", TextSeg(k=3, language="german")),
-        ("texttiling:block=200,measure=words", TextTiling(block=200, measure="words")),
-        ("texttiling:cutoff=liberal,min_gap=1", TextTiling(cutoff="liberal", min_gap=1)),
-    ],
-)
-def test_methods_have_spellings(text, method):
-    assert parse_named(text, REGISTRY, "method", "--method") == method
-    assert spelling_of(method) == text
-    assert not method.needs_embeddings
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "c99:k=-1",
-            "k = -1 .*expected a whole number, 0 or more; write c99:k=gold, c99:k=mean or",
-        ),
-        ("c99:mask=4", "mask = 4 .*expected an odd whole number, 3 or more"),
-        ("c99:mask=1", "mask = 1 "),
-        ("textseg:k=some", "k=auto or k=gold or k=mean or k=INTEGER"),
-        ("textseg:language=klingon", "language=danish or"),
-        ("texttiling:block=0", "block = 0 .*a whole number, 1 or more"),
-        ("texttiling:min_gap=0", "min_gap = 0 "),
-        ("texttiling:smoothing=-1", "smoothing = -1 .*0 or more"),
-        ("texttiling:measure=pages", "measure=units or measure=words"),
-    ],
-)
-def test_options_out_of_range_are_refused(text, message):
-    with pytest.raises(OptionError, match=message):
-        parse_named(text, REGISTRY, "method", "--method")
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: C99(k="many"), "k = many"),
-        (lambda: C99(k=True), "k = True"),
-        (lambda: C99(c=float("nan")), "c = nan"),
-        (lambda: C99(mask=5.0), "mask = 5.0"),
-        (lambda: TextSeg(language="klingon"), "found language = klingon; expected danish, "),
-        (lambda: TextTiling(measure="pages"), "measure = pages; expected units or words"),
-        (lambda: TextTiling(cutoff="none"), "cutoff = none; expected conservative or liberal"),
-        (lambda: TextTiling(block=2.5), "block = 2.5"),
-    ],
-)
-def test_options_of_the_wrong_kind_are_refused(make, message):
-    with pytest.raises(InputError, match=message):
-        make()

@@ -26,8 +26,7 @@ from reffree.segmenters.naive import (
     arp_random_baselines,
     nearest_period,
 )
-from reffree.segmenters.segment import SEGMENTERS, parse_segmenter
-from reffree.util.errors import InputError, OptionError
+from reffree.util.errors import InputError
 from reffree.util.naming import spelling_of
 from tests.helpers import corpus_of
 from tests.properties import examples
@@ -78,13 +77,6 @@ def equally_likely(outcomes, possible):
 # All of them ----------------------------------------------------------------------------------
 
 
-def test_names():
-    assert [*SEGMENTERS][:8] == [
-        *("none", "all", "even", "random", "random_known", "random_unknown"),
-        *("oracle_random", "oracle_periodic"),
-    ]
-
-
 @pytest.mark.parametrize("method", WITHOUT_GOLD + ORACLES, ids=spelling_of)
 @given(golds(), st.integers(0, 99))
 @example([(1,), (2,), (1, 1)], 0)
@@ -97,11 +89,6 @@ def test_every_document_is_covered(method, gold, seed):
     assert [s.n_units for s in found] == [len(document.units) for document in corpus]
     assert not method.needs_embeddings
     assert method(Inputs(corpus, seed)) == found
-
-
-@pytest.mark.parametrize("method", WITHOUT_GOLD + ORACLES, ids=spelling_of)
-def test_long_documents(method):
-    assert method(Inputs(corpus_of((2, 4998))))[0].n_units == 5000
 
 
 @pytest.mark.parametrize(
@@ -133,52 +120,6 @@ def test_oracles_refuse_to_work_without_gold(method):
     corpus = Corpus((Document.build("a", ["x"], gold=(1,)), Document.build("b", ["x"])))
     with pytest.raises(InputError, match=f"document 'b': found no gold for {method.name}"):
         method(Inputs(corpus))
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("none", NoBoundaries()),
-        ("all", AllBoundaries()),
-        ("even:k=5", Even(k=5)),
-        ("even:every=10", Even(every=10)),
-        ("random:p=0.1", Random(p=0.1)),
-        ("random:p=0.1,draw=3", Random(p=0.1, draw=3)),
-        ("random_unknown", RandomUnknown()),
-        ("oracle_periodic:match=document", OraclePeriodic("document")),
-    ],
-)
-def test_spellings(text, expected):
-    assert parse_segmenter(text) == expected
-    assert spelling_of(expected) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("even", "found neither k nor every in 'even'; .*; write even:k=5 or even:every=10"),
-        ("even:k=2,every=3", "found both k and every"),
-        ("even:k=0", "found k = 0 .*expected a whole number, 1 or more"),
-        ("even:every=-1", "found every = -1"),
-        ("random", "found no probability p in 'random'; .*write random:p=0.1"),
-        ("random:p=1.1", "found p = 1.1 .*from 0 to 1"),
-        ("random:p=0.1,draw=-1", "found draw = -1 .*0 or more"),
-        ("oracle_periodic:match=units", "match=corpus or match=document"),
-    ],
-)
-def test_options_out_of_range_are_refused(text, message):
-    with pytest.raises(OptionError, match=message):
-        parse_segmenter(text)
-
-
-def test_python_is_refused_what_text_is():
-    for bad in ({"k": 2.5}, {"k": True}, {"every": "3"}):
-        with pytest.raises(InputError, match="expected a whole number"):
-            Even(**bad)
-    with pytest.raises(InputError, match="p = nan"):
-        Random(p=float("nan"))
-    with pytest.raises(InputError, match="match = x; expected corpus or document"):
-        OraclePeriodic("x")
 
 
 # The regular ones -----------------------------------------------------------------------------
@@ -326,11 +267,6 @@ def test_the_nine_baselines_are_not_nested():
     found = [boundaries(method(Inputs(corpus)))[0] for _, method in arp_random_baselines(corpus)]
     half, third = found[1], found[2]
     assert binomtest(len(half & third), len(third), 1 / 2).pvalue > ALIKE
-
-
-def test_the_mean_needs_gold():
-    with pytest.raises(InputError, match="found no gold for random_mean"):
-        arp_random_baselines(plain(5))
 
 
 def test_one_segment_a_document_makes_the_mean_baseline_certain():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,10 +14,9 @@ from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.posterior import Posterior
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.posterior import LeastExpectedPk
-from reffree.segmenters.segment import parse_segmenter, segment
-from reffree.studies.correlation.pool import COHESION, SEEKERS
-from reffree.util.errors import InputError, OptionError
-from reffree.util.naming import spelling_of
+from reffree.segmenters.segment import segment
+from reffree.studies.correlate_pool import COHESION, SEEKERS
+from reffree.util.errors import InputError
 from tests.oracles.expected import best_segmentation, evidence_and_nodes, expected_pk, mixture
 from tests.properties import examples
 
@@ -115,36 +112,10 @@ def test_no_other_system_scores_better():
         assert found["posterior:length=5"] <= min(found.values()) + 1e-9
 
 
-def test_options_are_those_of_the_metric():
-    assert parse_segmenter("posterior") == LeastExpectedPk()
-    assert spelling_of(parse_segmenter("posterior:length=12")) == "posterior:length=12"
-    assert spelling_of(parse_segmenter("posterior:length=2.5")) == "posterior:length=2.5"
-    assert parse_segmenter("posterior:length=12,evidence=words") == LeastExpectedPk(12.0, "words")
-    assert spelling_of(parse_segmenter("posterior:evidence=scorer:a/b")) == (
-        "posterior:evidence=scorer:a/b"
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("posterior:length=0.5", "found length=0.5"),
-        ("posterior:length=nan", "option 'length=nan'"),
-        ("posterior:length=inf", "option 'length=inf'"),
-        ("posterior:evidence=guess", "found evidence=guess"),
-        ("posterior:evidence=scorer:", "found evidence=scorer:"),
-        ("posterior:k=gold", "option 'k=gold'"),
-    ],
-)
-def test_other_options_are_refused(text, found):
-    with pytest.raises(OptionError, match=found):
-        parse_segmenter(text)
-
-
 def test_a_scorer_that_is_not_there_is_refused(tmp_path):
     corpus = Corpus((Document.build("d", ["a"] * 4),))
     # Before anything is encoded: there is no such encoder.
-    with pytest.raises(InputError, match="train-scorer"):
+    with pytest.raises(InputError, match="train scorer"):
         segment(corpus, f"posterior:evidence=scorer:{tmp_path}", encoder="none")
 
 
@@ -157,19 +128,3 @@ def test_it_seeks_cohesion():
     assert "posterior" in COHESION
     assert "posterior" in SEEKERS
     assert LeastExpectedPk.name == "posterior"
-
-
-def test_the_command_makes_it(run, write_corpus, tmp_path):
-    units = ["Bees make honey."] * 4 + ["The router drops the cable."] * 4
-    path = write_corpus([{"id": "d", "units": units}, {"id": "short", "units": ["One."]}])
-    np.savez(tmp_path / "own.npz", d=np.repeat(np.eye(2), 4, axis=0), short=np.eye(1, 2))
-    arguments = ["--embeddings", "own.npz", "-o", "made.jsonl"]
-    done = run("segment", path, "--method", "posterior:length=2", *arguments)
-    assert done.returncode == 0, done.stderr
-    made = [json.loads(line) for line in (tmp_path / "made.jsonl").read_text().splitlines()]
-    (expected,) = LeastExpectedPk(2.0)(inputs_of(units, np.repeat(np.eye(2), 4, axis=0)))
-    found = [each["systems"]["posterior:length=2"] for each in made]
-    assert found == [list(expected.masses), [1]]
-    refused = run("segment", path, "--method", "posterior:length=0", *arguments)
-    assert refused.returncode == 2
-    assert "found length=0.0 in 'posterior:length=0'; expected units per segment" in refused.stderr

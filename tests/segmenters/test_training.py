@@ -19,41 +19,47 @@ from transformers import AutoModel
 import reffree
 from reffree.encoders.device import choose_device
 from reffree.segmenters.base import Inputs
-from reffree.segmenters.coherence.csm import CoherenceScoring
-from reffree.segmenters.coherence.description import CoherenceTraining
-from reffree.segmenters.coherence.train import train_csm, triple_loss
-from reffree.segmenters.labeller.description import ARCHITECTURES, LabellerTraining
-from reffree.segmenters.labeller.networks import make_network
-from reffree.segmenters.labeller.train import document_loss, train_segmenter
-from reffree.segmenters.scorer.data import Gaps, windows_of
-from reffree.segmenters.scorer.description import Training
-from reffree.segmenters.scorer.model import (
+from reffree.segmenters.trained.csm import CoherenceScoring, train_csm, triple_loss
+from reffree.segmenters.trained.examples import Gaps, windows_of
+from reffree.segmenters.trained.gap_networks import (
     Head,
     HeadOnVectors,
     PairClassifier,
     PairReader,
     logits_of,
 )
-from reffree.segmenters.scorer.scorer import Scorer, load_checkpoint
-from reffree.segmenters.scorer.train import GapReader, gap_loss, train_scorer
-from reffree.segmenters.training import (
-    Rising,
-    RisingAndFalling,
+from reffree.segmenters.trained.labeller import document_loss, train_segmenter
+from reffree.segmenters.trained.labellers import make_network
+from reffree.segmenters.trained.scorer import (
+    GapReader,
+    Scorer,
+    TrainedScorer,
+    gap_loss,
+    train_scorer,
+)
+from reffree.segmenters.trained.settings import (
+    ARCHITECTURES,
+    LabellerSettings,
+    ScorerSettings,
+)
+from reffree.segmenters.trained.training import (
     Trainer,
     computes_in,
-    sent,
+    rise,
+    rise_and_fall,
+    send,
     steps_of,
     training_on,
 )
-from reffree.util.errors import InputError, OptionError
+from reffree.util.errors import OptionError
 from tests.checkpoints import config, tokenizer
-from tests.helpers import topical_corpus
+from tests.helpers import keywords, topical_corpus
 
 CPU, META = torch.device("cpu"), torch.device("meta")
 DIMENSION, UNITS = 8, 40
 GOLDS = [[4, 5, 3], [5, 4], [3, 3, 6], [6, 5]] * 2
 CORPUS, VECTORS = topical_corpus(GOLDS)
-QUICK = Training(splice_epochs=1, epochs=1, hidden=8)
+QUICK = ScorerSettings(splice_epochs=1, epochs=1, hidden=8)
 
 
 def head(device):
@@ -75,7 +81,8 @@ def triples(device):
 
 
 def labeller(architecture, device):
-    network = make_network(DIMENSION, LabellerTraining(architecture, hidden=4, heads=2)).to(device)
+    settings = LabellerSettings(architecture=architecture, hidden=4, heads=2)
+    network = make_network(DIMENSION, settings).to(device)
 
     def read(chosen):
         units = torch.zeros(len(chosen), 6, DIMENSION)
@@ -124,10 +131,10 @@ class Reads(TorchDispatchMode):
 @pytest.mark.parametrize("name", OURS)
 @pytest.mark.parametrize("n", [8, 32])
 def test_no_step_reads_anything_back(name, n):
-    with training_on(CPU, "no", 0) as accelerator:
+    with training_on(CPU, ScorerSettings(mixed_precision="no")) as accelerator:
         network, loss_of, read = NETWORKS[name](CPU)
         trainer = Trainer(network, loss_of, accelerator)
-        trainer.begin(0.01, 0.0, Rising(3))
+        trainer.begin(0.01, 0.0, rise(3))
         batches = trainer.batches(n, 4, read)
         with Reads() as reads:
             loss = trainer.epoch(batches)
@@ -146,11 +153,11 @@ def test_the_loop_runs_on_another_device(name):
     # A tensor of the device meta has no numbers: whatever reads one fails.
     from accelerate import Accelerator
 
-    with training_on(CPU, "no", 0):
+    with training_on(CPU, ScorerSettings(mixed_precision="no")):
         accelerator = Accelerator(cpu=True, device_placement=False)
         network, loss_of, read = NETWORKS[name](META)
         trainer = Trainer(network, loss_of, accelerator)
-        trainer.begin(0.01, 0.0, RisingAndFalling(3, 0.1))
+        trainer.begin(0.01, 0.0, rise_and_fall(3, 0.1))
         made = trainer.batches(8, 4, lambda chosen: on_meta(read(chosen)))
         loss = trainer.epoch(made)
         trainer.keep()
@@ -160,8 +167,8 @@ def test_the_loop_runs_on_another_device(name):
 
 def on_meta(batch):
     if isinstance(batch, tuple):
-        return tuple(each if isinstance(each, list) else sent(each, META) for each in batch)
-    return sent(batch, META)
+        return tuple(each if isinstance(each, list) else send(each, META) for each in batch)
+    return send(batch, META)
 
 
 def test_the_mean_loss_is_over_all_examples_alike():
@@ -172,9 +179,9 @@ def test_the_mean_loss_is_over_all_examples_alike():
         return (batch * network.weight.detach() * 0 + batch + 0 * network.weight).mean(), len(batch)
 
     told = []
-    with training_on(CPU, "no", 0) as accelerator:
+    with training_on(CPU, ScorerSettings(mixed_precision="no")) as accelerator:
         trainer = Trainer(network, loss_of, accelerator)
-        trainer.begin(0.01, 0.0, Rising(1))
+        trainer.begin(0.01, 0.0, rise(1))
         batches = trainer.batches(5, 2, lambda chosen: values[chosen])
         assert trainer.epoch(batches, told.append).item() == pytest.approx(2.0)
     assert told == [2, 2, 1]
@@ -188,27 +195,19 @@ def test_several_cards_are_no_reason_to_warn(monkeypatch, recwarn):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: states.append(device))
     monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: states.remove(device))
-    with training_on(CPU, "no", 0):
+    with training_on(CPU, ScorerSettings(mixed_precision="no")):
         assert states == [0, 1]
     assert states == []
     assert [str(one.message) for one in recwarn if "devices" in str(one.message)] == []
 
 
-def test_random_numbers_go_on_as_if_nothing_had_been_trained():
-    torch.manual_seed(7)
-    expected = torch.rand(3)
-    torch.manual_seed(7)
-    train_scorer(CORPUS, settings=QUICK, embeddings={"corpus": VECTORS}, device="cpu")
-    assert torch.equal(torch.rand(3), expected)
-
-
 def test_the_rate_rises():
-    assert [Rising(4)(step) for step in (0, 2, 4, 9)] == [0.25, 0.625, 1.0, 1.0]
+    assert [rise(4)(step) for step in (0, 2, 4, 9)] == [0.25, 0.625, 1.0, 1.0]
     # As torch's own schedule has it.
     optimiser = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1 / 4, 1.0, 4)
     for step in range(6):
-        assert Rising(4)(step) == pytest.approx(optimiser.param_groups[0]["lr"])
+        assert rise(4)(step) == pytest.approx(optimiser.param_groups[0]["lr"])
         optimiser.step()
         schedule.step()
 
@@ -218,17 +217,17 @@ def test_the_rate_rises():
 
 def test_weights_and_figures_are_float32_whatever_the_precision():
     settings = replace(QUICK, mixed_precision="bf16")
-    keywords = {"embeddings": {"corpus": VECTORS}, "device": "cpu"}
+    given = {"embeddings": {"corpus": VECTORS}, "device": "cpu"}
     if not computes_in(CPU, "bf16"):  # older processors cannot
         with pytest.raises(OptionError, match=r"a device \(cpu\) that cannot train in bf16"):
-            train_scorer(CORPUS, settings=settings, **keywords)
+            train_scorer(CORPUS, **keywords(settings), **given)
         return
     seen = []
-    made = train_scorer(CORPUS, settings=settings, on_epoch=seen.append, **keywords)
-    plain = train_scorer(CORPUS, settings=QUICK, **keywords)
-    assert seen[0].training_loss != plain.description.history[0].training_loss
-    assert seen[0].training_loss == pytest.approx(
-        plain.description.history[0].training_loss, rel=0.05
+    made = train_scorer(CORPUS, on_epoch=seen.append, **keywords(settings), **given)
+    plain = train_scorer(CORPUS, **keywords(QUICK), **given)
+    assert seen[0]["training_loss"] != plain.description.history[0]["training_loss"]
+    assert seen[0]["training_loss"] == pytest.approx(
+        plain.description.history[0]["training_loss"], rel=0.05
     )
     assert {p.dtype for p in made.network.parameters()} == {torch.float32}
     # Accelerate puts a forward of its own on what it is given, which is not the network itself.
@@ -243,12 +242,6 @@ def _windows(made):
     return model.gather(torch.from_numpy(windows_of(np.arange(model.n_units), window)))
 
 
-@pytest.mark.parametrize("kind", [Training, CoherenceTraining, LabellerTraining])
-def test_unknown_precisions_are_refused(kind):
-    with pytest.raises(InputError, match="mixed_precision = fp8; expected auto or no or bf16"):
-        kind(mixed_precision="fp8")
-
-
 # Where trained networks run -------------------------------------------------------------------
 
 
@@ -257,11 +250,10 @@ def folders(tmp_path_factory):
     """A scorer, a coherence model and a segmenter, trained on vectors."""
     folder = tmp_path_factory.mktemp("trained")
     named = {"embeddings": {"corpus": VECTORS}, "device": "cpu"}
-    train_scorer(CORPUS, settings=QUICK, **named).save(folder / "scorer")
-    settings = CoherenceTraining(epochs=1, hidden=4)
-    train_csm(CORPUS, settings=settings, **named).save(folder / "csm")
-    settings = LabellerTraining(epochs=1, hidden=4)
-    train_segmenter(CORPUS, settings, embeddings=VECTORS, device="cpu").save(folder / "segmenter")
+    train_scorer(CORPUS, **keywords(QUICK), **named).save(folder / "scorer")
+    train_csm(CORPUS, epochs=1, hidden=4, **named).save(folder / "csm")
+    small = train_segmenter(CORPUS, epochs=1, hidden=4, embeddings=VECTORS, device="cpu")
+    small.save(folder / "segmenter")
     return folder
 
 
@@ -274,8 +266,8 @@ def asked(monkeypatch):
         names.append(name)
         return choose_device("cpu")
 
-    for module in ("scorer.gap_network", "labeller.trained", "coherence.csm"):
-        monkeypatch.setattr(f"reffree.segmenters.{module}.choose_device", choose)
+    for module in ("base", "labeller", "csm"):
+        monkeypatch.setattr(f"reffree.segmenters.trained.{module}.choose_device", choose)
     return names
 
 
@@ -287,7 +279,7 @@ def test_segmenters_score_on_the_device_asked_for(method, folders, asked):
 
 
 def test_evidence_is_scored_on_the_device_asked_for(folders, asked, monkeypatch):
-    monkeypatch.setattr("reffree.evaluate.blocks.choose_device", lambda name: CPU)
+    monkeypatch.setattr("reffree.encoders.device.device_names", lambda name: ["cpu"])
     metric = f"expected_pk:evidence=scorer:{folders / 'scorer'}"
     reffree.score(CORPUS, metrics=[metric], embeddings=VECTORS, device="cuda:7")
     assert set(asked) == {"cuda:7"}
@@ -295,16 +287,16 @@ def test_evidence_is_scored_on_the_device_asked_for(folders, asked, monkeypatch)
 
 @pytest.mark.parametrize(("kind", "name"), [(Scorer, "scorer"), (CoherenceScoring, "csm")])
 def test_a_head_runs_where_it_is_told_to(kind, name, folders, monkeypatch):
-    monkeypatch.setattr("reffree.segmenters.scorer.gap_network.choose_device", lambda name: META)
+    monkeypatch.setattr("reffree.segmenters.trained.base.choose_device", lambda name: META)
     inputs = Inputs(CORPUS, embeddings=VECTORS, device="cuda")
     with pytest.raises(NotImplementedError, match="meta"):  # there is nothing to be read there
         kind(path=str(folders / name)).boundary_scores(inputs)
 
 
 def test_scores_are_read_back_once_for_all_documents(folders):
-    made = load_checkpoint(folders / "scorer")
+    made = TrainedScorer.load(folders / "scorer")
     with Copies() as copies:
-        scores = made.boundary_scores(Inputs(CORPUS, embeddings=VECTORS, device="cpu"))
+        scores = made.gap_scores(Inputs(CORPUS, embeddings=VECTORS, device="cpu"))
     assert [len(each) for each in scores] == [len(d.units) - 1 for d in CORPUS]
     assert copies.count == 1
 
@@ -337,14 +329,14 @@ def test_processes_of_a_launcher_train_one_network(tmp_path):
     script.write_text(
         "import os, sys\n"
         "from pathlib import Path\n"
-        "from reffree.cli.training import end_process as end_rank\n"
-        "from reffree.segmenters.scorer.train import Training, train_scorer\n"
+        "from reffree.cli.train import _end_process\n"
+        "from reffree.segmenters.trained.scorer import train_scorer\n"
         "from tests.helpers import topical_corpus\n"
         f"corpus, vectors = topical_corpus({GOLDS})\n"
         "named = {'embeddings': {'corpus': vectors}, 'device': 'cpu'}\n"
-        f"made = train_scorer(corpus, settings={QUICK}, **named)\n"
+        f"made = train_scorer(corpus, **{keywords(QUICK)}, **named)\n"
         "made.save(Path(sys.argv[1]) / os.environ['RANK'])\n"
-        "end_rank(0)\n"
+        "_end_process(0)\n"
     )
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     root = Path(__file__).parents[2]
@@ -357,12 +349,12 @@ def test_processes_of_a_launcher_train_one_network(tmp_path):
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(root)},
     )
     assert done.returncode == 0, done.stderr
-    one, other = (load_checkpoint(tmp_path / rank) for rank in "01")
+    one, other = (TrainedScorer.load(tmp_path / rank) for rank in "01")
     assert one.description == other.description
     assert one.description.weights == other.description.weights
-    alone = train_scorer(CORPUS, settings=QUICK, embeddings={"corpus": VECTORS}, device="cpu")
+    alone = train_scorer(CORPUS, **keywords(QUICK), embeddings={"corpus": VECTORS}, device="cpu")
     assert one.description.counts == alone.description.counts
-    losses = [made.description.history[0].training_loss for made in (one, alone)]
+    losses = [made.description.history[0]["training_loss"] for made in (one, alone)]
     assert losses[0] == pytest.approx(losses[1], rel=0.5)
 
 
@@ -387,11 +379,11 @@ def test_gpu_trains_and_scores_as_the_cpu_does():
 @pytest.mark.gpu
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_gpu_trains_segmenters(architecture):
-    settings = LabellerTraining(architecture, epochs=2, hidden=8, heads=2)
+    settings = LabellerSettings(architecture, epochs=2, hidden=8, heads=2)
     made = train_segmenter(CORPUS, settings, embeddings=VECTORS, device="cuda")
     assert made.description.device.startswith("cuda")
     inputs = [Inputs(CORPUS, embeddings=VECTORS, device=device) for device in ("cuda", "cpu")]
-    for a, b in zip(*(made.boundary_scores(each) for each in inputs), strict=True):
+    for a, b in zip(*(made.gap_scores(each) for each in inputs), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-3)
 
 
@@ -400,5 +392,5 @@ def test_gpu_reads_texts_in_other_processes():
     with training_on(torch.device("cuda"), "auto", 0, has_idle=True) as accelerator:
         network, loss_of, read = pair(torch.device("cuda"))
         trainer = Trainer(network, loss_of, accelerator)
-        trainer.begin(0.01, 0.0, Rising(3))
+        trainer.begin(0.01, 0.0, rise(3))
         assert torch.isfinite(trainer.epoch(trainer.batches(16, 4, read, workers=2)))

@@ -16,8 +16,8 @@ from reffree.evaluate.scores import corpus_mean
 from reffree.statistics.curves import band
 from reffree.statistics.paired import paired_tests
 from reffree.statistics.resampling import DocumentBootstrap, percentiles
-from reffree.studies.comparison import compare_table
-from reffree.studies.correlation.correlate import correlate
+from reffree.studies import correlate
+from reffree.studies.compare import compare_table
 from tests.properties import examples, intervals_held
 
 NAN = float("nan")
@@ -145,10 +145,9 @@ def test_scores_and_comparisons(case, average, seed):
         for name, cell in row["metrics"].items():
             if cell["ci"] is not None:
                 assert cell["ci"][0] <= cell["value"] <= cell["ci"][1], name
-    for metric in compare_table(table, seed=seed).to_dict()["metrics"].values():
-        for pair in metric["pairs"]:
-            if pair["ci"] is not None:
-                assert pair["ci"][0] <= pair["difference"] <= pair["ci"][1]
+    for pair in compare_table(table, seed=seed).table("pairs").records():
+        if pair["ci"] is not None:
+            assert pair["ci"][0] <= pair["difference"] <= pair["ci"][1]
 
 
 @given(corpora(), st.integers(0, 3))

@@ -14,16 +14,15 @@ import yaml
 
 from reffree.data.corpus import Corpus, Document
 from reffree.evaluate.score import score
-from reffree.segmenters.scorer.description import Training
-from reffree.segmenters.scorer.train import train_scorer
 from reffree.segmenters.segment import segment
+from reffree.segmenters.trained.scorer import train_scorer
 from reffree.studies import (
     boundaries,
     compare,
-    compare_encoders,
     correlate,
     density,
     diagnose,
+    encoders,
     granularity,
     perturb,
 )
@@ -58,15 +57,15 @@ def broken(tmp_path_factory):
 @pytest.fixture(scope="module")
 def scorer(tmp_path_factory):
     folder = tmp_path_factory.mktemp("scorers") / "s"
-    quick = Training(splice_epochs=1, epochs=1, hidden=4, splices=1, held_out=0.3)
-    train_scorer({"d": GOOD}, settings=quick, embeddings={"d": VECTORS}).save(folder)
+    quick = {"splice_epochs": 1, "epochs": 1, "hidden": 4, "splices_per_document": 1}
+    train_scorer({"d": GOOD}, embeddings={"d": VECTORS}, held_out=0.3, **quick).save(folder)
     return folder
 
 
 BOTH = {"good": GOOD, "bare": BARE}
 CALLS = {
     "correlate": partial(correlate, {"good": GOOD}),
-    "encoders": partial(compare_encoders, {"good": GOOD}, measure=False),
+    "encoders": partial(encoders, {"good": GOOD}, measure=False),
     "perturb": partial(perturb, {"good": GOOD}, seeds=1),
     "density": partial(density, {"good": GOOD}),
     "granularity": partial(granularity, {"good": GOOD}),
@@ -78,35 +77,35 @@ CALLS = {
 }
 REFUSED = [
     (correlate, BOTH, {}, "a document without gold"),
-    (correlate, BOTH, {"pool": "every"}, "the pool 'every'"),
+    (correlate, BOTH, {"pool": "every"}, "pool = every"),
     (correlate, {"good": GOOD}, {"cohesion": ["nobody"]}, "unknown system 'nobody'"),
     (correlate, {"good": GOOD}, {"metrics": ["arp_pear"]}, "unknown metric 'arp_pear'"),
     (correlate, {"good": GOOD}, {"metrics": ["sed:vectors=nowhere"]}, "nowhere"),
-    (correlate, {"good": GOOD}, {"unsegmented": "best"}, "the policy 'best'"),
+    (correlate, {"good": GOOD}, {"unsegmented": "best"}, "unsegmented = best"),
     (correlate, {"good": GOOD}, {"average": "most"}, "average = most"),
-    (correlate, {"good": GOOD}, {"encoders": [None, "nowhere/none"]}, "nowhere/none"),
-    (compare_encoders, {"good": GOOD}, {"encoders": ["minilm"]}, "the encoders 'minilm'"),
+    (correlate, {"good": GOOD}, {"encoders": ["minilm", "nowhere/none"]}, "nowhere/none"),
+    (encoders, {"good": GOOD}, {"encoders": ["minilm"]}, "the encoders 'minilm'"),
     (perturb, BOTH, {}, "no gold to perturb"),
     (perturb, BOTH, {"source": "nobody"}, "unknown system 'nobody'"),
     (perturb, BOTH, {"source": "a", "metrics": ["arp_pair", "pk"]}, "no gold to compare with"),
-    (perturb, {"good": GOOD}, {"unsegmented": "best"}, "the policy 'best'"),
+    (perturb, {"good": GOOD}, {"unsegmented": "best"}, "unsegmented = best"),
     (density, BOTH, {}, "a document without gold"),
     (density, {"good": GOOD}, {"metrics": ["arp_pear"]}, "unknown metric 'arp_pear'"),
-    (density, {"good": GOOD}, {"unsegmented": "best"}, "the policy 'best'"),
+    (density, {"good": GOOD}, {"unsegmented": "best"}, "unsegmented = best"),
     (granularity, {"good": GOOD, "short": SHORT}, {}, "no document of 3 units or more"),
     (granularity, {"good": GOOD, "none": BARE.only_systems(())}, {}, "no systems"),
     (diagnose, {"good": GOOD, "short": SHORT}, {}, "no system with an expected_pk"),
     (diagnose, {"good": GOOD, "one": ONE}, {"source": "b"}, "unknown system 'b'"),
     (diagnose, {"good": GOOD}, {"metrics": ["arp_pear"]}, "unknown metric 'arp_pear'"),
     (compare, ONE, {}, "too few systems to compare"),
-    (compare, GOOD, {"unsegmented": "best"}, "the policy 'best'"),
+    (compare, GOOD, {"unsegmented": "best"}, "unsegmented = best"),
     (boundaries, GOOD, {"systems": ["nobody"]}, "unknown system 'nobody'"),
     (boundaries, GOOD, {"documents": ["nothing"]}, "the document 'nothing'"),
     (segment, BARE, {"methods": ["depth", "depth:k=gold"]}, "no gold for depth"),
     (segment, BARE, {"methods": ["depth", "random_known"]}, "no gold for random_known"),
     (segment, GOOD, {"methods": {"a": "depth"}}, "the system a second time"),
     (segment, GOOD, {"methods": ["depth", "depth:min_gap=3"]}, "the system a second time"),
-    (score, GOOD, {"unsegmented": "best"}, "the policy 'best'"),
+    (score, GOOD, {"unsegmented": "best"}, "unsegmented = best"),
     (score, BARE, {"metrics": ["arp_pair", "pk"]}, "no gold to compare with"),
 ]
 
@@ -174,7 +173,6 @@ def test_a_later_step_is_refused_before_an_earlier_one_runs(tmp_path, broken):
 def test_no_place_for_the_segments_is_refused_first(tmp_path, broken, target):
     text = json.dumps({"id": "a", "units": ["x"] * 6})
     (tmp_path / "c.jsonl").write_text(text + "\n", encoding="utf-8")
-    arguments = ("--method", "depth", "--encoder", broken, "--cache", "off")
-    arguments += ("-o", tmp_path / target)
+    arguments = ("--method", "depth", "--encoder", broken, "-o", tmp_path / target)
     found = invoke("segment", tmp_path / "c.jsonl", *arguments)
     assert target in str(found.exception)

@@ -8,7 +8,7 @@ import yaml
 
 from reffree.data.corpus import Corpus, Document
 from reffree.segmenters.segment import segment
-from reffree.studies import compare_encoders, correlate
+from reffree.studies import correlate, encoders
 from reffree.studies.config import load_config
 from reffree.util.errors import InputError
 
@@ -91,7 +91,7 @@ def test_none_are_trained_unless_asked_for():
 
 
 def test_every_encoder_has_systems_and_judges_all_of_them(tmp_path):
-    result = compare_encoders(
+    result = encoders(
         {"c": CORPUS},
         encoders=["wordllama", "minilm"],
         metrics=["arp_pair", "pk"],
@@ -135,17 +135,3 @@ def test_a_configuration_says_what_is_trained(tmp_path):
         written(supervised=["gru"])
     with pytest.raises(InputError, match=r"studies\.0\.folds"):
         written(folds=1)
-
-
-def test_command(run, write_corpus, tmp_path):
-    corpus = [
-        {"id": d.id, "units": list(d.units), "gold": list(d.gold.masses)} for d in CORPUS.documents
-    ]
-    np.savez(tmp_path / "v.npz", **{d.id: x for d, x in zip(CORPUS, VECTORS, strict=True)})
-    done = run(
-        *("correlate", write_corpus(corpus), "--embeddings", "v.npz", "-m", "arp_pair", "-m", "pk"),
-        *("--pool", "paper", "--supervised", "sheikh-bilstm", "--folds", "2", "--resamples", "100"),
-        *("--table", "scores", "-f", "csv"),
-    )
-    assert done.returncode == 0, done.stderr
-    assert ",sheikh-bilstm,independent,supervised,pk," in done.stdout

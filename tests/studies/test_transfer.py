@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from statistics import fmean
 
@@ -13,16 +14,15 @@ from reffree.data.corpus import Corpus
 from reffree.evaluate.result import Result
 from reffree.report.charts import charts_of
 from reffree.report.charts.drawing import vega_for_page
-from reffree.report.study import render
+from reffree.report.render import render
 from reffree.segmenters.base import Inputs
-from reffree.segmenters.scorer.description import Training
-from reffree.segmenters.scorer.train import train_scorer
 from reffree.segmenters.selection import select_above
+from reffree.segmenters.trained.scorer import train_scorer
 from reffree.studies import transfer
 from reffree.studies.config import load_config
 from reffree.util.errors import InputError, OptionError, UnknownNameError
 from tests.checkpoints import WORDS, save_checkpoint
-from tests.helpers import invoke, rows, topical_corpus
+from tests.helpers import invoke_study, rows, topical_corpus
 from tests.oracles import reference_based, studies
 
 
@@ -51,15 +51,15 @@ def test_figures_are_those_of_the_scorer_on_corpora_it_has_not_seen(result):
     checkpoint = train_scorer(
         {"a": CORPORA["a"]},
         calibration={"d": CORPORA["d"]},
-        settings=Training(**QUICK),
         embeddings=VECTORS,
+        **QUICK,
     )
     assert [(r["trained_on"], r["corpus"], r["system"]) for r in rows(result, "transfer")] == [
         ("a", corpus, system) for corpus in "bc" for system in ("scorer", "oracle_random")
     ]
     for corpus in "bc":
         (row,) = rows(result, "transfer", corpus=corpus, system="scorer")
-        scores = checkpoint.boundary_scores(Inputs(CORPORA[corpus], embeddings=VECTORS[corpus]))
+        scores = checkpoint.gap_scores(Inputs(CORPORA[corpus], embeddings=VECTORS[corpus]))
         made = [select_above(each, 0.5, 3).masses for each in scores]
         golds = [document.gold.masses for document in CORPORA[corpus]]
         assert row["bor"] == pytest.approx(studies.bor(made, golds))
@@ -129,8 +129,8 @@ def test_a_trained_scorer_is_tested_as_it_is(tmp_path, result):
     checkpoint = train_scorer(
         {"a": CORPORA["a"]},
         calibration={"d": CORPORA["d"]},
-        settings=Training(**QUICK),
         embeddings=VECTORS,
+        **QUICK,
     )
     checkpoint.save(tmp_path / "s")
     part = {name: CORPORA[name] for name in "bc"}
@@ -158,13 +158,13 @@ def test_a_trained_scorer_is_tested_as_it_is(tmp_path, result):
     ],
 )
 def test_what_is_refused_before_anything_runs(keywords, kind, message, monkeypatch):
-    monkeypatch.setattr("reffree.studies.unseen_corpora.corpus_vectors", None)
+    monkeypatch.setattr(sys.modules["reffree.studies.papers.transfer"], "corpus_vectors", None)
     with pytest.raises(kind, match=message):
         transfer(CORPORA, **keywords)
 
 
 def test_corpora_without_gold_are_refused_before_anything_runs(monkeypatch):
-    monkeypatch.setattr("reffree.studies.unseen_corpora.corpus_vectors", None)
+    monkeypatch.setattr(sys.modules["reffree.studies.papers.transfer"], "corpus_vectors", None)
     bare = Corpus(tuple(replace(document, gold=None) for document in CORPORA["b"]))
     with pytest.raises(InputError, match="no gold to compare with"):
         transfer(CORPORA | {"b": bare}, train=["a"])
@@ -191,10 +191,7 @@ def test_command_and_file(write_corpus, tmp_path):
             {"id": f"{i}", "units": rng.choice(WORDS, 6).tolist(), "gold": [3, 3]} for i in range(5)
         ]
         paths.append(str(write_corpus(documents, f"{name}.jsonl")))
-    quick = ("--epochs", "1", "--splice-epochs", "1", "--window", "1", "--cache", "off")
-    done = invoke(
-        "transfer", *paths, "--train", "x", "--encoder", str(encoder), *quick, "-f", "csv"
-    )
+    done = invoke_study("transfer", *paths, "--train", "x", "--encoder", encoder, "-f", "csv")
     assert done.exit_code == 0, done.output
     header, *lines = done.stdout.splitlines()
     assert header.startswith("trained_on,corpus,system,w_f1")

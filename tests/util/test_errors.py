@@ -16,21 +16,11 @@ import pytest
 import reffree
 from reffree.cli import main
 from reffree.data.corpus import is_name
-from reffree.report.agreement import render as render_agreement
-from reffree.report.compare import render as render_comparison
-from reffree.report.grid import (
-    Cell,
-    Grid,
-    json_text,
-    latex_page,
-    markdown_page,
-    render_terminal,
-    to_csv,
-)
-from reffree.report.score import render
-from reffree.report.study import render as render_study
-from reffree.studies import agreement
+from reffree.report.grid import json_text, latex_table, markdown_page, render_terminal, to_csv
+from reffree.report.render import render
+from reffree.studies import agreement, boundaries
 from reffree.util.errors import InputError, visible, visible_json
+from reffree.util.grid import Cell, Grid
 
 CLI = Path(reffree.__file__).parent / "cli"
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -77,7 +67,7 @@ def test_terminal_tables():
 
 
 def test_markdown():
-    page = markdown_page(GRIDS, [EVIL], EVIL)
+    page = markdown_page(GRIDS, "", [EVIL], EVIL)
     assert not NASTY.search(page)
     lines = page.split("\n")
     assert lines[-2].startswith("`` e")
@@ -90,9 +80,9 @@ def test_markdown():
 
 
 def test_latex():
-    page = latex_page(GRIDS, [EVIL])
+    page = latex_table(GRIDS[0])
     assert not NASTY.search(page)
-    assert [line[:2] for line in page.split("\n")].count("% ") == 2
+    assert [line[:2] for line in page.split("\n")].count("% ") == 1
     for line in page.split("\n"):
         if not line.startswith("% "):
             assert "\\input" not in line
@@ -138,24 +128,24 @@ VECTORS = [[[1, 2], [2, 1], [0, 3], [3, 3]]] * 2
 
 
 def every_output(corpus):
-    from reffree.studies.diagnosis.diagnose import diagnose
+    from reffree.studies import diagnose
 
-    formats = ("table", "json", "csv", "md", "latex")
     scores = reffree.score(corpus, metrics=["arp_cos"], embeddings=VECTORS, explain=True)
-    comparison = reffree.compare(corpus, metrics=["arp_cos"], embeddings=VECTORS)
-    agreed = agreement(corpus)
-    study = diagnose({EVIL: corpus}, metrics=["arp_cos"], embeddings={EVIL: VECTORS})
-    plain = {"color": False, "width": None}
-    for format in formats:
-        yield render(scores, format, **plain)
-        yield render_comparison(comparison, format, **plain)
-        yield render_agreement(agreed, format, **plain)
-        yield render_study(study, format, **plain)
+    results = (
+        scores,
+        reffree.compare(corpus, metrics=["arp_cos"], embeddings=VECTORS),
+        agreement({EVIL: corpus}),
+        boundaries(corpus, embeddings=VECTORS),
+        diagnose({EVIL: corpus}, metrics=["arp_cos"], embeddings={EVIL: VECTORS}),
+    )
+    for format in ("table", "json", "csv", "md", "latex"):
+        for result in results:
+            yield render(result, format)
 
 
 def test_no_output_carries_what_steers(corpus):
     outputs = list(every_output(corpus))
-    assert len(outputs) == 20
+    assert len(outputs) == 25
     for text in outputs:
         assert not NASTY.search(text)
         if text.startswith("%"):
@@ -176,7 +166,7 @@ def test_explanations_show_units_as_text(corpus):
 def test_errors_and_usage_are_lines_of_text(capsys):
     for arguments in (
         ["score", "no\x1b[2J\u202esuch\nfile.jsonl"],
-        ["score", "x", "--memory", "\x9b2J"],
+        ["score", "x", "--null", "\x9b2J"],
         ["no\x1b[2Jcommand"],
         ["cache", "rm", "\x1b[2J\nreffree: fine", "--cache", "."],
     ):

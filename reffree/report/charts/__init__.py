@@ -1,31 +1,39 @@
-"""The charts of a study's result: made from its tables by name, none where a table is missing."""
+"""The charts of every study, made from the tables of its result."""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from reffree.evaluate.result import Result
-from reffree.report.charts.chart import Chart, Choice
-from reffree.report.charts.curves import density, granularity, moves, perturbation, selection, tuned
-from reffree.report.charts.heatmaps import agreement, correlations, cross
-from reffree.report.charts.points import baselines, judged, noticed, scatter, speed, strip, transfer
 
-__all__ = ["Chart", "Choice", "charts_of"]
+if TYPE_CHECKING:
+    from reffree.report.charts.chart import Chart
 
-BUILDERS = (
-    *(
-        speed,
-        correlations,
-        scatter,
-        agreement,
-        cross,
-        perturbation,
-        density,
-        selection,
-        granularity,
+CHARTS = {
+    "correlate": ("heatmaps.correlations", "points.scatter", "points.strip"),
+    "encoders": (
+        *("points.speed", "heatmaps.correlations", "points.scatter", "heatmaps.agreement"),
+        *("heatmaps.cross", "points.strip"),
     ),
-    *(noticed, baselines, moves, judged, transfer, tuned, strip),
-)
+    "perturb": ("curves.perturbation",),
+    "density": ("curves.density",),
+    "selection": ("curves.selection",),
+    "granularity": ("curves.granularity",),
+    "diagnose": ("points.noticed",),
+    "baselines": ("points.baselines",),
+    "moves": ("curves.moves",),
+    "pairs": ("points.judged",),
+    "transfer": ("points.transfer",),
+    "chunks": ("curves.tuned",),
+}
+"""What draws the charts of a command, in the order in which they are read."""
 
 
 def charts_of(result: Result) -> list[Chart]:
-    """Return every chart that the result has data for, in the order they are read."""
-    return [chart for build in BUILDERS for chart in build(result)]
+    """Return the charts of a result for which it has data; the libraries that draw are needed."""
+    charts: list[Chart] = []
+    for place in CHARTS.get(result.command, ()):
+        module, _, name = place.partition(".")
+        charts += getattr(import_module(f"{__name__}.{module}"), name)(result)
+    return charts

@@ -29,6 +29,7 @@ MAX_ROWS = 20_000
 MARK = "\ue000"
 """Around the name of a choice in an axis title, where the page puts what was picked."""
 
+ROWS = alt.NamedData("rows")
 LABELS = {
     "corpus": "Corpus",
     "encoder": "Encoder",
@@ -106,7 +107,7 @@ def named(field: str) -> str:
     return f"{MARK}{field}{MARK}"
 
 
-def records_of(result: Result, table: str, needed: Iterable[str]) -> list[dict[str, Any]]:
+def records_of(result: Result, table: str, *needed: str) -> list[dict[str, Any]]:
     """Return a table's rows; none if the result has no such table with these columns."""
     for each in result.tables:
         if each.name == table and {f.name for f in each.fields} >= set(needed):
@@ -139,23 +140,37 @@ def choices_of(rows: Sequence[Mapping[str, Any]], *names: str) -> tuple[Choice, 
     return tuple(Choice(n, LABELS[n], tuple(values)) for n, values in found if len(values) > 1)
 
 
-def parts(row: Mapping[str, Any], choices: Sequence[Choice]) -> Row:
-    """Return the cells by which a row is chosen."""
-    return {c.field: str(row[c.field]) for c in choices if not c.columns}
-
-
 def rows_of(
     records: Iterable[Mapping[str, Any]], choices: Sequence[Choice], **columns: str
 ) -> list[Row]:
     """Return the cells by which each record is chosen, and its columns by their drawn names."""
+    names = {c.field: c.field for c in choices if not c.columns} | columns
+    chosen = names.keys() - columns.keys()
     return [
-        parts(record, choices)
-        | {
-            drawn: str(record[column]) if column in TEXTS else record.get(column)
-            for drawn, column in columns.items()
+        {
+            name: str(record[column]) if name in chosen or column in TEXTS else record.get(column)
+            for name, column in names.items()
         }
         for record in records
     ]
+
+
+def tooltips(*parts: str) -> list[alt.Tooltip]:
+    """Tooltips from ``field``, ``field|title`` or ``field|title|format``; a format means numbers.
+
+    >>> [tip.to_dict()["field"] for tip in tooltips("system", "x|value|.3f")]
+    ['system', 'x']
+    """
+    made = []
+    for part in parts:
+        field, title, format = [*part.split("|"), "", ""][:3]
+        spec: dict[str, Any] = {"title": title} if title else {}
+        made.append(
+            alt.Tooltip(f"{field}:Q", format=format, **spec)
+            if format
+            else alt.Tooltip(f"{field}:N", **spec)
+        )
+    return made
 
 
 def thinned(
@@ -167,14 +182,12 @@ def thinned(
     >>> [row["x"] for row in thinned(rows, ["line"], 3)[0]]
     [0, 4, 8]
     """
-    if len(rows) <= limit:
-        return rows, ()
     groups: dict[tuple[Value, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in series), []).append(row)
-    share = max(2, limit // len(groups))
+    share = max(2, limit // max(1, len(groups)))
     kept = [row for group in groups.values() for row in spaced(group, share)]
-    if len(kept) == len(rows):
+    if len(rows) <= limit or len(kept) == len(rows):
         return rows, ()
     told = f"Drawn: {len(kept):,} of {counted(len(rows), 'row')}, evenly spaced along each curve."
     return kept, (told,)
@@ -208,46 +221,41 @@ def panels(
 ) -> alt.TopLevelMixin:
     """Draw a panel for each value of ``facet``; scales are each panel's own unless shared."""
     drawn: Any = alt.layer(*layers).properties(width=width, height=height)
-    if len(distinct(rows, "facet")) < 2:
-        alone: alt.LayerChart = drawn
-        return alone
-    header = alt.Header(title=None, labelFontWeight="bold", labelLimit=200)
-    facet = alt.Facet("facet:N", sort=by_order("facet"), header=header)
-    own: dict[str, Any] = {axis: "independent" for axis in "xy" if axis not in shared}
-    axes = {"x": "independent", "y": "independent"}
-    faceted: alt.FacetChart
-    faceted = drawn.facet(facet, columns=3).resolve_scale(**own).resolve_axis(**axes)
-    return faceted
+    if len(distinct(rows, "facet")) > 1:
+        header = alt.Header(title=None, labelFontWeight="bold", labelLimit=200)
+        facet = alt.Facet("facet:N", sort=by_order("facet"), header=header)
+        own: dict[str, Any] = {axis: "independent" for axis in "xy" if axis not in shared}
+        drawn = drawn.facet(facet, columns=3).resolve_scale(**own)
+        drawn = drawn.resolve_axis(x="independent", y="independent")
+    body: alt.TopLevelMixin = drawn
+    return body
 
 
 def colours(name: str, values: Sequence[str], title: str, *, of_lines: bool = False) -> alt.Color:
     """Colours of a few names, with a legend below."""
-    scale = _scale(values, PALETTE)
-    return alt.Color(f"{name}:N", title=title, scale=scale, legend=_legend(of_lines))
+    return alt.Color(f"{name}:N", **_marked(values, PALETTE, title, of_lines))
 
 
 def dashes(name: str, values: Sequence[str], title: str) -> alt.StrokeDash:
     """Dashes for the same names, so that colour is not all that tells lines apart."""
-    scale = _scale(values, DASHES)
-    return alt.StrokeDash(f"{name}:N", title=title, scale=scale, legend=_legend(True))
+    return alt.StrokeDash(f"{name}:N", **_marked(values, DASHES, title, True))
 
 
 def shapes(name: str, values: Sequence[str], title: str) -> alt.Shape:
     """Shapes for the same names, so that colour is not all that tells points apart."""
-    scale = _scale(values, SHAPES)
-    return alt.Shape(f"{name}:N", title=title, scale=scale, legend=_legend(False))
+    return alt.Shape(f"{name}:N", **_marked(values, SHAPES, title, False))
 
 
-def _legend(of_lines: bool) -> alt.Legend:
+def _marked(
+    values: Sequence[str], marks: Sequence[Any], title: str, of_lines: bool
+) -> dict[str, Any]:
+    """Give every value a mark, the first ones again where there are too few, and a legend."""
     strokes: dict[str, Any] = {"symbolType": "stroke", "symbolSize": 400, "symbolStrokeWidth": 2}
-    return alt.Legend(
+    legend = alt.Legend(
         orient="bottom",
         columns=alt.ExprRef("legend_columns"),
         symbolOpacity=1,
         **(strokes if of_lines else {}),
     )
-
-
-def _scale(values: Sequence[str], marks: Sequence[Any]) -> alt.Scale:
-    """Give every value a mark, the first ones again where there are too few."""
-    return alt.Scale(domain=list(values), range=list(islice(cycle(marks), len(values))))
+    scale = alt.Scale(domain=list(values), range=list(islice(cycle(marks), len(values))))
+    return {"title": title, "legend": legend, "scale": scale}

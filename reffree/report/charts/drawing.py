@@ -27,10 +27,6 @@ CHARACTER = 5.5  # pixels, on average
 LINE = 11
 OFFSET = 7
 MARGIN = 0.07  # of the range of values, on both sides
-ALIGNMENTS = {"left": (1, 0, 0.0), "right": (-1, 0, 1.0), "center": (0, -1, 0.5)}
-"""Of labels right of their points, left of them and above: across, up, share of the text left of
-its place."""
-
 FACETS_IN_FILES = ("corpus", "encoder")
 """Choices of which every value gets a file of its own."""
 
@@ -72,19 +68,15 @@ def draw_files(
     ``kendall (corpus)`` and ``kendall (document)``.
     """
     picks = dict(picks)
+    choices = [choice for chart in charts for choice in chart.choices]
     for field, value in picks.items():
-        offered = {c.field: c.values for chart in charts for c in chart.choices}
-        if field not in offered:
-            raise UnknownNameError("choice", field, offered)
-        values = [
-            v for chart in charts for c in chart.choices if c.field == field for v in c.values
-        ]
-        meant = [v for v in values if v == value] or [
-            v for v in values if v.startswith(f"{value} (")
-        ]
-        if not meant:
+        values = [v for choice in choices if choice.field == field for v in choice.values]
+        if not values:
+            raise UnknownNameError("choice", field, dict.fromkeys(c.field for c in choices))
+        begins = [v for v in values if v == value or v.startswith(f"{value} (")]
+        if not begins:
             raise UnknownNameError(field, value, dict.fromkeys(values))
-        picks[field] = meant[0]
+        picks[field] = value if value in values else begins[0]
     names: set[str] = set()
     for chart in charts:
         for stem, content in _chart_files(chart, format, picks):
@@ -183,8 +175,7 @@ def _config(ink: str, font: str) -> Spec:
 
 def label_in_browser(spec: Spec, ink: str) -> None:
     """Give the compiled text mark Vega's label transform, which Vega-Lite has no name for."""
-    labels = _labels(spec, ink)
-    labels["transform"] = [
+    _labels(spec, ink)["transform"] = [
         {
             "type": "label",
             "size": {"signal": "[width, height]"},
@@ -197,39 +188,27 @@ def label_in_browser(spec: Spec, ink: str) -> None:
 def label_in_file(spec: Spec, rows: Sequence[Row], ink: str) -> list[Row]:
     """Fix the scales, and add to every row where its label goes, hidden where there is no room."""
     size = (spec["width"], spec["height"])
-    spans = []
+    places = []
     for axis, length in zip("xy", size, strict=True):
         values = [float(row[axis]) for row in rows]  # type: ignore[arg-type]
         margin = MARGIN * (max(values) - min(values)) or 1.0
-        spans.append((min(values) - margin, max(values) + margin, length))
+        low, high = min(values) - margin, max(values) + margin
         scale = next(each for each in spec["scales"] if each["name"] == axis)
-        scale.update(domain=list(spans[-1][:2]), nice=False, zero=False, padding=0)
-    (x_low, x_high, width), (y_low, y_high, height) = spans
-    points = [
-        (
-            (float(row["x"]) - x_low) / (x_high - x_low) * width,  # type: ignore[arg-type]
-            (y_high - float(row["y"])) / (y_high - y_low) * height,  # type: ignore[arg-type]
-        )
-        for row in rows
-    ]
+        scale.update(domain=[low, high], nice=False, zero=False, padding=0)
+        shares = [(value - low) / (high - low) for value in values]
+        places.append([length * (share if axis == "x" else 1 - share) for share in shares])
     update = _labels(spec, ink)["encode"]["update"]
-    update |= {
-        "x": {"field": "x"},
-        "y": {"field": "y"},
-        "align": {"field": "datum.label_align"},
-        "dx": {"field": "datum.label_dx"},
-        "dy": {"field": "datum.label_dy"},
-        "opacity": {"field": "datum.label_opacity"},
-        "baseline": {"value": "middle"},
-    }
-    placed = placements(points, [str(row["system"]) for row in rows], (width, height))
+    update |= {"x": {"field": "x"}, "y": {"field": "y"}, "baseline": {"value": "middle"}}
+    update |= {f"{name}": {"field": f"datum.label_{name}"} for name in ("align", "dx", "opacity")}
+    texts = [str(row["system"]) for row in rows]
+    placed = placements(list(zip(*places, strict=True)), texts, size)
     return [row | where for row, where in zip(rows, placed, strict=True)]
 
 
 def placements(
-    points: Sequence[tuple[float, float]], texts: Sequence[str], size: tuple[float, float]
+    points: Sequence[tuple[float, ...]], texts: Sequence[str], size: tuple[float, float]
 ) -> list[Row]:
-    """Try right of the point (aligned left), left of it, above: free of points, labels, edges.
+    """Try right of the point (aligned left), then left of it: free of points, labels, edges.
 
     >>> [p["label_align"] for p in placements([(5, 50), (95, 50)], ["a", "b"], (100, 100))]
     ['left', 'right']
@@ -238,35 +217,27 @@ def placements(
     placed: list[Row] = []
     for (x, y), text in zip(points, texts, strict=True):
         wide = min(LIMIT, CHARACTER * len(text))
-        where: Row = {"label_align": "left", "label_dx": 0, "label_dy": 0, "label_opacity": 0}
-        for align, (across, up, share) in ALIGNMENTS.items():
-            dx, dy = across * OFFSET, up * (OFFSET + LINE / 2)
-            left, top = x + dx - share * wide, y + dy - LINE / 2
-            box = (left, top, left + wide, top + LINE)
-            is_inside = left >= 0 and top >= 0 and box[2] <= size[0] and box[3] <= size[1]
-            if is_inside and not any(_overlap(box, other) for other in taken):
-                taken.append(box)
-                where = {"label_align": align, "label_dx": dx, "label_dy": dy, "label_opacity": 1}
+        where: Row = {"label_align": "left", "label_dx": 0, "label_opacity": 0}
+        for align, left in (("left", x + OFFSET), ("right", x - OFFSET - wide)):
+            right, top, bottom = left + wide, y - LINE / 2, y + LINE / 2
+            is_inside = left >= 0 and top >= 0 and right <= size[0] and bottom <= size[1]
+            if is_inside and not any(
+                left < b[2] and b[0] < right and top < b[3] and b[1] < bottom for b in taken
+            ):
+                taken.append((left, top, right, bottom))
+                dx = OFFSET if align == "left" else -OFFSET
+                where = {"label_align": align, "label_dx": dx, "label_opacity": 1}
                 break
         placed.append(where)
     return placed
 
 
-def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
-
-
 def _labels(spec: Spec, ink: str) -> Spec:
-    """Make labels follow the points, not the data."""
+    """Return the text mark, made to follow the points, not the data."""
     points = next(mark for mark in spec["marks"] if mark["type"] == "symbol")
     labels: Spec = next(mark for mark in spec["marks"] if mark["type"] == "text")
     labels["from"] = {"data": points["name"]}
-    labels["encode"] = {
-        "update": {
-            "text": {"field": "datum.system"},
-            "fill": {"value": ink},
-            "fontSize": {"value": LABEL_SIZE},
-            "limit": {"value": LIMIT},
-        }
-    }
+    update: Spec = {"text": {"field": "datum.system"}, "fill": {"value": ink}}
+    update |= {"fontSize": {"value": LABEL_SIZE}, "limit": {"value": LIMIT}}
+    labels["encode"] = {"update": update}
     return labels

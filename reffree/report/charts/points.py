@@ -3,50 +3,49 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from statistics import fmean
+from typing import Any
 
 import altair as alt
 
 from reffree.evaluate.result import Result
+from reffree.report.charts import chart
 from reffree.report.charts.chart import (
-    MAX_ROWS,
     PALETTE,
+    ROWS,
     Chart,
     Choice,
     Row,
-    by_order,
     choices_of,
-    colours,
     distinct,
-    named,
-    ordered,
-    panels,
-    parts,
     records_of,
     rows_of,
-    shapes,
-    spaced,
 )
 from reffree.util.errors import counted
 
 MAX_MARKS = 4_000
 """Of documents drawn at a time."""
 
+TICKED = alt.Axis(tickCount=8)
+
 
 def scatter(result: Result) -> list[Chart]:
     """A reference-free against a gold-based metric, a point per system."""
     needed = ("system", "pool", "metric", "metric_kind", "loss", "corpus", "encoder")
-    found = [r for r in records_of(result, "scores", needed) if r["loss"] is not None]
-    gold = distinct([r for r in found if r["metric_kind"] == "gold"], "metric")
-    free = distinct([r for r in found if r["metric_kind"] == "free"], "metric")
-    free += distinct([r for r in found if r["metric_kind"] == "sentinel"], "metric")
+    found = [r for r in records_of(result, "scores", *needed) if r["loss"] is not None]
+    of_kind = {
+        kind: distinct([r for r in found if r["metric_kind"] == kind], "metric")
+        for kind in ("free", "sentinel", "gold")
+    }
+    free, gold = [*of_kind["free"], *of_kind["sentinel"]], of_kind["gold"]
     if not gold or not free:
         return []
-    wide: dict[tuple[str, ...], Row] = {}
     given = choices_of(found, "corpus", "encoder")
     columns = {name: f"m{i}" for i, name in enumerate(dict.fromkeys([*free, *gold]))}
-    for row in found:
-        key = (str(row["corpus"]), str(row["encoder"]), str(row["pool"]), str(row["system"]))
-        start: Row = {**parts(row, given), "pool": key[2], "system": key[3]}
+    wide: dict[tuple[str, ...], Row] = {}
+    starts = rows_of(found, given, pool="pool", system="system")
+    for row, start in zip(found, starts, strict=True):
+        key = tuple(str(row[name]) for name in ("corpus", "encoder", "pool", "system"))
         wide.setdefault(key, start | dict.fromkeys(columns.values()))
         wide[key][columns[row["metric"]]] = row["loss"]
     choices = (
@@ -55,77 +54,64 @@ def scatter(result: Result) -> list[Chart]:
         Choice("y", "Up", tuple(gold), {name: {"y": columns[name]} for name in gold}),
     )
     rows = list(wide.values())
-    pools = distinct(rows, "pool")
-    points = alt.Chart(alt.NamedData("rows")).encode(
-        x=alt.X(
-            "x:Q",
-            title=f"{named('x')} (loss, lower is better)",
-            scale=alt.Scale(zero=False, padding=12),
-        ).axis(tickCount=8),
-        y=alt.Y(
-            "y:Q",
-            title=f"{named('y')} (loss, lower is better)",
-            scale=alt.Scale(zero=False, padding=12),
-        ),
-        tooltip=[
-            alt.Tooltip("system:N"),
-            alt.Tooltip("pool:N"),
-            alt.Tooltip("x:Q", title="loss without gold", format=".3f"),
-            alt.Tooltip("y:Q", title="loss with gold", format=".3f"),
-        ],
+    titles = {axis: f"{chart.named(axis)} (loss, lower is better)" for axis in "xy"}
+    points = alt.Chart(ROWS).encode(
+        x=alt.X("x:Q", title=titles["x"], scale=alt.Scale(zero=False, padding=12), axis=TICKED),
+        y=alt.Y("y:Q", title=titles["y"], scale=alt.Scale(zero=False, padding=12)),
+        tooltip=chart.tooltips("system", "pool", "x|loss without gold|.3f", "y|loss with gold|.3f"),
     )
-    body = alt.layer(
-        points.mark_point(filled=True, size=70, opacity=0.85).encode(
-            color=colours("pool", pools, "pool"), shape=shapes("pool", pools, "pool")
-        ),
-        points.mark_text(fontSize=10).encode(text="system:N"),
-    ).properties(width=620, height=400)
+    body = _labelled(points, "pool", distinct(rows, "pool"), "system", 70).properties(height=400)
     reading = (
         "Each point is a system: its loss by a reference-free metric across, by a gold-based "
         "metric up. Points along a rising line mean that the metric without gold orders systems "
         "as gold does. Labels that would overlap are left out; point at a mark to read its name."
     )
     title = "Systems, without gold and with it"
-    wanted = ("x", "y")
-    return [Chart("scatter", title, reading, body, rows, choices, wanted, has_labels=True)]
+    return [Chart("scatter", title, reading, body, rows, choices, ("x", "y"), has_labels=True)]
+
+
+def _labelled(points: alt.Chart, field: str, names: list[str], label: str, size: int) -> Any:  # noqa: ANN401  (a chart)
+    """Draw points told apart by colour and shape, with labels."""
+    marks = points.mark_point(filled=True, size=size, opacity=0.85).encode(
+        color=chart.colours(field, names, field), shape=chart.shapes(field, names, field)
+    )
+    labels = points.mark_text(fontSize=10).encode(text=f"{label}:N")
+    return alt.layer(marks, labels).properties(width=620)
 
 
 def strip(result: Result) -> list[Chart]:
     """Every document's value of one metric, a line of marks per system."""
     needed = ("corpus", "encoder", "document", "system", "metric", "value")
-    found = [r for r in records_of(result, "documents", needed) if r["value"] is not None]
+    found = [r for r in records_of(result, "documents", *needed) if r["value"] is not None]
     if not found:
         return []
+
+    def key(row: Row) -> tuple[str, ...]:
+        return tuple(str(row[name]) for name in ("corpus", "encoder", "metric", "system"))
+
     choices = choices_of(found, "corpus", "encoder", "metric")
     values = defaultdict(list)
     for row in found:
-        values[_strip(row)].append(row["value"])
-    means = {key: sum(each) / len(each) for key, each in values.items()}
+        values[key(row)].append(row["value"])
+    means = {at: fmean(each) for at, each in values.items()}
     # A study may keep fewer documents than it has scored.
-    scores = records_of(result, "scores", ("corpus", "encoder", "system", "metric", "value"))
-    means |= {_strip(row): row["value"] for row in scores if row["value"] is not None}
+    scores = records_of(result, "scores", "corpus", "encoder", "system", "metric", "value")
+    means |= {key(row): row["value"] for row in scores if row["value"] is not None}
     kept, notes = _fewer_documents(found)
-    kept = [row | {"mean": means[_strip(row)]} for row in kept]
     columns = {name: name for name in ("document", "system", "value", "mean")}
-    rows = rows_of(kept, choices, **columns)
+    rows = rows_of([row | {"mean": means[key(row)]} for row in kept], choices, **columns)
     # Without an axis of its own the mean would give its name to that of the values.
     is_chosen = any(choice.field == "metric" for choice in choices)
-    across = alt.X("value:Q", title=named("metric") if is_chosen else found[0]["metric"])
-    base = alt.Chart(alt.NamedData("rows")).encode(
+    title = chart.named("metric") if is_chosen else found[0]["metric"]
+    across = alt.X("value:Q", title=title, scale=alt.Scale(zero=False), axis=TICKED)
+    base = alt.Chart(ROWS).encode(
         y=alt.Y("system:N", title=None, sort=alt.EncodingSortField("mean", op="max"))
     )
-    ticks = base.mark_tick(thickness=1.5, height=13, opacity=0.6, color=PALETTE[0]).encode(
-        x=across.scale(zero=False).axis(tickCount=8),
-        tooltip=[
-            alt.Tooltip("document:N"),
-            alt.Tooltip("system:N"),
-            alt.Tooltip("value:Q", format=".3f"),
-        ],
-    )
+    ticks = base.mark_tick(thickness=1.5, height=13, opacity=0.6, color=PALETTE[0])
     centre = base.mark_point(shape="diamond", filled=True, size=90, color=PALETTE[1], opacity=1)
     mean = alt.Tooltip("max(mean):Q", title="mean", format=".3f")
     body = alt.layer(
-        ticks,
+        ticks.encode(x=across, tooltip=chart.tooltips("document", "system", "value||.3f")),
         centre.encode(x=alt.X("max(mean):Q", title=""), tooltip=[alt.Tooltip("system:N"), mean]),
     ).properties(width=620, height=alt.Step(20))
     reading = (
@@ -136,95 +122,108 @@ def strip(result: Result) -> list[Chart]:
     return [Chart("documents", title, reading, body, rows, choices, notes=notes)]
 
 
+def _fewer_documents(found: list[Row]) -> tuple[list[Row], tuple[str, ...]]:
+    """Keep the same evenly spaced documents of a corpus for every system, where there are many."""
+    documents = {
+        corpus: distinct([r for r in found if str(r["corpus"]) == corpus], "document")
+        for corpus in distinct(found, "corpus")
+    }
+    n_systems = len(distinct(found, "system"))
+    n_all = sum(map(len, documents.values()))
+    share = min(1.0, chart.MAX_ROWS / len(found))
+    kept = {
+        corpus: set(chart.spaced(ids, max(1, min(MAX_MARKS // n_systems, int(len(ids) * share)))))
+        for corpus, ids in documents.items()
+    }
+    n_kept = sum(map(len, kept.values()))
+    if n_kept == n_all:
+        return found, ()
+    told = (
+        f"Drawn: {counted(n_kept, 'document')} of {n_all:,}, evenly spaced in the order of the "
+        "corpus; the means are those of all documents."
+    )
+    return [row for row in found if str(row["document"]) in kept[str(row["corpus"])]], (told,)
+
+
 def noticed(result: Result) -> list[Chart]:
     """How often a metric notices that a segmentation was made worse, by kind of damage."""
     needed = ("metric", "kind", "share")
     # By kind where there is such a table, else by kind and strength.
-    found = records_of(result, "kinds", needed) or records_of(result, "noticed", needed)
-    found = [row for row in found if row["share"] is not None]
-    if not found:
-        return []
-    reading = (
-        "Each bar is the share of documents in which damage of a kind raises the metric's loss; "
-        "the thick mark is what chance would give. A bar that ends before the mark, or before "
-        "50 %, says that the metric does not notice."
+    found = records_of(result, "kinds", *needed) or records_of(result, "noticed", *needed)
+    reading = "Each bar is the share of documents in which damage of a kind raises the metric's "
+    reading += (
+        "loss; a metric that does not notice is near 50 %."
+        if all(row.get("turned") is None for row in found)
+        else "loss; the thick mark is what chance would give. A bar that ends before the mark, or "
+        "before 50 %, says that the metric does not notice."
     )
-    if all(row.get("turned") is None for row in found):
-        reading = (
-            "Each bar is the share of documents in which damage of a kind raises the metric's "
-            "loss; a metric that does not notice is near 50 %."
-        )
-    return [_shares("noticed", "What each metric notices", reading, found, "noticed", "by chance")]
-
-
-def _shares(name: str, title: str, reading: str, found: list[Row], what: str, mark: str) -> Chart:
-    """Bars of shares by metric, a panel per kind, with a thick mark at ``turned``."""
-    choices = choices_of(found, "corpus", "strength")
-    columns = {"metric": "metric", "facet": "kind", "share": "share", "chance": "turned"}
-    rows = rows_of(found, choices, **columns)
-    rows = ordered(rows, "metric", "facet")
-    shown = alt.Text("share:Q", format=".0%")
-    percent, whole = alt.Axis(format="%", tickCount=5), alt.Scale(domain=[0, 1])
-    base = alt.Chart(alt.NamedData("rows")).encode(
-        x=alt.X("share:Q", title=what, axis=percent, scale=whole),
-        y=alt.Y("metric:N", title=None, sort=by_order("metric")),
-        tooltip=[
-            alt.Tooltip("metric:N"),
-            alt.Tooltip("share:Q", title=what, format=".1%"),
-            alt.Tooltip("chance:Q", title=mark, format=".1%"),
-        ],
-    )
-    layers = [
-        base.mark_bar(color=PALETTE[0], height=14),
-        base.mark_tick(color=PALETTE[1], thickness=3, height=18, opacity=1)
-        .transform_filter("isValid(datum.chance)")
-        .encode(x=alt.X("chance:Q", title=what)),
-        base.mark_text(align="left", fontSize=10, color="#fff", fontWeight="bold")
-        .transform_filter("datum.share > 0.2")
-        .encode(x=alt.value(5), text=shown),
-        base.mark_text(align="left", dx=4, fontSize=10, fontWeight="bold")
-        .transform_filter("datum.share <= 0.2")
-        .encode(text=shown),
-    ]
-    body = panels(layers, rows, 280, alt.Step(22))
-    return Chart(name, title, reading, body, rows, choices, panel=(260, 420))
+    return _shares("noticed", "What each metric notices", reading, found, "noticed", "by chance")
 
 
 def judged(result: Result) -> list[Chart]:
     """How often metrics agree with judges, by kind of error."""
-    found = records_of(result, "majority", ("kind", "metric", "share", "turned"))
-    found = [row for row in found if row["share"] is not None]
-    if not found:
-        return []
+    found = records_of(result, "majority", "kind", "metric", "share", "turned")
     reading = (
         "Each bar is the share of pairs in which a metric prefers what most judges prefer; the "
         "thick mark is what calling all pairs equal would reach."
     )
     title = "Agreement with most judges"
-    return [_shares("majority", title, reading, found, "agrees", "all equal")]
+    return _shares("majority", title, reading, found, "agrees", "all equal")
+
+
+def _shares(
+    name: str, title: str, reading: str, found: list[dict[str, Any]], what: str, mark: str
+) -> list[Chart]:
+    """Bars of shares by metric, a panel per kind, with a thick mark at ``turned``."""
+    found = [row for row in found if row["share"] is not None]
+    if not found:
+        return []
+    choices = choices_of(found, "corpus", "strength")
+    columns = {"metric": "metric", "facet": "kind", "share": "share", "chance": "turned"}
+    rows = chart.ordered(rows_of(found, choices, **columns), "metric", "facet")
+    percent, whole = alt.Axis(format="%", tickCount=5), alt.Scale(domain=[0, 1])
+    base = alt.Chart(ROWS).encode(
+        x=alt.X("share:Q", title=what, axis=percent, scale=whole),
+        y=alt.Y("metric:N", title=None, sort=chart.by_order("metric")),
+        tooltip=chart.tooltips("metric", f"share|{what}|.1%", f"chance|{mark}|.1%"),
+    )
+    text: dict[str, Any] = {"align": "left", "fontSize": 10, "fontWeight": "bold"}
+    shown = alt.Text("share:Q", format=".0%")
+    inside = base.transform_filter("datum.share > 0.2").mark_text(color="#fff", **text)
+    layers = [
+        base.mark_bar(color=PALETTE[0], height=14),
+        base.transform_filter("isValid(datum.chance)")
+        .mark_tick(color=PALETTE[1], thickness=3, height=18, opacity=1)
+        .encode(x=alt.X("chance:Q", title=what)),
+        inside.encode(x=alt.value(5), text=shown),
+        base.transform_filter("datum.share <= 0.2").mark_text(dx=4, **text).encode(text=shown),
+    ]
+    body = chart.panels(layers, rows, 280, alt.Step(22))
+    return [Chart(name, title, reading, body, rows, choices, panel=(260, 420))]
 
 
 def baselines(result: Result) -> list[Chart]:
     """Systems that read no text beside others, a panel per metric."""
     needed = ("corpus", "system", "reads", "metric", "value", "low", "high")
-    found = [row for row in records_of(result, "values", needed) if row["value"] is not None]
+    found = [row for row in records_of(result, "values", *needed) if row["value"] is not None]
     if not found:
         return []
     choices = choices_of(found, "corpus")
     columns = {"system": "system", "reads": "reads", "x": "value", "low": "low", "high": "high"}
-    rows = ordered(rows_of(found, choices, facet="metric", **columns), "system", "facet")
-    base = alt.Chart(alt.NamedData("rows")).encode(
+    rows = chart.ordered(rows_of(found, choices, facet="metric", **columns), "system", "facet")
+    base = alt.Chart(ROWS).encode(
         x=alt.X("x:Q", title="value"),
-        y=alt.Y("system:N", title=None, sort=by_order("system")),
-        tooltip=[alt.Tooltip("system:N"), alt.Tooltip("x:Q", title="value", format=".3f")],
+        y=alt.Y("system:N", title=None, sort=chart.by_order("system")),
+        tooltip=chart.tooltips("system", "x|value|.3f"),
     )
+    ranges = base.transform_filter("isValid(datum.low)")
     layers = [
-        base.mark_bar(height=14).encode(color=colours("reads", ["text", "no text"], "reads")),
-        base.mark_rule(strokeWidth=2, opacity=1, color="#808080")
-        .transform_filter("isValid(datum.low)")
-        .encode(x=alt.X("low:Q", title="value"), x2="high:Q"),
+        base.mark_bar(height=14).encode(color=chart.colours("reads", ["text", "no text"], "reads")),
+        ranges.mark_rule(strokeWidth=2, opacity=1, color="#808080").encode(
+            x=alt.X("low:Q", title="value"), x2="high:Q"
+        ),
     ]
-    body = panels(layers, rows, 260, alt.Step(22), "x")
+    body = chart.panels(layers, rows, 260, alt.Step(22), "x")
     reading = (
         "Each bar is a system's value under a metric, the line its interval over resampled "
         "documents; a system that reads text and does no better than one that reads none has "
@@ -236,30 +235,19 @@ def baselines(result: Result) -> list[Chart]:
 
 def transfer(result: Result) -> list[Chart]:
     """Density and quality of a scorer and of others on corpora it was not trained on."""
-    needed = ("trained_on", "corpus", "system", "w_f1", "bor")
-    found = records_of(result, "transfer", needed)
+    found = records_of(result, "transfer", "trained_on", "corpus", "system", "w_f1", "bor")
     found = [row for row in found if row["w_f1"] is not None and row["bor"] is not None]
     if not found:
         return []
     choices = choices_of(found, "trained_on")
     rows = rows_of(found, choices, corpus="corpus", system="system", x="bor", y="w_f1")
-    systems = distinct(rows, "system")
-    points = alt.Chart(alt.NamedData("rows")).encode(
+    points = alt.Chart(ROWS).encode(
         x=alt.X("x:Q", title="boundaries per gold boundary (BOR)"),
         y=alt.Y("y:Q", title="W-F1", scale=alt.Scale(domain=[0, 1])),
-        tooltip=[
-            alt.Tooltip("corpus:N"),
-            alt.Tooltip("system:N"),
-            alt.Tooltip("x:Q", title="BOR", format=".2f"),
-            alt.Tooltip("y:Q", title="W-F1", format=".3f"),
-        ],
+        tooltip=chart.tooltips("corpus", "system", "x|BOR|.2f", "y|W-F1|.3f"),
     )
-    body = alt.layer(
-        points.mark_point(filled=True, size=90, opacity=0.85).encode(
-            color=colours("system", systems, "system"), shape=shapes("system", systems, "system")
-        ),
-        points.mark_text(fontSize=10).encode(text="corpus:N"),
-    ).properties(width=620, height=380)
+    systems = distinct(rows, "system")
+    body = _labelled(points, "system", systems, "corpus", 90).properties(height=380)
     reading = (
         "Each point is a corpus that the scorer was not trained on: across, how many boundaries it "
         "finds for each of gold's; up, how many of them are near one. Right of 1 it cuts finer "
@@ -271,15 +259,15 @@ def transfer(result: Result) -> list[Chart]:
 
 def speed(result: Result) -> list[Chart]:
     """Correlation with a gold-based metric against the speed of each encoder."""
-    about = records_of(result, "encoders", ("encoder", "corpus", "units_per_second"))
+    about = records_of(result, "encoders", "encoder", "corpus", "units_per_second")
     speeds = {str(row["encoder"]): row["units_per_second"] for row in about}
     needed = ("corpus", "encoder", "pool", "level", "free", "gold", "coefficient", "value", "ci")
     wanted = {"pool": "independent", "level": "corpus", "coefficient": "pearson"}
+    wanted |= {"is_sentinel": "no"}
     found = [
         {**row, "metric": row["free"], "units_per_second": units}
-        for row in records_of(result, "correlations", (*needed, "is_sentinel"))
+        for row in records_of(result, "correlations", *needed, "is_sentinel")
         if all(row[name] == value for name, value in wanted.items())
-        and row["is_sentinel"] == "no"
         and row["value"] is not None
         and (units := speeds.get(str(row["encoder"]))) is not None
         and units > 0  # has a logarithm
@@ -294,33 +282,31 @@ def speed(result: Result) -> list[Chart]:
     encoders = distinct(rows, "encoder")
     chosen = {choice.field for choice in choices}
     metric, gold = (
-        named(name) if name in chosen else str(found[0][name]) for name in ("metric", "gold")
+        chart.named(name) if name in chosen else str(found[0][name]) for name in ("metric", "gold")
     )
-    across = alt.X("x:Q", title="units per second (logarithmic)").scale(type="log", padding=24)
     upwards = f"{metric} with {gold}, Pearson"
-    colour = colours("encoder", encoders, "encoder")
-    base = alt.Chart(alt.NamedData("rows")).encode(
-        x=across.axis(format="~s", tickCount=6),
-        tooltip=[
-            alt.Tooltip("encoder:N"),
-            alt.Tooltip("x:Q", title="units per second", format=",.0f"),
-            alt.Tooltip("y:Q", title="Pearson", format=".3f"),
-            alt.Tooltip("low:Q", title="from", format=".3f"),
-            alt.Tooltip("high:Q", title="to", format=".3f"),
-        ],
+    base = alt.Chart(ROWS).encode(
+        x=alt.X(
+            "x:Q",
+            title="units per second (logarithmic)",
+            scale=alt.Scale(type="log", padding=24),
+            axis=alt.Axis(format="~s", tickCount=6),
+        ),
+        color=chart.colours("encoder", encoders, "encoder"),
+        tooltip=chart.tooltips(
+            *("encoder", "x|units per second|,.0f", "y|Pearson|.3f", "low|from|.3f"),
+            "high|to|.3f",
+        ),
     )
-    bars = base.transform_filter("isValid(datum.low)").encode(color=colour)
+    bars = base.transform_filter("isValid(datum.low)")
     ends = bars.mark_tick(orient="horizontal", thickness=2, width=12, opacity=1)
     body = alt.layer(
         bars.mark_rule(strokeWidth=2, opacity=1).encode(
             y=alt.Y("low:Q", title=upwards, scale=alt.Scale(zero=False)), y2="high:Q"
         ),
-        ends.encode(y=alt.Y("low:Q", title=upwards)),
-        ends.encode(y=alt.Y("high:Q", title=upwards)),
+        *(ends.encode(y=alt.Y(f"{end}:Q", title=upwards)) for end in ("low", "high")),
         base.mark_point(filled=True, size=110, opacity=1).encode(
-            y=alt.Y("y:Q", title=upwards),
-            color=colour,
-            shape=shapes("encoder", encoders, "encoder"),
+            y=alt.Y("y:Q", title=upwards), shape=chart.shapes("encoder", encoders, "encoder")
         ),
     ).properties(width=620, height=340)
     reading = (
@@ -332,30 +318,3 @@ def speed(result: Result) -> list[Chart]:
     )
     title = "Speed and quality of encoders"
     return [Chart("speed", title, reading, body, rows, choices, ("x", "y"))]
-
-
-def _strip(row: Row) -> tuple[str, ...]:
-    return tuple(str(row[name]) for name in ("corpus", "encoder", "metric", "system"))
-
-
-def _fewer_documents(found: list[Row]) -> tuple[list[Row], tuple[str, ...]]:
-    """Keep the same evenly spaced documents of a corpus for every system, where there are many."""
-    documents = {
-        corpus: distinct([r for r in found if str(r["corpus"]) == corpus], "document")
-        for corpus in distinct(found, "corpus")
-    }
-    n_systems = len(distinct(found, "system"))
-    n_all = sum(map(len, documents.values()))
-    share = min(1.0, MAX_ROWS / len(found))
-    kept = {
-        corpus: set(spaced(ids, max(1, min(MAX_MARKS // n_systems, int(len(ids) * share)))))
-        for corpus, ids in documents.items()
-    }
-    n_kept = sum(map(len, kept.values()))
-    if n_kept == n_all:
-        return found, ()
-    told = (
-        f"Drawn: {counted(n_kept, 'document')} of {n_all:,}, evenly spaced in the order of the "
-        "corpus; the means are those of all documents."
-    )
-    return [row for row in found if str(row["document"]) in kept[str(row["corpus"])]], (told,)

@@ -16,7 +16,7 @@ from reffree.metrics.free import attribution, engine
 from reffree.metrics.free.attribution import explain_document
 from reffree.metrics.free.fast import document as compiled
 from reffree.metrics.registry import parse_metrics
-from reffree.report.score import render
+from reffree.report.render import render
 from reffree.util.errors import InputError
 from tests.metrics.free.test_scoring import documents, hypotheses, oracle
 from tests.properties import examples
@@ -119,7 +119,7 @@ def test_explanations_as_text_and_tables():
     colored = render(table, "table", color=True, width=80)
     assert "\x1b[32m  ─── helps by" in colored
     csv = render(table, "csv", color=False, width=None).splitlines()
-    assert csv[0] == "document,system,metric,kind,at,contribution,best_shift,shift_gain"
+    assert csv[0] == "document,system,metric,kind,at,contribution,best_shift,shift_gain,signature"
     assert len(csv) == 1 + 2 * (3 + 1) + 2 * (2 + 1)
     markdown = render(table, "md", color=False, width=None)
     assert "| doc | near | arp_pair | boundary | 4 |" in markdown

@@ -127,7 +127,7 @@ def test_studies_and_segmenters_take_it():
     assert rows(diagnose({"c": corpus}, metrics=names[:1], seeds=1, **given), "metrics")
     assert rows(density({"c": corpus}, metrics=["own_proximity"], **given), "curves")
     ranked = compare(corpus, metrics=["own_proximity"], embeddings=vectors)
-    assert ranked.metrics["own_proximity"].direction == "higher"
+    assert set(ranked.table("systems").column("direction")) == {"higher"}
     made = segment(corpus, "greedy:metric=own_proximity,k=1,climb=false", embeddings=vectors)
     for document, x in zip(made, vectors, strict=True):
         n = len(x)

@@ -1,0 +1,354 @@
+"""What a format declares of itself, and how formats are found and told apart.
+
+A format is a class in a module of this folder; the module is all there is to add. Its fields are
+the options of ``--format name:option=value``, its class variables and `matches` say how files of
+it are recognised, `read` and `write` do the rest. Modules are listed, not registered; one that is
+called as an ending or as a format (``jsonl.py``) is tried before the others are imported.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import CONVENTIONS, Segmentation
+from reffree.formats.labels import Label
+from reffree.formats.source import LINE_SUFFIXES, Source
+from reffree.formats.strict_json import OWN_TEXT, parse
+from reffree.util.bounds import LimitError
+from reffree.util.errors import InputError
+from reffree.util.naming import parse_named, settings_of
+
+JSON = (".json", *LINE_SUFFIXES)
+TEXT = (".txt", "")
+PLAIN_TEXT = "plain text, which has no segmentation"
+
+Found = list[Document] | list[Label]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format; those without a segmentation's text return labels instead of documents."""
+
+    name: ClassVar[str] = ""
+    owns: ClassVar[tuple[str, ...]] = ()
+    """Endings whose files are of this format where their content says nothing else."""
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    """Endings whose files may be of it: `matches` tells; unknown endings count as ``.txt``."""
+    folders: ClassVar[tuple[str, ...]] = ()
+    """Endings of the files that it reads of a folder; without any it reads no folders."""
+    rank: ClassVar[int] = 1
+    """Of several formats that match, the one of the lowest rank is taken."""
+    has_text: ClassVar[bool] = True
+    keys: ClassVar[tuple[str, ...]] = ()
+    """Keys that the first JSON object of a file has all."""
+    first_line: ClassVar[re.Pattern[str] | None] = None
+    """What the first line that is not blank begins with."""
+
+    written_as: ClassVar[tuple[str, ...] | None] = None
+    """Endings that `save` writes it for; None where it cannot be written."""
+    keeps: ClassVar[frozenset[str]] = frozenset()
+    """What is written, of text, systems, golds, speakers and meta."""
+    one_document: ClassVar[str] = ""
+    """What to do with several documents, where a file holds one that has the file's name."""
+
+    @classmethod
+    def matches(cls, sample: Sample) -> bool:
+        """Whether a file's content is of this format: by its keys or its first line."""
+        if cls.first_line is not None:
+            return cls.first_line.match(sample.head) is not None
+        return bool(cls.keys) and set(cls.keys) <= sample.value.keys()
+
+    @classmethod
+    def matches_folder(cls, folder: Sample) -> bool:
+        """Whether a folder is of this format: by its files' endings, or by the first of them."""
+        if cls.owns:
+            return folder.suffixes <= set(cls.owns)
+        first = folder.first(cls.folders)
+        return first is not None and cls.matches(first)
+
+    @classmethod
+    def is_sure(cls, sample: Sample) -> bool:
+        """Whether a file with an ending that it owns is of it without asking other formats."""
+        return True
+
+    def without_text(self) -> Format:
+        """Return the format as it is read where nobody looks at the text."""
+        return self
+
+    def read(self, source: Source) -> Found:
+        """Read a file or a folder."""
+        raise NotImplementedError
+
+    def write(self, corpus: Corpus, chosen: Sequence[Segmentation]) -> Iterator[str]:
+        """Write a corpus; where there is room for one segmentation a document, the chosen ones."""
+        raise NotImplementedError
+
+    def write_folder(
+        self, corpus: Corpus, chosen: Sequence[Segmentation]
+    ) -> list[tuple[str, Iterator[str]]]:
+        """Write a file a document, where it is written without an ending: name and content."""
+        raise NotImplementedError
+
+    def document_id(self, name: str) -> str:
+        """Return the id that a file of this name gives its only document."""
+        return name.rpartition(".")[0] or name
+
+    def describe_changes(self, corpus: Corpus) -> list[str]:
+        """Say what is not written as it is, beside what `keeps` tells."""
+        return []
+
+
+class Sample:
+    """What a source shows of itself before it is read; of standard input that is its head."""
+
+    def __init__(self, source: Source) -> None:
+        """Remember the source; nothing is read yet."""
+        self.source = source
+
+    @cached_property
+    def head(self) -> str:
+        """The first line that is not blank."""
+        if not self.source.is_stdin:
+            next((text for _, text in self.source.lines() if text.strip()), None)
+        return self.source.head
+
+    @cached_property
+    def value(self) -> dict[str, Any]:
+        """The first JSON object: of a line, of the file, or of its list; else an empty one."""
+        value: object = None
+        is_object = self.head.startswith("{")
+        if self.source.is_stdin and is_object:
+            value = parse(self.head, self.source.place())
+        elif is_object and self.source.is_json_lines:
+            _, value = next(self.source.json_lines())
+        elif is_object or (self.head.startswith("[") and not re.match(r"\[\s*\d+:", self.head)):
+            value = None if self.source.is_stdin else self.source.json
+            value = value[0] if isinstance(value, list) and value else value
+        return value if isinstance(value, dict) else {}
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines that are not blank."""
+        if self.source.is_stdin:
+            yield from filter(None, [self.head])
+        else:
+            yield from (text for _, text in self.source.lines() if text.strip())
+
+    @cached_property
+    def files(self) -> dict[str, Path]:
+        """The files of a folder."""
+        return dict(self.source.files())
+
+    @property
+    def suffixes(self) -> set[str]:
+        """The endings of a folder's files."""
+        return {Source(path).suffix for path in self.files.values()}
+
+    def first(self, suffixes: tuple[str, ...]) -> Sample | None:
+        """Return the first file of a folder that has one of the endings."""
+        found = (Source(path) for path in self.files.values())
+        return next((Sample(file) for file in found if file.suffix in suffixes), None)
+
+
+# Which formats there are
+
+
+def _formats_in(module: str) -> list[type[Format]]:
+    """Return the formats that a module of this folder defines; none where it is none."""
+    if module not in _modules():
+        return []
+    name = f"{__package__}.{module}"
+    return [
+        each
+        for each in vars(import_module(name)).values()
+        if isinstance(each, type) and issubclass(each, Format) and each.__module__ == name
+        if each.name
+    ]
+
+
+@cache
+def _modules() -> tuple[str, ...]:
+    folders = import_module(__package__).__path__
+    return tuple(module.name for module in pkgutil.iter_modules(folders))
+
+
+@cache
+def formats() -> dict[str, type[Format]]:
+    """All formats by name, in the order in which they are asked whether a file is theirs."""
+    found = [each for module in _modules() for each in _formats_in(module)]
+    return {each.name: each for each in sorted(found, key=lambda each: (each.rank, each.name))}
+
+
+def format_names(*, writable: bool = False) -> tuple[str, ...]:
+    """Return the names of all formats, or of those that can be written."""
+    known = formats().values()
+    return tuple(sorted(each.name for each in known if not writable or each.written_as is not None))
+
+
+def formats_with_options() -> list[str]:
+    """Spell every format that has options with all of them at their defaults."""
+    spelt = []
+    for name in format_names():
+        options = settings_of(cast(Any, formats()[name]()))
+        if options:
+            free = {
+                key: "|".join(CONVENTIONS) if key == "convention" else "NAME" for key in options
+            }
+            given = [f"{key}={value or free[key]}" for key, value in options.items()]
+            spelt.append(f"{name}:{','.join(given)}")
+    return spelt
+
+
+def parse_format(text: str) -> Format:
+    """Make the format that ``name:option=value,…`` names."""
+    name = text.partition(":")[0]
+    near = {each.name: each for each in _formats_in(name)}
+    known = near if name in near else formats()
+    return cast(Format, parse_named(text, cast(Any, known), "format", "--format"))
+
+
+# Which format a source has
+
+
+def detect(source: Source) -> str:
+    """Tell the format of a source; standard input is corpus JSONL unless said otherwise."""
+    if source.is_stdin:
+        return "jsonl"
+    sample = Sample(source)
+    found = _folder_format(sample) if source.is_folder else _file_format(sample, source.suffix)
+    if found is None:
+        raise _no_format(source)
+    return found
+
+
+def _file_format(sample: Sample, suffix: str) -> str | None:
+    owner = next(_owners(suffix), None)
+    try:
+        if owner is not None and owner.is_sure(sample):
+            return owner.name
+        if suffix == ".json" and not sample.source.is_json_lines:
+            _ = sample.source.json  # which says what is wrong with it
+        known = formats().values()
+        rivals = [each for each in known if suffix in each.suffixes]
+        if owner is None and not rivals:
+            rivals = [each for each in known if ".txt" in each.suffixes]
+        found = next((each for each in rivals if each.matches(sample)), owner)
+    except LimitError:
+        raise
+    except InputError:
+        if owner is None:
+            raise
+        found = owner  # whose reader says what is wrong
+    return None if found is None else found.name
+
+
+def _owners(suffix: str) -> Iterator[type[Format]]:
+    """Yield the formats that own an ending; a module of its name is looked at first."""
+    yield from (each for each in _formats_in(suffix[1:]) if suffix in each.owns)
+    yield from (each for each in formats().values() if suffix in each.owns)
+
+
+def _folder_format(folder: Sample) -> str | None:
+    if not folder.files:
+        return None
+    known = [each for each in formats().values() if each.folders]
+    return next((each.name for each in known if each.matches_folder(folder)), None)
+
+
+def recognise(source: Source) -> str | None:
+    """Tell a format by content alone; None where it is not clear."""
+    sample = Sample(source)
+    try:
+        if not source.is_stdin and source.is_folder:
+            return _folder_format(sample)
+        has_json = bool(sample.value)
+        known = [each for each in formats().values() if (".json" in each.suffixes) == has_json]
+        return next((each.name for each in known if each.matches(sample)), None)
+    except InputError:
+        return None
+
+
+def read(source: Source, format: Format | None = None, *, text_needed: bool = True) -> Found:
+    """Read one source: documents, or labels if the format holds no text; never nothing."""
+    chosen = parse_format(detect(source)) if format is None else format
+    chosen = chosen if text_needed else chosen.without_text()
+    if source.is_folder and not chosen.folders:
+        raise InputError(
+            "a folder",
+            expected=f"a file, since the format {chosen.name} has no folders",
+            remedy="name its files one by one",
+            place=source.place(),
+        )
+    with suggest_format(source, chosen.name):
+        if found := chosen.read(source):
+            return found
+        raise InputError(
+            "no documents",
+            expected="at least one",
+            remedy=f"check that the {'folder' if source.is_folder else 'file'} is not empty",
+            place=source.place(),
+        )
+
+
+@contextmanager
+def suggest_format(source: Source, format: str) -> Iterator[None]:
+    """Where reading fails and the content shows another format, say that instead."""
+    try:
+        yield
+    except LimitError:
+        raise
+    except InputError:
+        other = recognise(source)
+        if other is None or other == format:
+            raise
+        usual = None
+        with suppress(InputError):
+            usual = detect(source)
+        why = "standard input has by default" if source.is_stdin else "its name says"
+        raise InputError(
+            f"what looks like the format {other}",
+            expected=f"the format {format}, as {why if usual == format else '--format says'}",
+            remedy="leave out --format" if usual == other else _name_format(source, other),
+            place=source.place(),
+        ) from None
+
+
+def _name_format(source: Source, name: str) -> str:
+    format = formats()[name]
+    ending = next(filter(None, (*format.owns, *format.suffixes)), ".json")
+    return f"write --format {name}" + ("" if source.is_stdin else f", or name the file {ending}")
+
+
+def _no_format(source: Source) -> InputError:
+    """Say what kind of input it is that no format is for, and what to do instead."""
+    remedy = f"{OWN_TEXT}, or name the format with --format"
+    other = recognise(source)
+    if other is not None:
+        found = f"what looks like the format {other}, but is not named so"
+        remedy = _name_format(source, other)
+    elif source.is_folder:
+        suffixes = Sample(source).suffixes
+        is_plain = not suffixes.isdisjoint(TEXT)
+        found = PLAIN_TEXT if is_plain else "a folder of no known format"
+        found = found if suffixes else "an empty folder"
+    elif source.suffix == ".json":
+        found = "a file of no known format"
+    else:
+        has_text = any(line.strip() for _, line in source.lines())
+        found = PLAIN_TEXT if has_text else "an empty file"
+    if found == PLAIN_TEXT:
+        remedy += ", such as lines (a unit a line) or headings (whose sections are gold)"
+    return InputError(
+        found,
+        expected="a format that is known (reffree convert --help lists them)",
+        remedy=remedy,
+        place=source.place(),
+    )

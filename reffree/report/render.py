@@ -1,0 +1,116 @@
+"""A result as text: for a terminal, as JSON, CSV, Markdown, LaTeX, or as a page."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+from reffree.evaluate.result import Result, Table
+from reffree.evaluate.table import ScoreTable
+from reffree.report.boundaries import draw_boundaries
+from reffree.report.grid import (
+    OutputFormat,
+    json_text,
+    latex_table,
+    markdown_page,
+    render_terminal,
+    to_csv,
+)
+from reffree.report.score import draw_explanations, result_of_scores
+from reffree.util.errors import InputError, visible, visible_json
+
+
+def render(
+    result: Result | ScoreTable,
+    format: OutputFormat,
+    *,
+    table: str | None = None,
+    color: bool = False,
+    width: int | None = None,
+) -> str:
+    """Write a result as text.
+
+    Args:
+        result: of any command; scores have JSON of their own.
+        format: how to write it.
+        table: the one to write alone; of CSV else the first that holds data.
+        color: whether the terminal wants colours.
+        width: columns of the terminal; None for files and pipes, where nothing is folded.
+    """
+    explained = isinstance(result, ScoreTable) and any(
+        row.explanations is not None for row in result.documents or ()
+    )
+    if isinstance(result, ScoreTable):
+        if format == "json":
+            return json_text(result.to_dict())
+        result = result_of_scores(result)
+    if format == "json":
+        return _json(result)
+    if format == "csv":
+        return _csv(result, _data_table(result, table))
+    if format == "html":
+        from reffree.report.page import render_page
+
+        return render_page(result)
+    shown = [result.table(table)] if table else [t for t in result.tables if t.shown and t.rows]
+    opening, remarks = " ".join(result.verdict), [*result.legend, *result.notes]
+    if format == "table":
+        drawing, more = "", list[str]()
+        if explained and table is None:
+            drawing = draw_explanations(result, color=color, width=width)
+            shown = [each for each in shown if each.name != "explanations"]
+        elif table is None:
+            drawing, more = draw_boundaries(result, color=color, width=width)
+        remarks = [*result.legend, *more, *result.notes]
+        grids = [each.grid() for each in shown]
+        remarks.append(result.signature)
+        return drawing + render_terminal(grids, remarks, color=color, width=width, opening=opening)
+    grids = [each.grid() for each in shown]
+    if format == "md":
+        return markdown_page(grids, opening, remarks, result.signature)
+    said = [*([opening] if opening else []), *remarks, result.signature]
+    return "".join(f"% {visible(line)}\n" for line in said) + "\n".join(map(latex_table, grids))
+
+
+def _json(result: Result) -> str:
+    """Write a line per row of a table: readable, and small enough to keep."""
+    dump = partial(json.dumps, ensure_ascii=False, allow_nan=False)
+    data = result.to_dict()
+    tables = []
+    for table in data.pop("tables"):
+        rows = ",\n  ".join(map(dump, table.pop("rows")))
+        tables.append(f'{dump(table)[:-1]}, "rows": [\n  {rows}\n ]}}')
+    fields = [f"{dump(key)}: {dump(value)}" for key, value in data.items()]
+    joined = ",\n ".join(tables)
+    return visible_json("{" + ",\n".join([*fields, f'"tables": [\n {joined}\n]']) + "}\n")
+
+
+def _data_table(result: Result, name: str | None) -> Table:
+    """Return the table of a name, else the first that holds data: not wide, best not shown."""
+    if name is not None:
+        return result.table(name)
+    if not result.tables:
+        raise InputError(
+            "results without tables",
+            expected="at least one, to be written as CSV",
+            remedy="run the study again",
+        )
+    return min(result.tables, key=lambda each: (each.wide is not None, each.shown))
+
+
+def _csv(result: Result, table: Table) -> str:
+    """Write one table, intervals in two columns, the signature in the last."""
+    header: list[str] = []
+    for each in table.fields:
+        is_interval = each.kind == "interval"
+        header += [f"{each.name}_low", f"{each.name}_high"] if is_interval else [each.name]
+    rows = []
+    for row in table.rows:
+        cells: list[object] = []
+        for each, value in zip(table.fields, row, strict=True):
+            if each.kind == "interval":
+                cells += value if isinstance(value, list) else [None, None]
+            else:
+                cells.append(value)
+        rows.append([*cells, result.signature])
+    return to_csv([*header, "signature"], rows)

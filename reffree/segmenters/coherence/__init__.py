@@ -1,1 +1,0 @@
-"""A coherence model of neighbouring units (CSM): trained on dialogues without gold."""

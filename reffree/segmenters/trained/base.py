@@ -1,0 +1,312 @@
+"""What trained networks have in common: how they start, score gaps, and are found in a folder."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from reffree.data.corpus import Corpus
+from reffree.encoders.base import EncoderSpec
+from reffree.encoders.device import choose_device
+from reffree.encoders.embed import Embeddings, Vectors, corpus_vectors, units_taking_part
+from reffree.encoders.models import find_model
+from reffree.encoders.options import EncoderOptions, ModelSettings
+from reffree.segmenters.base import GapScorer, Inputs
+from reffree.segmenters.trained.examples import Gaps
+from reffree.segmenters.trained.folder import (
+    Description,
+    SettingsT,
+    read_description,
+    read_weights,
+    write_network,
+)
+from reffree.segmenters.trained.gap_networks import (
+    LAYOUT,
+    GapModel,
+    Head,
+    HeadOnVectors,
+    PairClassifier,
+    PairOnTexts,
+    document_logits,
+    load_transformer,
+    read_layout,
+    write_layout,
+)
+from reffree.segmenters.trained.settings import Kind, TrainingSettings
+from reffree.segmenters.trained.training import Trainer
+from reffree.util.arrays import Floats
+from reffree.util.errors import InputError, OptionError
+from reffree.util.progress import Progress
+
+UNUSED = (
+    *("pooling", "layer", "dtype", "attention", "prompt", "quantisation"),
+    *("device_map", "backend", "context"),
+)
+"""Options of encoders that a fine-tuned one does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trained(Generic[SettingsT]):
+    """A network and what is known of it; ``tokenizer`` only where the encoder is fine-tuned."""
+
+    network: nn.Module
+    description: Description[SettingsT]
+    tokenizer: Any = None
+    kind: ClassVar[Kind]
+
+    @abstractmethod
+    def gap_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
+        """Score the ``n - 1`` gaps of every document, from 0 to 1, on the device of the inputs.
+
+        Refuses vectors of another encoder than the one it was trained on, as far as ``inputs``
+        says whose they are, and vectors of another size in any case.
+        """
+
+    @classmethod
+    @abstractmethod
+    def make_network(
+        cls, description: Description[SettingsT], layout: Path
+    ) -> tuple[nn.Module, Any]:
+        """Make the network that is described, without its weights, and its tokenizer if any."""
+
+    @classmethod
+    def load(cls, folder: Path | str) -> Self:
+        """Read a folder that `save` wrote; nothing in it is run."""
+        folder = Path(folder)
+        description = read_description(folder, cls.kind)
+        network, tokenizer = cls.make_network(description, folder / LAYOUT)
+        read_weights(folder, network, description)
+        return cls(network, description, tokenizer)
+
+    def save(self, folder: Path | str) -> None:
+        """Write a new folder, whole or not at all."""
+
+        def write_more(to: Path) -> None:
+            if isinstance(self.network, PairClassifier):
+                write_layout(self.network, self.tokenizer, to / LAYOUT)
+
+        write_network(Path(folder), self.network, self.description, write_more)
+
+    def read_vectors(self, inputs: Inputs) -> Iterator[NDArray[np.generic]]:
+        """Every document's vectors, if they are of the encoder that the network was trained on."""
+        for x in inputs.vectors(self.kind):
+            self.description.check_vectors(inputs.encoder, x.shape[1])
+            yield x
+
+
+class GapNetwork(Trained[SettingsT]):
+    """A network that looks at windows of units on both sides of a gap."""
+
+    __slots__ = ()
+    classifier: ClassVar[type[PairClassifier]] = PairClassifier
+
+    @classmethod
+    def make_network(
+        cls, description: Description[SettingsT], layout: Path
+    ) -> tuple[nn.Module, Any]:
+        """Make a head on vectors, or a classifier on the encoder that was fine-tuned."""
+        settings = description.settings
+        transformer, tokenizer = read_layout(layout) if settings.finetune else (None, None)
+        start = Start(description.encoder, description.dimension, (), (), transformer, tokenizer)
+        return start.network(settings, cls.classifier), tokenizer
+
+    def logits(self, inputs: Inputs) -> list[Floats]:
+        """Score each of the ``n - 1`` gaps of every document, on the device that inputs name."""
+        return document_logits(self._models(inputs), window_of(self.description.settings))
+
+    def _models(self, inputs: Inputs) -> Iterator[GapModel]:
+        """Let the network look at every document."""
+        network, device = self.network, choose_device(inputs.device)
+        if isinstance(network, PairClassifier):
+            length = self.description.encoder.max_length
+            for document in inputs.corpus:
+                yield PairOnTexts(network, self.tokenizer, document.units, length, device)
+            return
+        assert isinstance(network, Head)
+        for x in self.read_vectors(inputs):
+            yield HeadOnVectors(network, [x], device)
+
+
+def window_of(settings: TrainingSettings) -> int:
+    """Units that a network sees on either side of a gap: one, but for scorers."""
+    return getattr(settings, "window", 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a training starts from: the vectors of all units, or an encoder and their texts."""
+
+    spec: EncoderSpec
+    dimension: int
+    vectors: Sequence[NDArray[np.generic]] = ()
+    texts: Sequence[str] = ()
+    transformer: Any = None
+    tokenizer: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        corpora: Mapping[str, Corpus],
+        embeddings: Mapping[str, Vectors],
+        settings: TrainingSettings,
+        options: EncoderOptions,
+        progress: Progress,
+    ) -> Start:
+        """Encode corpora of the units that take part, or open the encoder that is fine-tuned."""
+        if settings.finetune:
+            return cls.on_texts([u for c in corpora.values() for d in c for u in d.units], options)
+        embedded: list[Embeddings] = [
+            corpus_vectors(corpus, embeddings.get(name), options, progress)
+            for name, corpus in corpora.items()
+        ]
+        vectors = [x for each in embedded for x in each.vectors]
+        return cls(embedded[0].spec, vectors[0].shape[1], vectors)
+
+    @classmethod
+    def on_texts(cls, texts: Sequence[str], options: EncoderOptions) -> Start:
+        """Fine-tune the encoder itself, in float32 and as its files have it, but for its length."""
+        settings, plain = options.model_settings, ModelSettings()
+        for name in UNUSED:
+            if (value := getattr(settings, name)) != getattr(plain, name):
+                raise OptionError(
+                    f"{name} = {value} for an encoder that is fine-tuned",
+                    expected="one that is read as it is",
+                    remedy="leave it out; mixed_precision is what it is trained in",
+                )
+        length = ModelSettings(max_length=settings.max_length)
+        folder = find_model(options.model, offline=options.offline, settings=length)
+        transformer, tokenizer = load_transformer(folder)
+        dimension = transformer.config.hidden_size
+        return cls(folder.spec, dimension, (), texts, transformer, tokenizer)
+
+    def network(
+        self, settings: TrainingSettings, classifier: type[PairClassifier]
+    ) -> Head | PairClassifier:
+        """Make a network with random weights."""
+        if self.transformer is not None:
+            return classifier(self.transformer, reads_first=self.tokenizer.cls_token is not None)
+        return Head(self.dimension, window_of(settings), settings.hidden, settings.dropped)
+
+    def model(
+        self,
+        settings: TrainingSettings,
+        gaps: Gaps,
+        device: torch.device,
+        classifier: type[PairClassifier],
+    ) -> GapModel:
+        """Make a network and what it looks at, standardised on the gaps it will learn from."""
+        network = self.network(settings, classifier)
+        if isinstance(network, PairClassifier):
+            return PairOnTexts(network, self.tokenizer, self.texts, self.spec.max_length, device)
+        model = HeadOnVectors(network, self.vectors)
+        network.standardise(model, gaps)
+        model.to(device)
+        return model
+
+
+def describe(
+    trainer: Trainer,
+    settings: SettingsT,
+    start: Start,
+    corpora: Mapping[str, tuple[str, ...]],
+    counts: Mapping[str, int],
+    figures: Mapping[str, Any],
+) -> Description[SettingsT]:
+    """Write down how a network came about."""
+    return Description(
+        settings=settings,
+        encoder=start.spec,
+        dimension=start.dimension,
+        corpora=corpora,
+        counts=counts,
+        figures=figures,
+        history=tuple(trainer.history),
+        is_interrupted=trainer.is_interrupted,
+        device=str(trainer.accelerator.device),
+        precision=trainer.accelerator.mixed_precision,
+    )
+
+
+def named_corpora(corpora: Corpus | Mapping[str, Corpus] | None) -> Mapping[str, Corpus]:
+    """Corpora by name; one without is called ``corpus``."""
+    return {"corpus": corpora} if isinstance(corpora, Corpus) else corpora or {}
+
+
+def take_part(
+    corpora: Mapping[str, Corpus], embeddings: Mapping[str, Vectors], options: EncoderOptions
+) -> tuple[dict[str, Corpus], dict[str, Vectors]]:
+    """Leave out units as the options say, of corpora and of the vectors given for them."""
+    parts, vectors = {}, {}
+    for name, corpus in corpora.items():
+        part, given = units_taking_part(corpus, embeddings.get(name), options)
+        parts[name] = part.corpus
+        if given is not None:
+            vectors[name] = given
+    return parts, vectors
+
+
+class TrainedMethod(GapScorer):
+    """A segmenter whose network is in the folder ``path``."""
+
+    __slots__ = ()
+    path: str
+    threshold: float | Literal["held_out"]
+    trained: ClassVar[type[Trained[Any]]]
+
+    def __post_init__(self) -> None:
+        """Refuse no path."""
+        GapScorer.__post_init__(self)
+        if not self.path:
+            raise InputError(
+                "no path",
+                expected=f"the folder of a trained {self.trained.kind}",
+                remedy=f"write {self.name}:path=FOLDER, and make one with reffree train "
+                f"{self.trained.kind}",
+            )
+
+    def read_descriptions(self) -> tuple[Description[Any], ...]:
+        """Read what is known of the network, if it is in a folder."""
+        return (read_description(Path(self.path), self.trained.kind),) if self.path else ()
+
+    @property
+    def encoders(self) -> tuple[EncoderSpec, ...]:
+        """The encoder that it was trained on; none of a network whose encoder was fine-tuned."""
+        return tuple(d.encoder for d in self.read_descriptions() if not d.settings.finetune)
+
+    @property
+    def needs_embeddings(self) -> bool:
+        """Whether vectors must be there: not for a network whose encoder was fine-tuned."""
+        return bool(self.encoders)
+
+    def check(self, corpus: Corpus, encoder: EncoderSpec | None) -> None:
+        """Refuse a damaged folder, another encoder, and a threshold that training did not give."""
+        GapScorer.check(self, corpus, encoder)
+        if self.path:
+            self.trained.load(self.path).description.check_encoder(encoder)
+            self.chosen_threshold()
+
+    def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
+        """Score of every gap, from 0 to 1."""
+        return self.trained.load(self.path).gap_scores(inputs)
+
+    def chosen_threshold(self) -> float:
+        """Return the threshold given, or the best on the documents held out in training."""
+        if self.threshold != "held_out":
+            return self.threshold
+        (description,) = self.read_descriptions()
+        found: float | None = description.figures["threshold"]
+        if found is None:
+            raise InputError(
+                "threshold = held_out of a model that was trained without gold",
+                expected="gold in the documents held out in training",
+                remedy="leave it out, or train with gold",
+            )
+        return found

@@ -1,0 +1,408 @@
+r"""``csm``: boundaries where neighbouring units cohere least (Xing and Carenini, 2021).
+
+A model says how well each unit goes with the next, :math:`c_i \in (0, 1)`. The depth of a gap is
+how far coherence rises on both sides, as in TextTiling:
+
+.. math:: d_i = (peak^{left}_i + peak^{right}_i - 2 c_i) / 2.
+
+Gaps with :math:`d_i > \mu + a \sigma` are boundaries, with the mean and the (population) deviation
+of the document's depths and :math:`a = -1/2` (their §3.3).
+
+It is trained by ranking (§3.2): for every triple, coherence is to fall from the next unit over one
+of the same document to one of another, by a margin at each of the three comparisons. After every
+epoch held-out triples are scored; the state with the most comparisons right is the one that counts,
+of equal ones the first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal, Unpack
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from reffree.data.corpus import Corpus, Document
+from reffree.data.segmentation import Segmentation
+from reffree.encoders.device import choose_device
+from reffree.encoders.embed import Vectors
+from reffree.encoders.models import find_model
+from reffree.encoders.options import EncoderOptions, Encoding
+from reffree.metrics.gold.windows import Pk
+from reffree.segmenters.base import GapScorer, Inputs, Rule, peaks_before
+from reffree.segmenters.selection import Candidates, select_above
+from reffree.segmenters.trained.base import (
+    GapNetwork,
+    Start,
+    TrainedMethod,
+    describe,
+    named_corpora,
+    take_part,
+)
+from reffree.segmenters.trained.examples import (
+    NEXT,
+    OTHER,
+    SAME,
+    Gaps,
+    Passage,
+    hold_out,
+    triples_of,
+    windows_of,
+)
+from reffree.segmenters.trained.gap_networks import (
+    CoherenceClassifier,
+    GapModel,
+    NextSentence,
+    PairClassifier,
+    PairOnTexts,
+    document_logits,
+    load_transformer,
+    logits_of,
+    probabilities,
+)
+from reffree.segmenters.trained.settings import (
+    CsmSettings,
+    Dropout,
+    Finetune,
+    HeldOut,
+    Hidden,
+    Kind,
+    LearningRate,
+    MixedPrecision,
+    TrainingSeed,
+)
+from reffree.segmenters.trained.training import (
+    Epochs,
+    Loss,
+    Row,
+    Trainer,
+    rise_and_fall,
+    steps_of,
+    training_on,
+)
+from reffree.util.arrays import Floats, Integers
+from reffree.util.bounds import Bounds, Positive
+from reffree.util.declare import Option, declared
+from reffree.util.errors import InputError
+from reffree.util.progress import Progress, no_progress
+from reffree.util.seeds import rng_for
+
+LONGEST = 128
+"""Tokens of a pair that the paper's code reads."""
+
+ROUNDING = 1e-12
+
+ORDERS = ((NEXT, SAME), (NEXT, OTHER), (SAME, OTHER))
+"""Which is to cohere better with the unit, by a margin."""
+
+ALPHAS = np.arange(-20, 20) / 10
+"""Thresholds tried on held-out documents with gold, as in the paper's code."""
+
+
+class CoherenceModel(GapNetwork[CsmSettings]):
+    """A coherence model and what is known of it."""
+
+    __slots__ = ()
+    kind: ClassVar[Kind] = "csm"
+    classifier: ClassVar[type[PairClassifier]] = CoherenceClassifier
+
+    def coherence(self, inputs: Inputs) -> tuple[Floats, ...]:
+        """How well each unit goes with the next, from 0 to 1, (n - 1,) in every document."""
+        return tuple(map(probabilities, self.logits(inputs)))
+
+    def gap_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
+        """Depth at each of the ``n - 1`` gaps of every document."""
+        return tuple(map(coherence_depths, self.coherence(inputs)))
+
+
+@dataclass(frozen=True, slots=True)
+class CoherenceScoring(TrainedMethod):
+    """Valleys of coherence between neighbouring units (CSM), deeper than mean + ``threshold`` · σ.
+
+    ``path`` is a folder that ``reffree train csm`` wrote. Instead, ``encoder`` names a model whose
+    own next-sentence head says how units cohere, such as ``bert``: that is what Coen's Table 4
+    calls CSM, by the paper's code, with the threshold of the lowest Pk on other dialogues.
+    ``threshold=held_out`` is that of the lowest Pk on documents held out in training, where these
+    have gold. Instead of a threshold: ``k`` boundaries, or a ``density`` (boundaries per gap). The
+    paper sets boundaries no distance apart; ``min_gap`` does.
+
+    What cannot be had: the dialogue acts and topics by which the paper chooses its training pairs
+    (`triples_of`), and its trained weights. A threshold below the mean also takes gaps that are no
+    valleys, as the rule is published: hence the 3.97 boundaries per gold boundary on TIAGE in
+    Table 4.
+    """
+
+    path: str = ""
+    encoder: str = ""
+    threshold: float | Literal["held_out"] = -0.5
+    min_gap: Positive = 1
+    k: Literal["gold"] | int | None = None
+    density: Annotated[float | None, Bounds(0, 1)] = None
+    name: ClassVar[str] = "csm"
+    trained: ClassVar[type[CoherenceModel]] = CoherenceModel
+
+    def __post_init__(self) -> None:
+        """Refuse no model or two, and two targets at a time."""
+        GapScorer.__post_init__(self)
+        if bool(self.path) == bool(self.encoder):
+            raise InputError(
+                "both a path and an encoder" if self.path else "no path",
+                expected="the folder of a trained coherence model, or a model that tells next "
+                "sentences",
+                remedy="write csm:path=FOLDER, made with reffree train csm, or csm:encoder=bert",
+            )
+        if self.encoder and self.threshold == "held_out":
+            raise InputError(
+                "threshold = held_out for a model that is not trained",
+                expected="a number of standard deviations",
+                remedy="leave it out for -0.5",
+            )
+
+    def boundary_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
+        """Depth at each of the ``n - 1`` gaps of every document, from 0 to 1."""
+        return tuple(map(coherence_depths, self.coherence(inputs)))
+
+    def coherence(self, inputs: Inputs) -> tuple[Floats, ...]:
+        """How well each unit goes with the next, from 0 to 1, (n - 1,) in every document."""
+        if self.path:
+            return self.trained.load(self.path).coherence(inputs)
+        folder = find_model(self.encoder)
+        network, tokenizer = load_transformer(folder, tells_next=True)
+        device = choose_device(inputs.device)
+        length = min(folder.spec.max_length or LONGEST, LONGEST)
+        head = NextSentence(network).eval()
+        models = (
+            PairOnTexts(head, tokenizer, document.units, length, device)
+            for document in inputs.corpus
+        )
+        return tuple(map(probabilities, document_logits(models, 1)))
+
+    def selection_rule(self) -> Rule:
+        """Select depths above the mean and so many deviations."""
+        alpha = self.chosen_threshold()
+        return lambda depths, candidates: select_deep(depths, alpha, self.min_gap, candidates)
+
+
+def coherence_depths(coherence: Floats) -> Floats:
+    """Depth of every gap: half of how far coherence rises to the peaks on both sides.
+
+    >>> import numpy as np
+    >>> coherence_depths(np.array([0.9, 0.5, 0.8, 0.1])).round(3).tolist()
+    [0.0, 0.35, 0.0, 0.35]
+    """
+    left, right = peaks_before(coherence), peaks_before(coherence[::-1])[::-1]
+    return (left + right - 2 * coherence) / 2
+
+
+def select_deep(
+    depths: Floats, alpha: float, min_gap: int = 1, candidates: Candidates | None = None
+) -> Segmentation:
+    """Boundaries at depths above mean + ``alpha`` deviations; equal to that is not above."""
+    if not len(depths):
+        return Segmentation((1,))
+    cutoff = float(depths.mean() + alpha * depths.std())
+    return select_above(depths, cutoff + ROUNDING, min_gap, candidates)
+
+
+# Training -------------------------------------------------------------------------------------
+
+
+@declared
+def train_csm(
+    corpora: Corpus | Mapping[str, Corpus],
+    *,
+    finetune: Finetune = False,
+    epochs: Annotated[Positive, Option("Times that every pair is seen.")] = 10,
+    margin: Annotated[float, Option("By which coherent pairs are to be above others.")] = 1.0,
+    learning_rate: LearningRate = None,
+    batch_size: Annotated[
+        Positive | None,
+        Option("Triples in a step.", default="64, with --finetune 12", cli=False),
+    ] = None,
+    hidden: Hidden = 128,
+    dropout: Dropout = 0.5,
+    held_out: HeldOut = 0.2,
+    mixed_precision: MixedPrecision = "auto",
+    seed: TrainingSeed = 0,
+    embeddings: Mapping[str, Vectors] | None = None,
+    on_epoch: Callable[[Row], None] = lambda row: None,
+    progress: Progress = no_progress,
+    **encoding: Unpack[Encoding],
+) -> CoherenceModel:
+    """Train a coherence model on dialogues, for --method csm:path=FOLDER.
+
+    A unit is to go with the next better than with another of its document, and with that better
+    than with one of another document (Xing and Carenini 2021). No gold is needed; where documents
+    held out have it, csm:path=FOLDER,threshold=held_out has the threshold of their lowest Pk. The
+    published setting: --finetune --encoder bert.
+
+    Args:
+        corpora: by name; gold is not looked at, but for a threshold on documents held out.
+        embeddings: arrays of every corpus, by its name, instead of an encoder.
+        on_epoch: is told how each epoch went.
+        progress: called as stages start.
+        **encoding: which encoder, and how, as in `EncoderOptions`.
+
+    Returns:
+        The model, to be saved; of an interrupted training the best state so far, once there is one.
+    """
+    settings, options = CsmSettings.choose(locals()), EncoderOptions(**encoding)
+    named = named_corpora(corpora)
+    parts, vectors = take_part(named, embeddings or {}, options)
+    documents = [document for part in parts.values() for document in part]
+    dialogues = Dialogues.of(documents, settings)  # refuses too few before they are encoded
+    start = Start.of(parts, vectors, settings, options, progress)
+    with training_on(choose_device(options.device), settings) as accelerator:
+        device = accelerator.device
+        model = start.model(settings, dialogues.neighbours, device, CoherenceClassifier)
+        trainer = Trainer(model.network, partial(triple_loss, model, settings.margin), accelerator)
+        trainer.train(
+            [_ranking(model, dialogues, settings)],
+            judged_by="a held-out loss",
+            on_epoch=on_epoch,
+            progress=progress,
+        )
+        figures = {
+            "threshold": _held_out_threshold(model, dialogues),
+            "accuracy": max(row["accuracy"] for row in trainer.history),
+        }
+    counts = {
+        "training_documents": len(dialogues.training),
+        "held_out_documents": len(dialogues.held_out),
+        "held_out_triples": len(dialogues.triples),
+    }
+    roles = {"dialogues": tuple(named)}
+    description = describe(trainer, settings.resolved(), start, roles, counts, figures)
+    return CoherenceModel(model.network, description, start.tokenizer)
+
+
+def triple_loss(model: GapModel, margin: float, seen: Any) -> Loss:  # noqa: ANN401
+    """Ranking loss of triples, each of which is three pairs of units."""
+    scores = model.logits(seen).float().reshape(-1, 3)
+    return ranking_loss(scores, margin), len(scores)
+
+
+@dataclass(frozen=True, slots=True)
+class TripleReader:
+    """Makes batches of triples on the host, in any process."""
+
+    triples: Integers
+    read: Callable[[Integers], Any]
+
+    def __call__(self, chosen: list[int]) -> Any:  # noqa: ANN401
+        """Return what the network looks at."""
+        return self.read(pairs_of(self.triples[chosen]))
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogues:
+    """Documents to learn from and documents held out, each as the rows of its units."""
+
+    training: list[Integers]
+    held_out: list[Integers]
+    triples: Integers  # of the held-out ones
+    golds: list[Document] | None  # the held-out ones, where all of them have gold
+
+    @classmethod
+    def of(cls, documents: Sequence[Document], settings: CsmSettings) -> Dialogues:
+        """Set documents aside; refuse those that give no triples."""
+        ends = np.cumsum([len(document.units) for document in documents]).tolist()
+        passages = [
+            Passage(d, np.arange(end - len(each.units), end), Segmentation((len(each.units),)))
+            for d, (each, end) in enumerate(zip(documents, ends, strict=True))
+        ]
+        rng = rng_for(settings.seed, "csm", "held out")
+        parts = hold_out(passages, settings.held_out, rng)
+        training, held_out = ([passage.rows for passage in part] for part in parts)
+        triples = triples_of(held_out, rng_for(settings.seed, "csm", "held-out triples"))
+        if not len(triples) or not len(triples_of(training, rng_for(settings.seed, "csm", 0))):
+            raise InputError(
+                "no document of more than three units to learn from, or none held out",
+                expected="units that are no neighbours, in both",
+                remedy="give longer documents, or more of them",
+            )
+        aside = [documents[passage.document] for passage in parts[1]]
+        has_gold = all(document.references for document in aside)
+        return cls(training, held_out, triples, aside if has_gold else None)
+
+    @property
+    def neighbours(self) -> Gaps:
+        """Pairs of neighbours to learn from."""
+        pairs = np.concatenate([windows_of(rows, 1) for rows in self.training])
+        return Gaps(pairs, np.zeros(len(pairs), dtype=np.float32), (len(pairs),))
+
+
+def _ranking(model: GapModel, dialogues: Dialogues, settings: CsmSettings) -> Epochs:
+    """Make the one stage: other triples in every epoch."""
+    drawn = [
+        triples_of(dialogues.training, rng_for(settings.seed, "csm", epoch))
+        for epoch in range(settings.epochs)
+    ]
+    size = settings.batch()
+
+    def judge(number: int, training_loss: float) -> tuple[float, Row] | None:
+        scores = logits_of(model, pairs_of(dialogues.triples)).reshape(-1, 3)
+        loss = float(ranking_loss(torch.from_numpy(scores), settings.margin))
+        if not math.isfinite(loss):
+            return None
+        accuracy = share_in_order(scores)
+        row = {"epoch": number, "training_loss": training_loss, "loss": loss, "accuracy": accuracy}
+        return -accuracy, row
+
+    return Epochs(
+        name="Coherence",
+        examples=[(len(triples), TripleReader(triples, model.read)) for triples in drawn],
+        size=size,
+        rate=settings.rate,
+        weight_decay=settings.weight_decay,
+        share=rise_and_fall(steps_of(list(map(len, drawn)), size), 0.0),
+        judge=judge,
+        workers=model.workers,
+    )
+
+
+def _held_out_threshold(model: GapModel, dialogues: Dialogues) -> float | None:
+    """Return the best threshold on held-out gold; None where a held-out document has none."""
+    if dialogues.golds is None:
+        return None
+    depths = [
+        coherence_depths(probabilities(logits_of(model, windows_of(rows, 1))))
+        for rows in dialogues.held_out
+    ]
+    return best_alpha(depths, dialogues.golds)
+
+
+def best_alpha(depths: Sequence[Floats], documents: Sequence[Document]) -> float:
+    """Return the threshold of the lowest mean Pk, of equal ones the nearest to -0.5."""
+    best, at = math.inf, -0.5
+    for alpha in sorted(ALPHAS.tolist(), key=lambda a: (abs(a + 0.5), a)):
+        values = [
+            Pk()(select_deep(each, alpha), reference)
+            for each, document in zip(depths, documents, strict=True)
+            for reference in document.references
+        ]
+        known = [value for value in values if isinstance(value, float)]
+        mean = sum(known) / len(known) if known else math.inf
+        if mean < best - 1e-12:
+            best, at = mean, alpha
+    return at
+
+
+def pairs_of(triples: Integers) -> Integers:
+    """Each unit with the three it is compared with, (3 · t, 2)."""
+    return np.stack([np.repeat(triples[:, 0], 3), triples[:, 1:].ravel()], axis=1)
+
+
+def ranking_loss(scores: Tensor, margin: float) -> Tensor:
+    """Mean over triples and orders of what is missing to the margin, (t, 3)."""
+    short = [torch.relu(margin - (scores[:, a] - scores[:, b])) for a, b in ORDERS]
+    return torch.stack(short).mean()
+
+
+def share_in_order(scores: Floats) -> float:
+    """Share of the three orders of triples, (t, 3), that scores have right."""
+    return float(np.mean([scores[:, a] > scores[:, b] for a, b in ORDERS]))

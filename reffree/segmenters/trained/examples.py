@@ -1,0 +1,375 @@
+"""Examples to train on: gaps between units, seen through the windows on their two sides.
+
+Units are rows of one table, all units of all corpora in order, so that examples are the same
+whether the table holds vectors or texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reffree.data.corpus import Corpus
+from reffree.data.segmentation import Segmentation
+from reffree.segmenters.trained.settings import Kind, ScorerSettings
+from reffree.util.arrays import Floats, Integers
+from reffree.util.errors import InputError, counted
+from reffree.util.seeds import rng_for
+
+Stage = Literal["splices", "gold"]
+
+ABSENT = -1
+"""Row of a unit before the beginning or after the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingCorpora:
+    """What each stage learns from, by name (Coen Table 1).
+
+    The paper splices training splits of its corpora, fine-tunes on those of two, and calibrates on
+    the validation split of one. A corpus may serve splices and gold: the same of its documents are
+    then held out of both.
+    """
+
+    gold: Mapping[str, Corpus]
+    splices: Mapping[str, Corpus] = field(default_factory=dict)  # none: those of gold
+    calibration: Mapping[str, Corpus] = field(default_factory=dict)  # none: gold's held-out part
+
+    def __post_init__(self) -> None:
+        """Refuse to train on nothing, and to calibrate on what was learnt."""
+        if not self.gold:
+            raise InputError(
+                "no corpus to train on", expected="at least one", remedy="name one with gold"
+            )
+        for name in self.gold:
+            if name in self.splices and self.gold[name] != self.splices[name]:
+                raise InputError(
+                    f"two corpora called {name!r}, one with gold and one to splice",
+                    expected="a name of its own for every corpus",
+                    remedy="rename one of them",
+                )
+        for name in self.calibration:
+            if name in self.gold or name in self.splices:
+                raise InputError(
+                    f"the corpus {name!r} to calibrate on, which is trained on as well",
+                    expected="documents that the scorer has not seen",
+                    remedy="leave it out, to calibrate on documents held out of it",
+                )
+
+    @property
+    def everything(self) -> dict[str, Corpus]:
+        """Every corpus once: their units, in this order, are the rows."""
+        return {**self.gold, **self.splices, **self.calibration}
+
+    @property
+    def roles(self) -> dict[str, tuple[str, ...]]:
+        """Names of what each stage learns from, as they are written down."""
+        return {
+            "splices": tuple(self.splices or self.gold),
+            "gold": tuple(self.gold),
+            "calibration": tuple(self.calibration),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Units in order, and the boundaries to be found among them."""
+
+    document: int  # where they come from, over all corpora; of a synthetic passage, its number
+    rows: Integers
+    segmentation: Segmentation
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Every gap of some passages, one after the other."""
+
+    windows: Integers  # (g, 2 · window), in the order of the text
+    labels: NDArray[np.float32]  # (g,), 1 for a boundary
+    sizes: tuple[int, ...]  # gaps of every passage
+
+    def __len__(self) -> int:
+        """Return the number of gaps."""
+        return len(self.labels)
+
+    def by_passage(self, values: Floats) -> Iterator[Floats]:
+        """Cut one value per gap into those of each passage."""
+        yield from np.split(values, np.cumsum(self.sizes)[:-1])
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """What a stage is judged on."""
+
+    corpora: Mapping[str, Gaps]  # by name; held-out splices are one
+    control: Gaps  # their segments, each a document of its own
+
+    @property
+    def together(self) -> Gaps:
+        """The gaps of all corpora, one after the other."""
+        return joined(list(self.corpora.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """What the stages learn from, and what they are measured on."""
+
+    splices: tuple[Gaps, ...]  # other synthetic documents in every epoch
+    gold: Gaps
+    held_out: Mapping[Stage, HeldOut]  # splices only where there are epochs of them
+    calibration: Gaps
+    counts: dict[str, int]
+
+
+def examples_of(corpora: TrainingCorpora, settings: ScorerSettings) -> Examples:
+    """Set documents of every corpus aside and splice the others."""
+    window = settings.window
+    spliced = corpora.splices or corpora.gold
+    rows = _first_rows(corpora.everything)
+    training: dict[str, list[Passage]] = {}
+    held_out: dict[str, list[Passage]] = {}
+    for name, corpus in {**corpora.gold, **spliced}.items():
+        passages = passages_of(corpus, *rows[name], is_taught=name in corpora.gold)
+        rng = rng_for(settings.seed, "scorer", "held out")
+        training[name], held_out[name] = hold_out(passages, settings.held_out, rng)
+    taught = [p for name in corpora.gold for p in training[name]]
+    check_teaches(taught)
+    gold = gaps_of(taught, window)
+    aside = {name: held_out[name] for name in corpora.gold}
+    judged: dict[Stage, HeldOut] = {"gold": held_out_of(aside, window)}
+    epochs: list[Gaps] = []
+    if settings.splice_epochs:
+        seen = [p for name in spliced for p in training[name]]
+        unseen = [p for name in spliced for p in held_out[name]]
+        for epoch in range(settings.splice_epochs):
+            rng = rng_for(settings.seed, "splice", epoch)
+            made = splice(seen, settings.splices_per_document * n_documents(seen), rng)
+            epochs.append(gaps_of(made, window))
+        rng = rng_for(settings.seed, "splice", "held out")
+        made = splice(unseen, settings.splices_per_document * n_documents(unseen), rng, "held-out")
+        control = gaps_of(single_segments(unseen), window)
+        judged["splices"] = HeldOut({"splices": gaps_of(made, window)}, control)
+    calibrated = {
+        name: passages_of(corpus, *rows[name]) for name, corpus in corpora.calibration.items()
+    } or aside
+    measured, calibration = judged["gold"].together, held_out_of(calibrated, window).together
+    return Examples(
+        splices=tuple(epochs),
+        gold=gold,
+        held_out=judged,
+        calibration=calibration,
+        counts={
+            "training_documents": n_documents(taught),
+            "training_gaps": len(gold),
+            "training_boundaries": int(gold.labels.sum()),
+            "held_out_documents": sum(map(n_documents, aside.values())),
+            "held_out_gaps": len(measured),
+            "held_out_boundaries": int(measured.labels.sum()),
+            "calibration_documents": sum(map(n_documents, calibrated.values())),
+            "calibration_gaps": len(calibration),
+            "calibration_boundaries": int(calibration.labels.sum()),
+        },
+    )
+
+
+def held_out_of(passages: Mapping[str, Sequence[Passage]], window: int) -> HeldOut:
+    """Gaps of passages by corpus, and of their segments alone."""
+    alone = [part for each in passages.values() for part in single_segments(each)]
+    return HeldOut(
+        {name: gaps_of(each, window) for name, each in passages.items()}, gaps_of(alone, window)
+    )
+
+
+def n_documents(passages: Sequence[Passage]) -> int:
+    """Documents that passages come from: one with several references has several passages."""
+    return len({p.document for p in passages})
+
+
+def _first_rows(corpora: Mapping[str, Corpus]) -> dict[str, tuple[int, int]]:
+    """Number of the first document and of the first unit of every corpus."""
+    first: dict[str, tuple[int, int]] = {}
+    document = row = 0
+    for name, corpus in corpora.items():
+        first[name] = document, row
+        document, row = document + len(corpus), row + corpus.n_units
+    return first
+
+
+def gaps_of(passages: Sequence[Passage], window: int) -> Gaps:
+    """All gaps with up to ``window`` units on either side (Coen §5.2: truncated at the ends)."""
+    labels = [np.array(p.segmentation.to_labels("gap"), dtype=np.float32) for p in passages]
+    empty = np.empty((0, 2 * window), dtype=np.int64)
+    return Gaps(
+        np.concatenate([empty, *(windows_of(p.rows, window) for p in passages)]),
+        np.concatenate([np.empty(0, dtype=np.float32), *labels]),
+        tuple(len(p.rows) - 1 for p in passages),
+    )
+
+
+def windows_of(rows: Integers, window: int) -> Integers:
+    """Integers of the ``window`` units before and after each gap, `ABSENT` outside the passage.
+
+    >>> windows_of(np.array([5, 6, 7]), 2).tolist()
+    [[-1, 5, 6, 7], [5, 6, 7, -1]]
+    """
+    places = np.arange(1, len(rows))[:, None] + np.arange(-window, window)
+    inside = (places >= 0) & (places < len(rows))
+    return np.where(inside, rows[np.clip(places, 0, len(rows) - 1)], ABSENT)
+
+
+def joined(parts: Sequence[Gaps]) -> Gaps:
+    """Put gaps behind one another."""
+    return Gaps(
+        np.concatenate([part.windows for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        tuple(size for part in parts for size in part.sizes),
+    )
+
+
+def passages_of(
+    corpus: Corpus,
+    document: int = 0,
+    row: int = 0,
+    *,
+    is_taught: bool = True,
+    kind: Kind = "scorer",
+) -> list[Passage]:
+    """Every document under every reference it has, from a document's and a unit's number on.
+
+    What is taught must have gold. Of documents that are only spliced, one without is one segment.
+    """
+    passages = []
+    for index, each in enumerate(corpus.documents, start=document):
+        rows = np.arange(row, row + len(each.units))
+        row += len(each.units)
+        if is_taught and not each.references:
+            raise InputError(
+                f"no gold, which a {kind} is trained on",
+                expected="gold in every document",
+                remedy="leave such documents out, or segment with an untrained method",
+                place=each.place,
+            )
+        references = each.references or (Segmentation((len(rows),)),)
+        passages += [Passage(index, rows, reference) for reference in references]
+    return passages
+
+
+def hold_out(
+    passages: Sequence[Passage], share: float, rng: np.random.Generator
+) -> tuple[list[Passage], list[Passage]]:
+    """Set a share of a corpus's documents aside: two or more to splice on either side."""
+    documents = np.array(sorted({p.document for p in passages}))
+    if len(documents) < 4:
+        raise InputError(
+            f"a corpus of {counted(len(documents), 'document')} to train on",
+            expected="four at least: two to train on, and two held out",
+            remedy="give more documents",
+        )
+    n_held_out = min(max(2, round(share * len(documents))), len(documents) - 2)
+    aside = set(rng.permutation(documents)[:n_held_out].tolist())
+    return (
+        [p for p in passages if p.document not in aside],
+        [p for p in passages if p.document in aside],
+    )
+
+
+def check_teaches(passages: Sequence[Passage]) -> None:
+    """Refuse passages that have a boundary in no gap, or in every one."""
+    n_gaps = sum(len(p.rows) - 1 for p in passages)
+    if not 0 < sum(len(p.segmentation) - 1 for p in passages) < n_gaps:
+        raise InputError(
+            "gold with a boundary in no gap, or in every gap, of the training documents",
+            expected="gaps with a boundary and gaps without",
+            remedy="give other documents",
+        )
+
+
+def splice(
+    passages: Sequence[Passage], n: int, rng: np.random.Generator, kind: str = "training"
+) -> list[Passage]:
+    """Make ``n`` synthetic documents: segments of different documents put end to end.
+
+    Coen §5.3, stage 1: the splices are the boundaries. It says neither how many segments make a
+    synthetic document nor what exactly is removed as a "boundary-local artifact (e.g., greetings)".
+    Here there are as many segments as some document has, drawn at random, two at least, so that
+    boundaries are about as frequent as in gold; neighbours come from different documents; and
+    documents lose their first and last unit, where greetings are.
+    """
+    pieces = [(p.document, rows) for p in passages for rows in _segments(p, trimmed=True)]
+    owners = np.array([document for document, _ in pieces])
+    order = np.argsort(owners, kind="stable")
+    owners = owners[order]
+    if len(set(owners.tolist())) < 2:
+        raise InputError(
+            f"fewer than two {kind} documents with more than a greeting",
+            expected="segments of two documents to splice",
+            remedy="give more or longer documents, or leave out splices (splice_epochs=0)",
+        )
+    lengths = [max(2, len(p.segmentation)) for p in passages]
+    made = []
+    for number in range(n):
+        drawn: list[Integers] = []
+        first = last = 0  # pieces of the document drawn last
+        for _ in range(lengths[rng.integers(len(lengths))]):
+            at = int(rng.integers(len(owners) - (last - first)))
+            at += (last - first) if at >= first else 0
+            first, last = np.searchsorted(owners, [owners[at], owners[at] + 1]).tolist()
+            drawn.append(pieces[order[at]][1])
+        made.append(Passage(number, np.concatenate(drawn), Segmentation(tuple(map(len, drawn)))))
+    return made
+
+
+def single_segments(passages: Sequence[Passage]) -> list[Passage]:
+    """Every segment on its own: the negative control, where any boundary is a false one."""
+    return [
+        Passage(p.document, rows, Segmentation((len(rows),)))
+        for p in passages
+        for rows in _segments(p, trimmed=False)
+    ]
+
+
+def _segments(passage: Passage, *, trimmed: bool) -> list[Integers]:
+    """Integers of each segment; trimmed, without the first and the last unit of the document."""
+    parts = np.split(passage.rows, passage.segmentation.boundaries)
+    if trimmed:
+        parts[0] = parts[0][1:]
+        parts[-1] = parts[-1][:-1]
+    return [part for part in parts if len(part)]
+
+
+# Triples, for coherence -----------------------------------------------------------------------
+
+NEXT, SAME, OTHER = range(3)
+"""Columns of a triple, after the unit itself."""
+
+
+def triples_of(documents: Sequence[Integers], rng: np.random.Generator) -> Integers:
+    """Draw a triple for every pair of neighbours: unit, next, same document, other; (t, 4).
+
+    Xing and Carenini (2021), §3.1: a unit goes with the next one better than with another of its
+    own dialogue, and with that better than with one of another dialogue. The paper keeps to pairs
+    whose dialogue acts go together (question and answer, directive and reply), and to other
+    dialogues with another topic; corpora here have neither label, so that all neighbours are pairs,
+    and any other document is another dialogue.
+
+    Documents are the rows of their units. The third is no neighbour of the unit, so that pairs
+    without such a one, in documents of up to three units, are left out; the fourth is any unit of
+    any other document, all documents alike.
+    """
+    found = []
+    for d, rows in enumerate(documents):
+        n = len(rows)
+        for i in range(n - 1):
+            apart = [j for j in range(n) if abs(j - i) > 1]
+            if apart:
+                other = int(rng.integers(len(documents) - 1))
+                elsewhere = documents[other + (other >= d)]
+                same = rows[apart[int(rng.integers(len(apart)))]]
+                found.append(
+                    [rows[i], rows[i + 1], same, elsewhere[int(rng.integers(len(elsewhere)))]]
+                )
+    return np.array(found, dtype=np.int64).reshape(-1, 4)

@@ -1,0 +1,428 @@
+"""``scorer``: a boundary scorer that is trained, and kept in a folder (Coen, "When F1 Fails", §5).
+
+Training is on splices, on gold, then of one temperature (§5.3). Both stages minimise binary
+cross-entropy. After every epoch a stage is judged on what it has not seen, the first on splices of
+held-out documents, the second on held-out gold, and its state with the lowest log loss there is the
+one that counts: the second stage starts from that of the first, calibration from that of the
+second. The paper reports epochs (Tables 7 and 8) but not how it chose among them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Unpack
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+from reffree.data.corpus import Corpus
+from reffree.data.segmentation import Segmentation
+from reffree.encoders.base import EncoderSpec
+from reffree.encoders.device import choose_device
+from reffree.encoders.embed import Vectors
+from reffree.encoders.options import EncoderOptions, Encoding
+from reffree.metrics.gold.granularity import WF1
+from reffree.segmenters.base import Inputs, Rule
+from reffree.segmenters.selection import (
+    MIN_GAP,
+    AdaptiveThreshold,
+    select_above,
+    select_adaptive,
+)
+from reffree.segmenters.trained.base import (
+    GapNetwork,
+    Start,
+    TrainedMethod,
+    describe,
+    named_corpora,
+    take_part,
+)
+from reffree.segmenters.trained.examples import (
+    Examples,
+    Gaps,
+    Stage,
+    TrainingCorpora,
+    examples_of,
+)
+from reffree.segmenters.trained.folder import read_description
+from reffree.segmenters.trained.gap_networks import (
+    GapModel,
+    PairClassifier,
+    log_loss,
+    logits_of,
+    probabilities,
+)
+from reffree.segmenters.trained.settings import (
+    Dropout,
+    Finetune,
+    HeldOut,
+    Hidden,
+    Kind,
+    LearningRate,
+    MixedPrecision,
+    ScorerSettings,
+    TrainingSeed,
+    WeightDecay,
+)
+from reffree.segmenters.trained.training import (
+    Epochs,
+    Loss,
+    Row,
+    Trainer,
+    rise_and_fall,
+    steps_of,
+    training_on,
+)
+from reffree.util.arrays import Floats, Integers
+from reffree.util.bounds import Bounds, Count, Positive
+from reffree.util.declare import Option, declared
+from reffree.util.errors import InputError
+from reffree.util.progress import Progress, no_progress
+
+PAPER_THRESHOLD = 0.5
+WARM_UP = 0.1
+
+TEMPERATURES = (0.1, 10.0)
+"""Bounds: logits that separate the held-out boundaries would ask for a temperature of 0."""
+
+THRESHOLDS = np.arange(1, 100) / 100
+TOLERANCE = 1e-12
+
+
+class TrainedScorer(GapNetwork[ScorerSettings]):
+    """A scorer and what is known of it."""
+
+    __slots__ = ()
+    kind: ClassVar[Kind] = "scorer"
+
+    def gap_scores(self, inputs: Inputs) -> tuple[Floats, ...]:
+        """Calibrated probability of a boundary at each of the ``n - 1`` gaps of every document."""
+        temperature = self.description.figures["temperature"]
+        return tuple(probabilities(each, temperature) for each in self.logits(inputs))
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer(TrainedMethod):
+    """Boundaries where a trained scorer is sure enough of them.
+
+    ``path`` is a folder that ``reffree train scorer`` wrote. Scores are calibrated probabilities;
+    the defaults of ``threshold`` and ``min_gap`` are the paper's (§5.1), and
+    ``threshold=held_out`` is the one that did best on the documents held out in training. Instead
+    of a threshold: ``k`` boundaries, a ``density`` (boundaries per gap), or a ``rate`` that the
+    adaptive threshold of Appendix F steers to over the corpus, document after document.
+    """
+
+    path: str = ""
+    threshold: Annotated[float, Bounds(0, 1)] | Literal["held_out"] = PAPER_THRESHOLD
+    min_gap: Positive = MIN_GAP
+    k: Literal["gold"] | int | None = None
+    density: Annotated[float | None, Bounds(0, 1)] = None
+    rate: float | None = None
+    name: ClassVar[str] = "scorer"
+    gives_probabilities: ClassVar[bool] = True
+    trained: ClassVar[type[TrainedScorer]] = TrainedScorer
+
+    def __post_init__(self) -> None:
+        """Refuse no path, and two targets at a time."""
+        TrainedMethod.__post_init__(self)
+        if sum(target is not None for target in (self.k, self.density, self.rate)) > 1:
+            raise InputError(
+                "more than one of k, density and rate",
+                expected="one of them, or none for a threshold",
+                remedy="write scorer:path=FOLDER,k=gold",
+            )
+        if self.rate is not None:
+            AdaptiveThreshold(self.rate, self.min_gap)
+
+    def selection_rule(self) -> Rule:
+        """Select by the threshold, or by one that is steered to a rate over the corpus."""
+        if self.rate is not None:
+            controller = AdaptiveThreshold(self.rate, self.min_gap)
+            return lambda scores, candidates: select_adaptive(scores, controller, candidates)
+        threshold = self.chosen_threshold()
+        return lambda scores, candidates: select_above(scores, threshold, self.min_gap, candidates)
+
+
+def gap_probabilities(
+    folder: str | Path,
+    corpus: Corpus,
+    vectors: Sequence[NDArray[np.generic]] | None = None,
+    encoder: EncoderSpec | None = None,
+    device: str = "auto",
+) -> tuple[Floats, ...]:
+    """Probability of a boundary in the ``n - 1`` gaps of every document, by a trained scorer.
+
+    Args:
+        folder: that ``reffree train scorer`` wrote.
+        corpus: of the units that take part.
+        vectors: one array per document; none for a scorer whose encoder was fine-tuned.
+        encoder: that made the vectors, as far as it is known; another than the scorer's is refused.
+        device: where the scorer runs.
+    """
+    inputs = Inputs(corpus, embeddings=vectors, encoder=encoder, device=device)
+    return TrainedScorer.load(folder).gap_scores(inputs)
+
+
+def check_scorer(folder: str | Path, encoder: EncoderSpec | None) -> None:
+    """Refuse a folder without a trained scorer, or of a scorer of another encoder."""
+    TrainedScorer.load(folder).description.check_encoder(encoder)
+
+
+def scorer_encoders(folders: Iterable[str | Path]) -> list[EncoderSpec]:
+    """Encoders whose vectors trained scorers read, for `trained_encoding`."""
+    every = [read_description(Path(folder), "scorer") for folder in folders]
+    return [each.encoder for each in every if not each.settings.finetune]
+
+
+# Training -------------------------------------------------------------------------------------
+
+
+@declared
+def train_scorer(
+    corpora: Corpus | Mapping[str, Corpus],
+    *,
+    splices: Mapping[str, Corpus] | None = None,
+    calibration: Mapping[str, Corpus] | None = None,
+    finetune: Finetune = False,
+    window: Annotated[Positive, Option("Units on either side of a gap.")] = 4,
+    splice_epochs: Annotated[
+        Count, Option("Epochs on segments of different documents put end to end.")
+    ] = 3,
+    epochs: Annotated[Count, Option("Epochs on gold boundaries.")] = 5,
+    splices_per_document: Annotated[
+        Positive, Option("Synthetic documents in an epoch, for every training document.", cli=False)
+    ] = 4,
+    learning_rate: LearningRate = None,
+    weight_decay: WeightDecay = 0.01,
+    batch_size: Annotated[
+        Positive | None,
+        Option("Gaps in a step.", default="64, with --finetune 16", cli=False),
+    ] = None,
+    hidden: Hidden = 128,
+    dropout: Dropout = 0.5,
+    held_out: HeldOut = 0.2,
+    min_gap: Annotated[
+        Positive, Option("Units between boundaries when held-out documents are segmented.")
+    ] = 3,
+    mixed_precision: MixedPrecision = "auto",
+    seed: TrainingSeed = 0,
+    embeddings: Mapping[str, Vectors] | None = None,
+    on_epoch: Callable[[Row], None] = lambda row: None,
+    progress: Progress = no_progress,
+    **encoding: Unpack[Encoding],
+) -> TrainedScorer:
+    """Train a boundary scorer on corpora with gold, for --method scorer:path=FOLDER.
+
+    First on splices of segments of different documents, judged on splices of documents held out;
+    then on the gold boundaries of every CORPUS; then one temperature makes its scores
+    probabilities. What is judged after every epoch is told here and kept in FOLDER/trained.json.
+    The published setting: --finetune --encoder distilbert, with --splices and --calibrate.
+
+    Args:
+        corpora: with gold in every document, by name; the second stage learns from them.
+        splices: corpora whose segments are spliced in the first stage; by default the same. A
+            document without gold is one segment.
+        calibration: corpora with gold, not trained on, for temperature and threshold; by default
+            documents held out.
+        embeddings: arrays of every corpus, by its name, instead of an encoder.
+        on_epoch: is told how each epoch went.
+        progress: called as stages start.
+        **encoding: which encoder, and how, as in `EncoderOptions`.
+
+    Returns:
+        The scorer, to be saved; of an interrupted training the best state so far, once there is
+        one.
+    """
+    settings, options = ScorerSettings.choose(locals()), EncoderOptions(**encoding)
+    vectors: dict[str, Vectors] = {}
+    parts = []
+    for named in (named_corpora(corpora), splices or {}, calibration or {}):
+        part, given = take_part(named, embeddings or {}, options)
+        parts.append(part)
+        vectors |= given
+    learnt = TrainingCorpora(*parts)
+    examples = examples_of(learnt, settings)  # refuses what teaches nothing before it is encoded
+    start = Start.of(learnt.everything, vectors, settings, options, progress)
+    with training_on(choose_device(options.device), settings) as accelerator:
+        model = start.model(settings, examples.gold, accelerator.device, PairClassifier)
+        trainer = Trainer(model.network, partial(gap_loss, model), accelerator)
+        run = _Stages(model, examples, settings)
+        trainer.train(
+            [
+                run.stage("splices", examples.splices, settings.rate),
+                run.stage("gold", (examples.gold,) * settings.epochs, settings.rate / 2),
+            ],
+            judged_by="a held-out log loss",
+            on_epoch=on_epoch,
+            progress=progress,
+        )
+        figures = _calibrate(model, examples.calibration, settings.min_gap)
+    description = describe(
+        trainer, settings.resolved(), start, learnt.roles, examples.counts, figures
+    )
+    return TrainedScorer(model.network, description, start.tokenizer)
+
+
+def gap_loss(model: GapModel, batch: tuple[Any, Tensor]) -> Loss:
+    """Binary cross-entropy of gaps."""
+    seen, labels = batch
+    logits = model.logits(seen).float()
+    return nn.functional.binary_cross_entropy_with_logits(logits, labels), len(labels)
+
+
+@dataclass(frozen=True, slots=True)
+class GapReader:
+    """Makes batches of gaps on the host, in any process."""
+
+    gaps: Gaps
+    read: Callable[[Integers], Any]
+
+    def __call__(self, chosen: list[int]) -> tuple[Any, Tensor]:
+        """Return what the network looks at, and the labels."""
+        return self.read(self.gaps.windows[chosen]), torch.from_numpy(self.gaps.labels[chosen])
+
+
+@dataclass(frozen=True, slots=True)
+class _Stages:
+    """The two stages of a training, and what they are judged on."""
+
+    model: GapModel
+    examples: Examples
+    settings: ScorerSettings
+
+    def stage(self, name: Stage, epochs: tuple[Gaps, ...], rate: float) -> Epochs:
+        """Make a stage that goes through the gaps of every epoch."""
+        size = self.settings.batch()
+        n_steps = steps_of([len(gaps) for gaps in epochs], size)
+        return Epochs(
+            name=name.capitalize(),
+            examples=[(len(gaps), GapReader(gaps, self.model.read)) for gaps in epochs],
+            size=size,
+            rate=rate,
+            weight_decay=self.settings.weight_decay,
+            share=rise_and_fall(n_steps, WARM_UP),
+            judge=partial(self.judge, name),
+            workers=self.model.workers,
+        )
+
+    def judge(self, stage: Stage, number: int, training_loss: float) -> tuple[float, Row] | None:
+        """Return the log loss on what a stage is judged on, and its row (Coen Tables 7 and 8).
+
+        Boundaries are those of the paper's static rule at a threshold of 0.5, without a
+        temperature. ``mean_score`` is the paper's mean |score|, a diagnostic for collapse, over
+        the real-valued scores of §5.2: logits; ``negative_control`` the share of gaps with a
+        boundary when every held-out segment is a document of its own.
+        """
+        held_out = self.examples.held_out[stage]
+        together, control = held_out.together, held_out.control
+        logits = logits_of(self.model, together.windows)
+        value = log_loss(logits, together.labels)
+        if not math.isfinite(value):
+            return None
+        found, false = (
+            self._select(logits, together),
+            self._select(logits_of(self.model, control.windows), control),
+        )
+        row: Row = {
+            "stage": stage,
+            "epoch": number,
+            "training_loss": training_loss,
+            "log_loss": value,
+            **figures_of(found, together),
+            "mean_score": float(np.abs(logits).mean()) if len(logits) else 0.0,
+            "negative_control": sum(len(s) - 1 for s in false) / max(1, len(control)),
+            "corpora": {},
+        }
+        rest = iter(found)
+        for name, gaps in held_out.corpora.items():
+            row["corpora"][name] = figures_of(list(islice(rest, len(gaps.sizes))), gaps)
+        return value, row
+
+    def _select(self, logits: Floats, gaps: Gaps) -> list[Segmentation]:
+        return select(probabilities(logits), gaps, PAPER_THRESHOLD, self.settings.min_gap)
+
+
+def _calibrate(model: GapModel, gaps: Gaps, min_gap: int) -> dict[str, float]:
+    """Temperature of a network, the best threshold with it, and the log loss there."""
+    logits = logits_of(model, gaps.windows)
+    temperature = find_temperature(logits, gaps.labels)
+    scores = probabilities(logits, temperature)
+    return {
+        "temperature": temperature,
+        "threshold": find_threshold(scores, gaps, min_gap),
+        "log_loss": log_loss(logits, gaps.labels, temperature),
+    }
+
+
+def find_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
+    r"""Return the temperature of least log loss (Coen §5.3, stage 3).
+
+    The loss is convex in :math:`\beta = 1/T`; its slope :math:`\sum_i (\sigma(\beta z_i) - y_i)
+    z_i` never falls, so halving an interval finds where it is zero. 1 where held-out gaps are all
+    boundaries, or none: they say nothing of how sure to be.
+    """
+    z, y = np.asarray(logits, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+    if not 0 < y.sum() < len(y) or not z.any():
+        return 1.0
+    low, high = 1 / TEMPERATURES[1], 1 / TEMPERATURES[0]
+    while high - low > TOLERANCE * high:
+        beta = (low + high) / 2
+        if float((probabilities(beta * z) - y) @ z) < 0:
+            low = beta
+        else:
+            high = beta
+    return 2 / (low + high)
+
+
+def find_threshold(scores: Floats, gaps: Gaps, min_gap: int) -> float:
+    """Return the threshold of the highest held-out F1, nearest to 0.5 of several.
+
+    F1 of exact boundaries pooled over documents: with few held-out documents, their mean has more
+    noise. Coen has 0.5 everywhere (§5.1), as choosing one would hide differences in density.
+    """
+    best, at = -1.0, 0.5
+    for threshold in sorted(THRESHOLDS.tolist(), key=lambda t: (abs(t - 0.5), t)):
+        value, _ = pooled_f1(select(scores, gaps, threshold, min_gap), gaps)
+        if value > best + TOLERANCE:
+            best, at = value, threshold
+    return at
+
+
+def select(scores: Floats, gaps: Gaps, threshold: float, min_gap: int) -> list[Segmentation]:
+    """Segment every passage by the static rule."""
+    return [select_above(part, threshold, min_gap) for part in gaps.by_passage(scores)]
+
+
+def figures_of(found: list[Segmentation], gaps: Gaps) -> dict[str, float | None]:
+    """Agreement of the boundaries found with those of the gaps.
+
+    F1 is that of exact boundaries, pooled over documents; W-F1 (appendix A) a mean over them; BOR
+    is None where gold has no boundary.
+    """
+    f1, n_found = pooled_f1(found, gaps)
+    n_gold = int(gaps.labels.sum())
+    gold = [
+        Segmentation.from_boundaries((np.flatnonzero(part) + 1).tolist(), len(part) + 1)
+        for part in gaps.by_passage(gaps.labels.astype(np.float64))
+    ]
+    return {
+        "f1": f1,
+        "w_f1": float(np.asarray(WF1()(found, gold), dtype=np.float64).mean()),
+        "bor": n_found / n_gold if n_gold else None,
+    }
+
+
+def pooled_f1(found: list[Segmentation], gaps: Gaps) -> tuple[float, int]:
+    """F1 over the boundaries of all passages together, and the number of boundaries found."""
+    marked = np.concatenate([np.array(s.to_labels("gap"), dtype=np.float64) for s in found])
+    n_found, n_gold = int(marked.sum()), float(gaps.labels.sum())
+    if n_found + n_gold == 0:
+        return 1.0, 0
+    return float(2 * (marked @ gaps.labels) / (n_found + n_gold)), n_found

@@ -1,0 +1,208 @@
+"""How each kind of network is trained: settings with defaults and bounds; imports no torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+
+from reffree.util.bounds import Count, Positive, Seed
+from reffree.util.declare import Option
+from reffree.util.errors import InputError
+from reffree.util.naming import check_options
+
+Kind = Literal["scorer", "csm", "segmenter"]
+Precision = Literal["auto", "no", "bf16", "fp16"]
+Architecture = Literal["bilstm", "sheikh-bilstm", "transformer"]
+Criterion = Literal["pk", "f1"]
+
+Finetune = Annotated[
+    bool,
+    Option(
+        "Train the encoder itself on pairs of texts, not a small network on its vectors: slow "
+        "without a GPU."
+    ),
+]
+LearningRate = Annotated[
+    float | None, Option("Of AdamW, at first.", default="3e-4, with --finetune 2e-5")
+]
+WeightDecay = Annotated[float, Option("Of AdamW.", cli=False)]
+Hidden = Annotated[Positive, Option("Size of the small network's layer.", cli=False)]
+Dropout = Annotated[float, Option("Share that is dropped out.", cli=False)]
+HeldOut = Annotated[
+    float,
+    Option("Share of documents kept for choosing the epoch, and what is chosen with it."),
+]
+MixedPrecision = Annotated[
+    Precision, Option("Of the training.", default="auto, bf16 on a GPU that has it")
+]
+TrainingSeed = Annotated[Seed, Option("Of the training.")]
+
+ARCHITECTURES: tuple[Architecture, ...] = get_args(Architecture)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingSettings:
+    """What all trainings have in common; None stands for a default that depends on the others."""
+
+    epochs: Positive
+    learning_rate: float | None = None
+    weight_decay: float = 0.01
+    batch_size: Positive | None = None
+    hidden: Positive = 128
+    dropout: float | None = 0.5
+    held_out: float = 0.2  # share of the documents
+    seed: Count = 0
+    finetune: bool = False  # the encoder itself, not a network on its vectors
+    mixed_precision: Precision = "auto"
+    kind: ClassVar[Kind]
+    head_rate: ClassVar[float] = 3e-4
+    finetune_rate: ClassVar[float] = 2e-5
+    head_batch: ClassVar[int] = 64
+    finetune_batch: ClassVar[int]
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        check_options(self)
+        defaults = {field.name: field.default for field in fields(self)}
+        for option, is_right, expected in (
+            ("held_out", 0 < self.held_out < 1, "a share above 0 and below 1"),
+            ("dropout", 0 <= self.dropped < 1, "a share below 1"),
+            ("learning_rate", 0 < self.rate < math.inf, "a number above 0"),
+            ("weight_decay", 0 <= self.weight_decay < math.inf, "a number, 0 or more"),
+        ):
+            if not is_right:
+                raise InputError(
+                    f"{option} = {getattr(self, option)}",
+                    expected=expected,
+                    remedy=f"leave it out for {defaults[option] or 'the default'}",
+                )
+
+    @classmethod
+    def choose(cls, values: Mapping[str, Any]) -> Self:
+        """Make settings of the values that are theirs, by name."""
+        return cls(**{each.name: values[each.name] for each in fields(cls) if each.name in values})
+
+    @property
+    def rate(self) -> float:
+        """Learning rate at first: the one given, else by what is trained."""
+        default = self.finetune_rate if self.finetune else self.head_rate
+        return default if self.learning_rate is None else self.learning_rate
+
+    @property
+    def dropped(self) -> float:
+        """Share that is dropped out."""
+        return self.dropout or 0.0
+
+    def batch(self, n_documents: int = 0) -> int:
+        """Examples in a training step: the number given, else by what is trained."""
+        default = self.finetune_batch if self.finetune else self.head_batch
+        return default if self.batch_size is None else self.batch_size
+
+    def resolved(self, n_documents: int = 0) -> Self:
+        """Return the settings with the values that depend on others filled in."""
+        return replace(
+            self,
+            learning_rate=self.rate,
+            batch_size=self.batch(n_documents),
+            dropout=self.dropped,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScorerSettings(TrainingSettings):
+    """Settings of the three stages of Coen, "When F1 Fails", §5.3.
+
+    From the paper: ``window`` (§5.2), ``splice_epochs`` and ``epochs`` (Tables 7 and 8),
+    ``min_gap`` (§5.1). It does not give learning rate, batch size, schedule or the share of
+    held-out documents. When the encoder is fine-tuned, rate and batch size are those of the code
+    the paper names (mhcoen/episodic), as are, in any case, half the rate in the second stage,
+    weight decay, the linear schedule with a warm-up over a tenth of the steps, and gradients
+    clipped at 1. The rate and batch size of the head on frozen vectors are ours.
+    """
+
+    window: Positive = 4
+    splice_epochs: Count = 3
+    epochs: Count = 5
+    splices_per_document: Positive = 4  # synthetic ones in an epoch, for every training document
+    min_gap: Positive = 3
+    kind: ClassVar[Kind] = "scorer"
+    finetune_batch: ClassVar[int] = 16
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range, and no epochs at all."""
+        TrainingSettings.__post_init__(self)
+        if self.splice_epochs + self.epochs == 0:
+            raise InputError(
+                "no epochs", expected="at least one of either stage", remedy="write epochs=5"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CsmSettings(TrainingSettings):
+    """Settings of Xing and Carenini (2021), "Improving Unsupervised Dialogue Topic Segmentation".
+
+    From their code (lxing532/Dialogue-Topic-Segmenter), where the encoder is fine-tuned: epochs,
+    margin, learning rate, batch size, the linear schedule without warm-up, no weight decay, and
+    gradients clipped at 1. Rate and batch size of the small network on frozen vectors, its width
+    and its dropout, and the share of held-out documents are ours.
+    """
+
+    epochs: Positive = 10
+    margin: float = 1.0
+    weight_decay: float = 0.0
+    kind: ClassVar[Kind] = "csm"
+    finetune_batch: ClassVar[int] = 12
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        TrainingSettings.__post_init__(self)
+        if not 0 < self.margin < math.inf:
+            raise InputError(
+                f"margin = {self.margin}", expected="a number above 0", remedy="leave it out for 1"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabellerSettings(TrainingSettings):
+    """Settings of a supervised segmenter.
+
+    Ghinassi et al. (2024), §3.4.1, names the three architectures and refers to an earlier paper for
+    all parameters. The names of the released results tell the batch of 8 documents and that the
+    threshold was chosen by Pk on documents held out. Everything else is ours. The dropout is by
+    architecture; batches are smaller where an epoch would have under 8 steps.
+    """
+
+    architecture: Architecture = "bilstm"
+    layers: Positive = 2
+    heads: Positive = 4  # of the transformer
+    dropout: float | None = None
+    epochs: Positive = 40  # at most
+    patience: Positive = 6  # epochs without a lower held-out log loss, after which training ends
+    criterion: Criterion = "pk"  # by which the threshold is chosen
+    kind: ClassVar[Kind] = "segmenter"
+    head_rate: ClassVar[float] = 1e-3
+    head_batch: ClassVar[int] = 8
+    least_steps: ClassVar[int] = 8
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range, and heads that do not divide a state."""
+        TrainingSettings.__post_init__(self)
+        if self.architecture == "transformer" and self.hidden % self.heads:
+            raise InputError(
+                f"hidden = {self.hidden} with heads = {self.heads}",
+                expected="a multiple of the heads",
+                remedy="write hidden=128,heads=4",
+            )
+
+    @property
+    def dropped(self) -> float:
+        """Share that is dropped out: the one given, else by architecture."""
+        default = 0.1 if self.architecture == "transformer" else 0.3
+        return default if self.dropout is None else self.dropout
+
+    def batch(self, n_documents: int = 0) -> int:
+        """Documents in a step: the number given, else 8, fewer where an epoch had under 8 steps."""
+        most = max(1, min(self.head_batch, n_documents // self.least_steps))
+        return most if self.batch_size is None else self.batch_size

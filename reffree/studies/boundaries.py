@@ -1,0 +1,343 @@
+"""Where the text itself would have boundaries, and what systems' boundaries get from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reffree.data.corpus import GOLD, Corpus, Document
+from reffree.data.segmentation import Segmentation
+from reffree.encoders.embed import (
+    Embeddings,
+    Vectors,
+    coming_spec,
+    corpus_vectors,
+    units_taking_part,
+)
+from reffree.encoders.options import EncoderOptions, Encoding
+from reffree.evaluate.corpus_counts import CorpusCounts
+from reffree.evaluate.metric_set import MetricSet
+from reffree.evaluate.notes import dropped_notes
+from reffree.evaluate.result import DocumentText, Field, Result, Table, columns
+from reffree.evaluate.signature import Signature
+from reffree.evaluate.trained_scorers import check_scorers, readings, with_scorers_encoder
+from reffree.metrics.free.evidence import MOST_STEPS
+from reffree.metrics.free.expected import ExpectedPk
+from reffree.metrics.free.posterior import Posterior
+from reffree.segmenters.base import Inputs
+from reffree.util.declare import Option, declared
+from reffree.util.errors import (
+    InputError,
+    OptionError,
+    UnknownNameError,
+    check_documents,
+    counted,
+)
+from reffree.util.progress import Progress, no_progress
+
+METRIC = ExpectedPk.name
+UNRELATED = ("unsegmented", "aggregation", "interval", "seed")
+"""Fields of a score's signature that do not touch boundaries."""
+
+
+GAPS = (
+    *columns("text", "document"),
+    *columns("count", at="units before"),
+    *columns("number", "probability"),
+)
+"""Columns of the table of gaps; beside them stands a column for every system."""
+
+OWN_GAPS = (
+    *columns("text", "document", "system"),
+    *columns("count", "boundaries"),
+    *columns("number", "probability"),
+    Field("expected_pk", "expected_pk", best="low"),
+)
+SYSTEMS = (
+    *columns("text", "system"),
+    *columns("count", "documents", "boundaries"),
+    *columns("number", probability="probability", gap_probability="of any gap"),
+    Field("expected_pk", "expected_pk", best="low"),
+)
+DOCUMENTS = (
+    *columns("text", "document"),
+    *columns("count", "units"),
+    *columns("number", "assumed_segments", "information", "mean_probability"),
+    *columns("text", reason="why there is no posterior"),
+)
+LEGEND = (
+    " probability: mean over a system's boundaries. expected_pk: the Pk that the text lets one "
+    "expect; lower is better, the lowest is marked."
+)
+
+
+@declared
+def boundaries(
+    corpus: Corpus,
+    *,
+    length: Annotated[
+        float | None,
+        Option(
+            "Units a segment is expected to have.",
+            metavar="UNITS",
+            default="as in 15 public corpora, and by the text",
+        ),
+    ] = None,
+    evidence: Annotated[
+        str,
+        Option(
+            "What the probabilities rest on: embedding, words, cues, scorer:FOLDER, or all at "
+            "hand.",
+            metavar="SOURCE",
+        ),
+    ] = "all",
+    documents: Annotated[
+        Sequence[str] | None,
+        Option(
+            "Only this document; may be repeated.",
+            flag="--document",
+            metavar="ID",
+            default="all; in a terminal the first are drawn",
+        ),
+    ] = None,
+    systems: Annotated[
+        Sequence[str] | None,
+        Option(
+            "Only this system, or gold; may be repeated.",
+            flag="--only",
+            metavar="NAME",
+            default="all",
+        ),
+    ] = None,
+    embeddings: Vectors | None = None,
+    progress: Progress = no_progress,
+    **encoding: Unpack[Encoding],
+) -> Result:
+    """How likely a boundary is in every gap of the text, and which systems have one there.
+
+    The probabilities are those behind the expected errors of reffree score: the text's own, no gold
+    is needed. For every system, and for gold, every annotator's as ``gold:NAME``: the mean
+    probability of its boundaries, and its expected Pk. A corpus without systems is fine.
+
+    Args:
+        corpus: from `reffree.load`.
+        length: expected units per segment, where it is known.
+        evidence: what the posterior rests on.
+        documents: ids of the only documents to look at, in this order.
+        systems: names of the only systems to show, in this order.
+        embeddings: one array per document, in corpus order or by id, instead of an encoder.
+        progress: called as stages start.
+        **encoding: which encoder, and how: see `EncoderOptions`.
+
+    Returns:
+        Tables ``systems``, ``gaps`` (a row a gap, with a column of 0 and 1 for every system),
+        ``own`` (a row a document and system) and ``documents``; and the texts.
+    """
+    try:
+        metric = ExpectedPk(length=length, evidence=evidence)
+    except InputError as error:
+        raise OptionError(error.found, expected=error.expected, remedy=error.remedy) from None
+    options = EncoderOptions(**encoding)
+    if embeddings is None:
+        options = with_scorers_encoder([metric], options)
+    part, given = units_taking_part(corpus, embeddings, options)
+    known = tuple(dict.fromkeys(name for each in part.corpus for name in _segmentations(each)))
+    for name in systems or ():
+        if name not in known:
+            raise UnknownNameError("system", name, known)
+    shown = known if systems is None else tuple(dict.fromkeys(systems))
+    check_scorers([metric], coming_spec(given, options))
+    corpus, embedded = _encoded(part.corpus, given, documents, options, progress)
+    vectors = Inputs(corpus, embeddings=embedded.vectors).vectors("boundaries")
+    read = readings(corpus, [metric], embedded.vectors, embedded.spec, options.device)
+    found = []
+    with progress("Looking for boundaries", len(corpus)) as advance:
+        for document, x, reading in zip(corpus, vectors, read, strict=True):
+            found.append(_Document(document, metric, metric.posterior(x, reading), shown))
+            advance(1)
+    counts = CorpusCounts.of(corpus)
+    metrics = MetricSet((METRIC,), {METRIC: metric}, {})
+    scored = Signature.of(metrics, counts, embedded, seed=0, dropped=options.dropped)
+    signature = Signature({k: v for k, v in scored.fields.items() if k not in UNRELATED})
+    names = tuple(dict.fromkeys(name for each in found for name in each.segmentations))
+    sums = [_sum_up(name, [d for d in found if name in d.segmentations]) for name in names]
+    size = f"{counted(counts.n_documents, 'document')}, {counted(counts.n_units, 'unit')}."
+    of_systems = [row for each in found for row in each.system_rows()]
+    title = "Mean posterior probability of each system's boundaries, over all documents"
+    return Result(
+        command="boundaries",
+        question="Where does the text itself have boundaries?",
+        verdict=(_verdict(found, sums),),
+        signature=str(signature),
+        settings={},
+        corpora=(counts.to_dict(embedded),),
+        tables=(
+            Table.of("systems", title, SYSTEMS, sums),
+            _gaps(found, names),
+            Table.of("own", "Systems of each document", OWN_GAPS, of_systems, shown=False),
+            Table.of(
+                *("documents", "What each document's posterior rests on", DOCUMENTS),
+                [each.row() for each in found],
+                shown=False,
+            ),
+        ),
+        notes=(*corpus.notes, *dropped_notes(counts, embedded), *_notes(found)),
+        legend=(size + (LEGEND if names else ""),),
+        texts=tuple(each.text() for each in found),
+    )
+
+
+class _Document:
+    """What the text of a document says of its gaps, and where systems have boundaries."""
+
+    def __init__(
+        self, document: Document, metric: ExpectedPk, posterior: Posterior, shown: Sequence[str]
+    ) -> None:
+        given = _segmentations(document)
+        self.document = document
+        self.segmentations = {name: given[name] for name in shown if name in given}
+        self.facts = posterior.facts()
+        self.probabilities: list[float] | None = None
+        self.mean: float | None = None
+        ends = posterior.edges[1:-1]  # of steps: gaps that may have a boundary
+        if posterior.is_defined:
+            self.probabilities = posterior.boundaries.tolist()
+            self.mean = float(posterior.boundaries[ends - 1].mean())
+        self.errors, self.own = {}, {}
+        for name, segmentation in self.segmentations.items():
+            value = float(metric.scores(posterior, np.array([segmentation.masses]))[0])
+            self.errors[name] = None if math.isnan(value) else value
+            nearest = _nearest(ends, segmentation.boundaries) if posterior.is_defined else []
+            self.own[name] = [float(posterior.boundaries[end - 1]) for end in nearest]
+
+    def row(self) -> tuple[Any, ...]:
+        """Return what the posterior rests on."""
+        facts = (
+            (None, None) if self.facts is None else (self.facts.segments, self.facts.information)
+        )
+        reason = ExpectedPk.undefined if self.probabilities is None else None
+        return (self.document.id, len(self.document.units), *facts, self.mean, reason)
+
+    def system_rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield every system's boundaries in the document, in numbers."""
+        for name, segmentation in self.segmentations.items():
+            n, probability = len(segmentation.boundaries), _mean(self.own[name])
+            yield self.document.id, name, n, probability, self.errors[name]
+
+    def text(self) -> DocumentText:
+        """Return the units and the systems' masses, to be drawn."""
+        masses = {name: tuple(each.masses) for name, each in self.segmentations.items()}
+        units, clocks = self.document.units, self.document.clocks
+        return DocumentText("", self.document.id, tuple(units), masses, tuple(clocks))
+
+
+def _gaps(documents: Sequence[_Document], names: Sequence[str]) -> Table:
+    """Make a row of every gap: how likely a boundary is, and which systems have one."""
+    taken = {each.name for each in GAPS}
+    marks = {name: f"system:{name}" if name in taken else name for name in names}
+    rows = []
+    for each in documents:
+        at = {marks[name]: set(given.boundaries) for name, given in each.segmentations.items()}
+        for gap in range(1, len(each.document.units)):
+            probability = each.probabilities[gap - 1] if each.probabilities else None
+            row = {"document": each.document.id, "at": gap, "probability": probability}
+            rows.append(row | {mark: int(gap in places) for mark, places in at.items()})
+    fields = (*GAPS, *(Field(column, name, "count") for name, column in marks.items()))
+    return Table.of("gaps", "Every gap between two units", fields, rows, shown=False)
+
+
+def _sum_up(name: str, having: Sequence[_Document]) -> tuple[Any, ...]:
+    """Return a system's row over the documents that have it."""
+    # Every gap counts once, as every boundary does.
+    known = [(d.mean, len(d.document.units) - 1) for d in having if d.mean is not None]
+    n_gaps = sum(n for _, n in known)
+    return (
+        *(name, len(having), sum(len(d.segmentations[name].boundaries) for d in having)),
+        _mean([p for d in having for p in d.own[name]]),
+        math.fsum(mean * n for mean, n in known) / n_gaps if known else None,
+        _mean([error for d in having if (error := d.errors[name]) is not None]),
+    )
+
+
+def _verdict(documents: Sequence[_Document], sums: Sequence[tuple[Any, ...]]) -> str:
+    """Say whose boundaries are likeliest, or how many are likely where there are no systems."""
+    known = [row for row in sums if row[3] is not None]
+    if not known:
+        likely = sum(p >= 0.5 for d in documents for p in d.probabilities or ())
+        n_gaps = sum(len(d.document.units) - 1 for d in documents)
+        return f"A boundary is more likely than not in {likely:,} of {counted(n_gaps, 'gap')}."
+    name, _, _, probability, of_any_gap, _ = max(known, key=lambda row: row[3])
+    of = f" are likeliest of {len(known)} systems" if len(known) > 1 else ""
+    return (
+        f"The boundaries of {name}{of}: probability {probability:.3f} on average, where any gap "
+        f"of the same documents has {of_any_gap:.3f}."
+    )
+
+
+def _segmentations(document: Document) -> dict[str, Segmentation]:
+    """Gold, every annotator's gold, and the systems of a document."""
+    golds = {} if document.gold is None else {GOLD: document.gold}
+    golds |= {f"{GOLD}:{name}": given for name, given in document.golds.items()}
+    for name in golds:
+        if name in document.systems:
+            raise InputError(
+                f"a system called {name!r}, as an annotator's gold is here",
+                expected="another name",
+                remedy="rename the system",
+                place=document.place,
+            )
+    return {**golds, **document.systems}
+
+
+def _encoded(
+    corpus: Corpus,
+    given: Vectors | None,
+    ids: Sequence[str] | None,
+    options: EncoderOptions,
+    progress: Progress,
+) -> tuple[Corpus, Embeddings]:
+    """Take the documents that are asked for, and their vectors; no others are encoded."""
+    places = {document.id: d for d, document in enumerate(corpus)}
+    check_documents(ids or (), places)
+    positions = list(places.values()) if ids is None else [places[id] for id in dict.fromkeys(ids)]
+    if not positions:
+        raise OptionError(
+            "no document", expected="at least one", remedy="leave documents out for all"
+        )
+    chosen = replace(corpus, documents=tuple(corpus[d] for d in positions))
+    if given is None:
+        return chosen, corpus_vectors(chosen, None, options, progress)
+    every = corpus_vectors(corpus, given, options, progress)
+    return chosen, replace(every, vectors=[every.vectors[d] for d in positions])
+
+
+def _nearest(ends: NDArray[np.int64], at: Sequence[int]) -> list[int]:
+    """Return the step's end that is nearest to each boundary: itself where steps are units."""
+    between = (ends[1:] + ends[:-1]) / 2
+    found: list[int] = ends[np.searchsorted(between, np.asarray(at, dtype=np.float64))].tolist()
+    return found
+
+
+def _notes(documents: Sequence[_Document]) -> list[str]:
+    """Say which documents have no posterior, and which are read in steps of several units."""
+    notes = []
+    without = sum(each.probabilities is None for each in documents)
+    if without:
+        notes.append(f"{counted(without, 'document')} without a posterior: {ExpectedPk.undefined}.")
+    long = sum(len(each.document.units) > MOST_STEPS for each in documents)
+    if long:
+        notes.append(
+            f"{counted(long, 'document')} of more than {MOST_STEPS:,} units read in steps of "
+            "several: probabilities stand at their ends, and a system's boundary has that of the "
+            "nearest."
+        )
+    return notes
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None

@@ -1,0 +1,308 @@
+"""Which system is better: score once, then compare every pair over documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, combinations
+from typing import Annotated, Any, Unpack
+
+import numpy as np
+
+from reffree.data.corpus import Corpus
+from reffree.encoders.embed import Vectors
+from reffree.evaluate.metric_set import choose_metrics
+from reffree.evaluate.result import Field, Result, Table, columns
+from reffree.evaluate.score import refuse_medians, score
+from reffree.evaluate.table import CorpusScore, ScoreTable, judged_by, rounded
+from reffree.evaluate.verdict import GOLD, Rivals, rank
+from reffree.metrics.free.result import Unsegmented
+from reffree.statistics.losses import Direction, as_loss
+from reffree.statistics.paired import SWAPS, PairedTest, holm, letters, paired_tests
+from reffree.statistics.resampling import MIN_DOCUMENTS
+from reffree.studies.keywords import StudyKeywords
+from reffree.util.arrays import Floats
+from reffree.util.declare import Option, declared
+from reffree.util.errors import InputError, counted
+
+ALPHA = 0.05
+
+Row = dict[str, Any]
+
+
+SYSTEMS = (
+    *columns("text", "system", "metric"),
+    Field("value", "value", best="rank", beside="letters"),
+    *columns("text", "letters"),  # shared with the systems it cannot be told apart from
+    *columns("count", "rank", "documents"),
+    *columns("text", "direction"),
+)
+PAIRS = (
+    *columns("text", "metric", "a", "b"),
+    *columns("difference", "difference"),  # value of a - value of b
+    *columns("interval", ci="95 % interval"),
+    *columns("p", p="p", p_holm="p Holm"),
+    *columns("count", "documents"),
+    *columns("text", "better"),
+    *columns("number", value_a="", value_b=""),
+    *columns("text", letters_a="", letters_b="", direction=""),
+)
+
+
+@declared
+def compare(
+    corpus: Corpus,
+    *,
+    metrics: Annotated[
+        Sequence[str] | None,
+        Option(
+            "Metric, as in reffree score; may be repeated.", flag="-m/--metric", names="metrics"
+        ),
+    ] = None,
+    alpha: Annotated[
+        float, Option("Systems are told apart where the corrected p is at most this.")
+    ] = ALPHA,
+    unsegmented: Annotated[
+        Unsegmented, Option("What a document without a boundary scores.")
+    ] = "neutral",
+    embeddings: Vectors | None = None,
+    **keywords: Unpack[StudyKeywords],
+) -> Result:
+    """Which system is better, paired over documents.
+
+    For every metric: a ranking, with letters for systems that cannot be told apart, and every
+    pair's difference over the documents where both have a score, with its interval, its
+    permutation p and the p corrected for the number of the metric's pairs (Holm).
+
+    Args:
+        corpus: from `reffree.load`, with at least two systems.
+        metrics: names as for `reffree.score`, with the same default.
+        alpha: two systems are told apart where the corrected p is at most this.
+        embeddings: one array per document, in corpus order or by id, instead of an encoder.
+        unsegmented: what a document without a boundary scores, as in `reffree.score`.
+        **keywords: how to encode and to run, as for every study: see `StudySettings`.
+
+    Returns:
+        Tables ``systems``, a row a system and metric, and ``pairs``, a row a pair and metric.
+    """
+    if not 0 < alpha < 1:
+        raise InputError(
+            f"alpha {alpha}", expected="a number between 0 and 1", remedy="use 0.05 if in doubt"
+        )
+    if len(corpus.hypotheses) < 2:
+        listed = ", ".join(map(repr, corpus.hypotheses)) or "none"
+        raise InputError(
+            f"too few systems to compare ({listed})",
+            expected="at least two, gold included where every document has it",
+            remedy='add "systems" to the corpus, or pass --system NAME=FILE',
+            place=corpus.documents[0].place,
+        )
+    chosen = choose_metrics(
+        metrics,
+        corpus,
+        seed=keywords.get("seed", 0),
+        offline=keywords.get("offline", False),
+    )
+    refuse_medians(chosen, "compare, which tests differences of means")
+    table = score(
+        corpus,
+        metrics=metrics,
+        embeddings=embeddings,
+        per_document=True,
+        unsegmented=unsegmented,
+        **keywords,
+    )
+    return compare_table(table, alpha=alpha, seed=keywords.get("seed", 0))
+
+
+def compare_table(table: ScoreTable, *, alpha: float = ALPHA, seed: int = 0) -> Result:
+    """Compare the systems of a score table made with ``per_document=True``."""
+    names = [row.system for row in table.systems]
+    at = list(combinations(range(len(names)), 2))
+    ranked, pairs = {}, {}
+    hopeless: dict[str, list[str]] = {}
+    for metric in table.metrics:
+        _, values, weights = values_by_document(table, metric)
+        tests = paired_tests(values, weights, at, np.random.default_rng(seed))
+        ranked[metric], pairs[metric] = _compare_metric(table, metric, tests, alpha)
+        if remark := _out_of_reach(tests, alpha):
+            hopeless.setdefault(remark, []).append(metric)
+    notes = [
+        f"{metric}: the ranking's values come from different documents; every pair is compared on "
+        "the documents where both systems have a score."
+        for metric in table.metrics
+        if metric in table.incomparable
+    ]
+    for remark, metrics in hopeless.items():
+        where = "" if len(metrics) == len(ranked) else f"{', '.join(metrics)}: "
+        notes.append(where + remark)
+    order = [row["system"] for row in ranked[judged_by(table.metrics)]]
+    every = [row for rows in ranked.values() for row in rows]
+    systems = sorted(every, key=lambda row: order.index(row["system"]))
+    return Result(
+        command="compare",
+        question="Which system is better?",
+        verdict=_verdict(table, ranked, pairs, has_power=not hopeless),
+        signature=f"{table.signature}|test:paired-permutation({SWAPS})+holm|alpha:{alpha:g}",
+        settings={"alpha": alpha, "seed": seed},
+        corpora=(dict(table.corpus),),
+        tables=(
+            Table.of("systems", "", SYSTEMS, systems, wide="metric"),
+            Table.of("pairs", "Every pair of systems", PAIRS, [*chain(*pairs.values())]),
+        ),
+        notes=(*table.notes, *notes),
+        legend=_legend(table, pairs, alpha),
+    )
+
+
+def _legend(table: ScoreTable, pairs: Mapping[str, list[Row]], alpha: float) -> tuple[str, ...]:
+    """Say how to read the tables."""
+    scores = table.systems[0].metrics
+    higher = [name for name, score in scores.items() if score.direction == "higher"]
+    direction = "Lower is better" + (f" (higher for {', '.join(higher)})" if higher else "")
+    sentences = [
+        f"{counted(table.corpus['documents'], 'document')}, "
+        f"{counted(table.corpus['units'], 'unit')}. {direction}; systems that share a letter "
+        f"cannot be told apart at alpha {alpha:g}.",
+        "Documents are the unit: differences are a minus b over the documents both have a score "
+        "for; p from swapping the two systems document by document, p Holm corrected for the "
+        "metric's pairs, intervals not corrected.",
+    ]
+    if any(pair["ci"] is None for rows in pairs.values() for pair in rows):
+        sentences.append(
+            f"No interval: fewer than {MIN_DOCUMENTS} documents with a score from both systems."
+        )
+    return tuple(sentences)
+
+
+def _verdict(
+    table: ScoreTable,
+    ranked: Mapping[str, list[Row]],
+    pairs: Mapping[str, list[Row]],
+    *,
+    has_power: bool,
+) -> tuple[str, ...]:
+    """Say who is best by the metric to judge by, and by how many of all."""
+    metric = judged_by(table.metrics)
+    if metric in table.incomparable:
+        return table.verdict
+    rivals = _rivals(ranked[metric])
+    best, *others = rivals.values or [GOLD]
+    if not others:
+        return tuple(rivals.sentences())
+    against = {
+        (pair["b"] if pair["a"] == best else pair["a"]): pair
+        for pair in pairs[metric]
+        if best in (pair["a"], pair["b"])
+    }
+    sentences = replace(
+        rivals,
+        ci=_next_minus_best(against[others[0]], best),
+        p=against[others[0]]["p_holm"],
+        comparisons=len(pairs[metric]),
+        unlike=frozenset(system for system, pair in against.items() if pair["better"] is not None),
+        has_power=has_power,
+    ).sentences()
+    if len(ranked) > 1:
+        n_best = sum(_rivals(rows).best == best for rows in ranked.values())
+        sentences.append(f"It is best by {n_best} of {len(ranked)} metrics.")
+    return tuple(sentences)
+
+
+def _next_minus_best(pair: Row, best: str) -> tuple[float, float] | None:
+    """Return the interval of a pair's difference, of the other's value minus the best one's."""
+    if pair["ci"] is None:
+        return None
+    low, high = pair["ci"]
+    return (low, high) if pair["b"] == best else (-high, -low)
+
+
+def _rivals(rows: Sequence[Row]) -> Rivals:
+    values = {row["system"]: row["value"] for row in rows}
+    return rank(rows[0]["metric"], rows[0]["direction"], values)
+
+
+def values_by_document(table: ScoreTable, metric: str) -> tuple[list[str], Floats, Floats]:
+    """Return documents' ids, values and weights (systems, documents), NaN where undefined.
+
+    Losses are linear in raw scores, so the mean of losses is the loss of the mean. They are
+    rounded as in the output: what batching can change must not break a tie. As in the corpus
+    score, a document with a score but no weight counts as much as the system's average one.
+    """
+    if table.documents is None:
+        raise InputError(
+            "a score table without documents",
+            expected="every document's scores",
+            remedy="make it with per_document=True",
+        )
+    system = {row.system: i for i, row in enumerate(table.systems)}
+    document = {id: i for i, id in enumerate(dict.fromkeys(row.id for row in table.documents))}
+    values = np.full((len(system), len(document)), np.nan)
+    weights = np.ones_like(values)
+    for row in table.documents:
+        part = row.metrics[metric]
+        at = system[row.system], document[row.id]
+        value = rounded(part.value)
+        if value is not None:
+            values[at] = value
+        if part.weight is not None:
+            weights[at] = part.weight
+    return list(document), values, weights
+
+
+def _compare_metric(
+    table: ScoreTable, metric: str, tests: Sequence[PairedTest], alpha: float
+) -> tuple[list[Row], list[Row]]:
+    """Return the rows of a metric's systems, best first, and those of its pairs."""
+    scores = {row.system: row.metrics[metric] for row in table.systems}
+    direction = next(iter(scores.values())).direction
+    values = {system: rounded(score.value) for system, score in scores.items()}
+    losses = {system: as_loss(v, direction) for system, v in values.items() if v is not None}
+    corrected = iter(holm([test.p for test in tests if test.p is not None]).tolist())
+    pairs: list[Row] = []
+    for (a, b), test in zip(combinations(scores, 2), tests, strict=True):
+        p_holm = None if test.p is None else rounded(next(corrected))
+        better = None
+        if p_holm is not None and p_holm <= alpha and test.difference:
+            better = _better(a, b, test.difference, scores, direction)
+        row = {"metric": metric, "a": a, "b": b, "difference": test.difference, "ci": test.ci}
+        row |= {"p": test.p, "p_holm": p_holm, "documents": test.documents, "better": better}
+        pairs.append(row | {"value_a": values[a], "value_b": values[b], "direction": direction})
+    ranking = sorted(losses, key=losses.__getitem__)
+    groups = letters(ranking, [(p["a"], p["b"]) for p in pairs if p["better"] is not None])
+    for pair in pairs:
+        pair |= {f"letters_{side}": groups.get(pair[side], "") for side in "ab"}
+    systems: list[Row] = [
+        {
+            **{"system": system, "metric": metric, "value": values[system]},
+            **{"letters": groups.get(system, ""), "documents": scores[system].documents},
+            "rank": sum(other < losses[system] for other in losses.values()) + 1
+            if system in losses
+            else None,
+            "direction": direction,
+        }
+        for system in [*ranking, *(system for system in scores if system not in losses)]
+    ]
+    return systems, pairs
+
+
+def _better(
+    a: str, b: str, difference: float, scores: Mapping[str, CorpusScore], direction: Direction
+) -> str:
+    """Which of two systems is better, given that they differ."""
+    if direction == "toward_1":
+        return min(a, b, key=lambda system: abs((scores[system].value or 0.0) - 1))
+    return a if (difference < 0) == (direction == "lower") else b
+
+
+def _out_of_reach(tests: Sequence[PairedTest], alpha: float) -> str | None:
+    """Say it where no difference, however large, could be found."""
+    n_pairs = sum(test.p is not None for test in tests)
+    n_documents = max(test.documents for test in tests)
+    smallest = min(1.0, n_pairs * min(test.smallest_p for test in tests))
+    if not n_pairs or smallest <= alpha:
+        return None
+    return (
+        f"No pair can be told apart at alpha {alpha:g}, however large the difference: with "
+        f"{n_documents} documents and {n_pairs} pairs the smallest corrected p is {smallest:.3g}."
+    )

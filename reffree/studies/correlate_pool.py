@@ -1,0 +1,345 @@
+"""Systems of a correlation study: what the corpus brings, a default pool, and how all are scored.
+
+Two pools are kept apart. *Independent* systems do not seek cohesion in vectors: gold, random and
+lexical segmentations, perturbed gold, and supervised systems, which read vectors but have learnt
+from gold what a boundary is. *Cohesion-seeking* ones optimise similarity in the
+embedding space, which is what reference-free metrics measure, so on them a low loss says little.
+Among the independent ones, the *blind* do not read the text at all; lexical segmenters do, and look
+for cohesion in its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from reffree.data.corpus import GOLD, Corpus
+from reffree.data.perturbation import parse_perturbation, perturb
+from reffree.data.segmentation import Segmentation
+from reffree.encoders.embed import Embeddings
+from reffree.encoders.models import DEFAULT_ENCODER
+from reffree.evaluate.metric_set import MetricSet, choose_metrics
+from reffree.evaluate.score import scores_of
+from reffree.evaluate.scores import ScoreSettings
+from reffree.evaluate.signature import Signature
+from reffree.segmenters.segment import ARP_BASELINES, segment
+from reffree.statistics.coefficients import MIN_SYSTEMS
+from reffree.statistics.losses import MeanOverDocuments, SystemLosses
+from reffree.statistics.meta_evaluation import MetaEvaluation
+from reffree.statistics.resampling import Counts
+from reffree.studies.study import CorpusPart, StudiedCorpus, StudySettings
+from reffree.util.arrays import Booleans, Floats, Integers
+from reffree.util.errors import InputError
+from reffree.util.seeds import rng_for
+
+Pool = Literal["independent", "cohesion"]
+Kind = Literal["gold", "random", "perturbed", "lexical", "cohesion", "supervised", "given"]
+POOLS = ("independent", "blind", "cohesion", "all")
+
+ENOUGH_SYSTEMS = 8
+"""With as many systems of its own, a corpus needs no default pool."""
+
+PERTURBED = (
+    *("removal:0.25", "removal:0.5", "removal:0.75"),
+    *("insertion:0.5", "insertion:1.0", "insertion:2.0"),
+    *("transposition:1", "transposition:2", "transposition:3"),
+    *("replacement:0.25", "replacement:0.5", "replacement:0.75"),
+    *("mixture:0.3", "mixture:0.6"),
+)
+LEXICAL = ("texttiling", "c99", "textseg")
+COHESION = (
+    *("depth", "depth:threshold=1", "depth:k=gold"),
+    *("changepoint", "changepoint:k=gold", "changepoint:kernel=linear,k=gold"),
+    *("greedy:metric=arp_pair,climb=false", "greedy:metric=arp_pair,k=gold,climb=false"),
+    *("greedy:metric=silhouette,climb=false", "greedy:metric=silhouette,k=gold,climb=false"),
+    *("optimal:metric=arp_std", "optimal:metric=arp_std,k=gold"),
+    "posterior",
+)
+Step = tuple[Kind, Pool, tuple[str, ...]]
+STEPS: tuple[Step, ...] = (
+    ("random", "independent", (ARP_BASELINES,)),
+    ("lexical", "independent", LEXICAL),
+    ("cohesion", "cohesion", COHESION),
+)
+"""What the default pool is made with, beside perturbed gold; the first is the paper's too."""
+
+BLIND = ("gold", "random", "perturbed")
+SEEKERS = ("depth", "changepoint", "greedy", "optimal", "posterior", "scorer")
+"""Methods of ``reffree segment`` that look at vectors: a system so called is cohesion-seeking."""
+
+
+SENTINELS = {
+    "n_segments": "number of segments of a document; reads no text",
+    "mean_length": "mean units per segment of a document; reads no text",
+    "random_score": "a random number for every system and document; knows nothing",
+}
+"""Metrics that read nothing of the text: what any metric must beat to say something.
+
+After the sentinel metrics of Perrella et al. (2024, arXiv 2408.13831). Perturbations and random
+baselines change how many segments there are, so that a count of segments alone correlates with
+every gold-based metric.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseSettings(StudySettings):
+    """The values of `CorrelationKeywords`, but that metrics are of both kinds."""
+
+    metrics: Sequence[str]
+    pool: Literal["auto", "given", "default", "both", "paper"] = "auto"
+    supervised: Sequence[str] = ()
+    folds: int = 5
+    cohesion: Sequence[str] = ()
+    unsegmented: Literal["neutral", "skip", "worst"] = "neutral"
+    average: Literal["macro", "micro"] = "macro"
+    resamples: int = 1000
+    texts: int = 3
+
+    @property
+    def methods(self) -> dict[str, str]:
+        """Supervised methods of ``reffree segment`` by architecture."""
+        return {a: f"supervised:architecture={a},folds={self.folds}" for a in self.supervised}
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A system and where it belongs."""
+
+    system: str
+    kind: Kind
+    pool: Pool
+
+    def is_in(self, pool: str) -> bool:
+        """Whether the system counts in a pool: its own, ``all``, or ``blind``."""
+        return pool in (self.pool, "all") or (pool == "blind" and self.kind in BLIND)
+
+
+@dataclass(frozen=True, slots=True)
+class Case(StudiedCorpus):
+    """A corpus with all systems of the study under an encoder, scored."""
+
+    embedded: Embeddings
+    encoder: str
+    members: tuple[Member, ...]  # in the order of the corpus's systems
+    chosen: MetricSet
+    losses: dict[str, SystemLosses]  # sentinels included
+    pools: dict[str, MetaEvaluation]  # those with enough systems
+    n_left_out: int  # documents of systems, without a boundary, that nothing is correlated of
+
+    @property
+    def free(self) -> list[str]:
+        """Names of the reference-free metrics."""
+        return [name for name in self.chosen.names if name in self.chosen.reference_free]
+
+    @property
+    def judged(self) -> list[str]:
+        """Names of what is held against gold-based metrics: reference-free ones and sentinels."""
+        return [*self.free, *SENTINELS]
+
+    @property
+    def gold(self) -> list[str]:
+        """Names of the gold-based metrics."""
+        return [name for name in self.chosen.names if name in self.chosen.gold_based]
+
+    @property
+    def corpus_losses(self) -> dict[str, Floats]:
+        """Loss of every system over all documents, by metric."""
+        once = np.ones((1, len(self.corpus)))
+        return {metric: losses.over(once)[0] for metric, losses in self.losses.items()}
+
+
+def check_gold(corpus: Corpus) -> None:
+    """Refuse a corpus without gold."""
+    if GOLD not in corpus.hypotheses:
+        place = next(d.place for d in corpus.documents if d.gold is None)
+        raise InputError(
+            "a document without gold",
+            expected="gold in every document, to correlate with",
+            remedy="add it, or ask reffree diagnose, which needs none",
+            place=place,
+        )
+
+
+def make_cases(checked: Sequence[tuple[CorpusPart, CaseSettings]]) -> list[Case]:
+    """Make the supervised systems with every encoder, then score all systems of every case.
+
+    So a case has those of all encoders: Ghinassi et al. (2024) have three architectures by three
+    encoders, and judge the nine by each encoder. Called as their architecture, and the encoder
+    where vectors are not the user's own.
+    """
+    trained: dict[str, dict[str, tuple[Segmentation, ...]]] = {}
+    cases = []
+    for part, own in checked:
+        if own.supervised:
+            vectors = part.encode(own)
+            label = "" if part.vectors else f" ({own.encoder or DEFAULT_ENCODER})"
+            named = {f"{name}{label}": text for name, text in own.methods.items()}
+            bare = part.corpus.only_systems(())
+            made = segment(
+                bare,
+                named,
+                seed=own.seed,
+                embeddings=vectors,
+                device=own.device,
+                progress=own.progress,
+            )
+            found = trained.setdefault(part.name, {})
+            found |= {name: made.hypotheses[name] for name in named}
+            part = replace(part, vectors=vectors)
+        cases.append((part, own))
+    return [make_case(part, own, trained.get(part.name, {})) for part, own in cases]
+
+
+def make_case(
+    part: CorpusPart,
+    settings: CaseSettings,
+    supervised: Mapping[str, tuple[Segmentation, ...]] | None = None,
+) -> Case:
+    """Encode, complete the pool, score all systems with all metrics."""
+    embedded = part.encode(settings)
+    pooled, members = complete_pool(part.corpus, embedded, settings, supervised or {})
+    return score_case(part.name, pooled, members, embedded, settings)
+
+
+def complete_pool(
+    corpus: Corpus,
+    embedded: Embeddings,
+    settings: CaseSettings,
+    supervised: Mapping[str, tuple[Segmentation, ...]],
+) -> tuple[Corpus, list[Member]]:
+    """Return the corpus with all systems of the study, and what each of them is.
+
+    ``auto`` adds the default pool to a corpus with fewer than `ENOUGH_SYSTEMS` systems of its own;
+    ``given`` never, ``both`` always; ``default`` leaves the corpus's own systems out, and so does
+    ``paper``, the pool of Ghinassi et al. (2024), §3.4.1: gold, nine random systems and those of
+    ``supervised``, which were made for the study and are in every pool. The setting ``cohesion``
+    names systems of the corpus that optimise embedding similarity, beside those whose names say so.
+    A default system whose name the corpus has already is not made again.
+    """
+    given = [name for name in corpus.hypotheses if name != GOLD]
+    if settings.pool in ("default", "paper"):
+        corpus, given = corpus.only_systems(()), []
+    members = [Member(GOLD, "gold", "independent")]
+    bare = corpus.only_systems(())
+
+    def add(made: Mapping[str, Sequence[Segmentation]], kind: Kind, pool: Pool) -> None:
+        nonlocal corpus
+        for name, segmentations in made.items():
+            if name not in corpus.hypotheses:
+                by_id = {d.id: each for d, each in zip(corpus, segmentations, strict=True)}
+                corpus = corpus.with_system(name, by_id)
+                members.append(Member(name, kind, pool))
+
+    add(supervised, "supervised", "independent")
+    for name in given:
+        seeks = name in settings.cohesion or name.partition(":")[0] in SEEKERS
+        members.append(Member(name, "given", "cohesion" if seeks else "independent"))
+    is_enough = settings.pool == "auto" and len(given) >= ENOUGH_SYSTEMS
+    if settings.pool == "given" or is_enough:
+        return corpus, members
+    there = set(corpus.hypotheses)
+    for kind, pool, methods in STEPS[:1] if settings.pool == "paper" else STEPS:
+        if wanted := [method for method in methods if method not in there]:
+            made = segment(
+                *(bare, wanted),
+                seed=settings.seed,
+                embeddings=embedded,
+                progress=settings.progress,
+            )
+            add(made.hypotheses, kind, pool)
+    if settings.pool != "paper":
+        add(_perturb_gold(corpus, settings.seed), "perturbed", "independent")
+    return corpus, members
+
+
+def _perturb_gold(corpus: Corpus, seed: int) -> dict[str, Sequence[Segmentation]]:
+    made = [perturb(corpus, parse_perturbation(text), seed) for text in PERTURBED]
+    return {system.name: system.segmentations for system in made}
+
+
+def score_case(
+    name: str,
+    corpus: Corpus,
+    members: Sequence[Member],
+    embedded: Embeddings,
+    settings: CaseSettings,
+) -> Case:
+    """Score the systems of a corpus that is complete; vectors may be another encoder's."""
+    chosen = choose_metrics(settings.metrics, corpus, seed=settings.seed, offline=settings.offline)
+    how = ScoreSettings(settings, settings.unsegmented, settings.average, settings.seed)
+    scores = scores_of(corpus, chosen, how, embedded, settings.progress)
+    is_out = (scores.n_segments == 1) & (settings.unsegmented == "skip")
+    scores = scores.without(is_out)
+    # Members come in the order in which they were made; losses in that of the corpus.
+    place = {system: i for i, system in enumerate(corpus.hypotheses)}
+    ordered = tuple(sorted(members, key=lambda member: place[member.system]))
+    sentinels = sentinel_scores(corpus, settings.seed, is_out)
+    losses = {metric: scores.losses(metric) for metric in chosen.names} | sentinels
+    pools = {}
+    for pool in POOLS:
+        rows = np.array([i for i, m in enumerate(ordered) if m.is_in(pool)], dtype=np.int64)
+        if len(rows) >= MIN_SYSTEMS:
+            part = {metric: SystemSubset(each, rows) for metric, each in losses.items()}
+            # Tests take a sentinel the way round in which it correlates positively.
+            part |= {negated(s): SystemSubset(sentinels[s], rows, sign=-1) for s in sentinels}
+            pools[pool] = MetaEvaluation(
+                part, rng=partial(rng_for, settings.seed), resamples=settings.resamples
+            )
+    signature = Signature.of(
+        chosen,
+        corpus,
+        embedded,
+        seed=settings.seed,
+        unsegmented=settings.unsegmented,
+        average=settings.average,
+    )
+    about = (name, corpus, embedded, signature, embedded.spec.name)
+    return Case(*about, ordered, chosen, losses, pools, int(is_out.sum()))
+
+
+def sentinel_scores(
+    corpus: Corpus, seed: int, is_out: Booleans | None = None
+) -> dict[str, SystemLosses]:
+    """All sentinels over the systems and documents of a corpus, as if lower were better.
+
+    ``is_out`` (documents, systems) says where a document is left out.
+    """
+    systems = corpus.hypotheses
+    shape = (len(systems), len(corpus))
+    kept = np.where(np.zeros(shape, dtype=bool) if is_out is None else is_out.T, np.nan, 1.0)
+    counts = np.array([[len(s) for s in each] for each in systems.values()], dtype=np.float64)
+    n_units = np.array([len(document.units) for document in corpus.documents])
+    chance = [
+        [rng_for(seed, "random_score", name, document.id).random() for document in corpus]
+        for name in systems
+    ]
+    return {
+        "n_segments": MeanOverDocuments(kept * counts),
+        "mean_length": MeanOverDocuments(kept * n_units / counts),
+        "random_score": MeanOverDocuments(kept * np.array(chance)),
+    }
+
+
+def negated(sentinel: str) -> str:
+    """Return the name of a sentinel whose losses are multiplied by -1."""
+    return f"-{sentinel}"
+
+
+class SystemSubset:
+    """A metric's losses of some of the systems, multiplied by ``sign``."""
+
+    def __init__(self, losses: SystemLosses, rows: Integers, sign: int = 1) -> None:
+        """Keep the systems with these numbers."""
+        self._losses = losses
+        self._rows = rows
+        self._sign = sign
+        self.values: Floats = sign * losses.values[rows]
+        self.contributions: Floats = sign * losses.contributions[rows]
+
+    def over(self, counts: Counts) -> Floats:
+        """System scores over resampled documents."""
+        return self._sign * self._losses.over(counts)[:, self._rows]

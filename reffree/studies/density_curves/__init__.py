@@ -1,1 +1,0 @@
-"""Density–quality curves of methods that score gaps, and failure modes."""

@@ -1,0 +1,229 @@
+r"""Diagnosis of vectors: twins, returns to a topic, one direction for all.
+
+*Twins* are units with the same text, or nearly the same vector, in another segment of their
+document: no segmentation can tell them apart.
+
+*Semantic returns* are segments that come back to an earlier topic, or to one that is still to come:
+
+.. math:: margin_i = \max_{|j - i| > 1} \cos(c_i, c_j) - \max_{|j - i| = 1} \cos(c_i, c_j)
+
+over the centroids :math:`c` of a document's segments. A margin above 0 is a return: the segment is
+closer to one that is no neighbour than to its neighbours. Metrics that hold a segment against its
+neighbours never see that other segment.
+
+*Anisotropy*: with unit vectors :math:`u`, the mean cosine over all pairs of different units is
+exact without going through them, :math:`(\|\sum u\|^2 - \sum \|u\|^2) / (n (n - 1))`; drawing pairs
+at random would only estimate it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reffree.util.arrays import Booleans, Floats, Integers
+
+if TYPE_CHECKING:
+    import faiss
+
+THRESHOLD = 0.95
+"""Cosine of a near twin. Sentence encoders put the same words with other punctuation or one other
+function word above it, and paraphrases, which may well belong to one topic, below."""
+
+EQUAL_COSINE = 1e-9
+"""Cosines this little below the threshold have reached it: the rest is rounding."""
+
+QUERIES_AT_ONCE = 256
+"""Units searched at a time, so that no table of all pairs is ever held."""
+
+CHECKED_AT_ONCE = 1 << 19
+"""Numbers gathered at a time to check pairs in double precision (4 MiB)."""
+
+FLOAT32_ERROR = 1e-3
+"""Most by which faiss's cosines are off: d · 2⁻²⁴ at worst, so enough for 16,000 dimensions."""
+
+EQUAL_MARGIN = 1e-6
+"""Margins up to this are ties: what the search's single precision cannot tell apart."""
+
+NEAREST = 8
+"""Segments asked for. Four hold one that is no neighbour: itself and two neighbours are the others.
+The rest is for ties that are settled in double precision."""
+
+ALL_ALIKE = 1e-12
+"""Variance of unit vectors up to this is rounding."""
+
+
+def directions(x: NDArray[np.generic]) -> Floats:
+    """Rows scaled to length one, so that inner products are cosines; rows of zeros stay zeros.
+
+    >>> directions(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    rows: Floats = x.astype(np.float64)
+    # The largest entry is divided out first: squares of very large or small numbers overflow.
+    largest = np.abs(rows).max(1, keepdims=True)
+    np.divide(rows, largest, out=rows, where=largest > 0)
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    np.divide(rows, length, out=rows, where=length > 0)
+    return rows
+
+
+@contextmanager
+def flat_index(rows: Floats) -> Iterator[faiss.IndexFlatIP]:
+    """Exhaustive search over rows by inner product.
+
+    One thread: a document's search is short, and on macOS the threads of faiss and of torch can
+    bring down the process (both load an OpenMP of their own).
+    """
+    import faiss
+
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        index = faiss.IndexFlatIP(rows.shape[1])
+        index.add(rows.astype(np.float32))
+        yield index
+    finally:
+        faiss.omp_set_num_threads(threads)
+
+
+def exact_twins(units: Sequence[str], segment: Integers) -> Booleans:
+    """Whether each unit's very text occurs in another segment as well."""
+    segments: dict[str, set[int]] = {}
+    for text, s in zip(units, segment.tolist(), strict=True):
+        segments.setdefault(text, set()).add(s)
+    return np.array([len(segments[text]) > 1 for text in units])
+
+
+def near_twins(rows: Floats, segment: Integers, threshold: float = THRESHOLD) -> Booleans:
+    """Whether each unit has one of cosine ``threshold`` or more in another segment.
+
+    Equal vectors are searched once. The search is in single precision; pairs it cannot decide are
+    decided in double precision. Rows of zeros are nobody's twin.
+
+    Args:
+        rows: `directions` of the units.
+        segment: number of each unit's segment.
+        threshold: more than 0, at most 1.
+    """
+    whole = np.ascontiguousarray(rows).view(np.dtype((np.void, rows[0].nbytes))).ravel()
+    _, at, place = np.unique(whole, return_index=True, return_inverse=True)
+    distinct = rows[at]
+    first = np.full(len(distinct), segment.max())
+    last = np.zeros(len(distinct), dtype=np.int64)
+    np.minimum.at(first, place, segment)
+    np.maximum.at(last, place, segment)
+    # A vector's twins, itself among them, lie in several segments or in the unit's own only.
+    lowest, highest = first.copy(), last.copy()
+    with flat_index(distinct) as index:
+        for start in range(0, len(distinct), QUERIES_AT_ONCE):
+            queries = slice(start, start + QUERIES_AT_ONCE)
+            row, found = _pairs(index, distinct, queries, threshold)
+            np.minimum.at(lowest, row, first[found])
+            np.maximum.at(highest, row, last[found])
+    return ((lowest < highest) & distinct.any(1))[place]
+
+
+def _pairs(
+    index: faiss.IndexFlatIP, rows: Floats, queries: slice, threshold: float
+) -> tuple[Integers, Integers]:
+    """Pairs (row, found) that reach the threshold."""
+    asked = rows[queries].astype(np.float32)
+    limits, cosines, found = index.range_search(asked, threshold - FLOAT32_ERROR)
+    counts: Integers = np.diff(limits).astype(np.int64)
+    row = queries.start + np.repeat(np.arange(len(asked)), counts)
+    is_twin = cosines >= threshold + FLOAT32_ERROR
+    undecided = np.flatnonzero(~is_twin)
+    step = max(1, CHECKED_AT_ONCE // rows.shape[1])
+    for start in range(0, len(undecided), step):
+        some = undecided[start : start + step]
+        exact = np.einsum("ij,ij->i", rows[row[some]], rows[found[some]])
+        is_twin[some] = exact >= threshold - EQUAL_COSINE
+    return row[is_twin], found[is_twin]
+
+
+def semantic_returns(rows: Floats, masses: Sequence[int]) -> tuple[Floats, Floats]:
+    """Compare every segment's nearest non-neighbour with its nearest neighbour.
+
+    Of segments with a neighbour and a segment that is none: from 3 segments on, then all but one.
+
+    Args:
+        rows: `directions` of the units: every unit counts alike in its centroid.
+        masses: of the document's segments.
+
+    Returns:
+        Their margins, returns above `EQUAL_MARGIN`; and the probability that the nearest segment is
+        no neighbour if the order of segments says nothing, 1 - neighbours/(N - 1).
+    """
+    n = len(masses)
+    if n < 3:
+        return np.empty(0), np.empty(0)
+    starts = np.cumsum([0, *masses[:-1]])
+    sums = np.add.reduceat(rows, starts)
+    # What is left of vectors that cancel out is rounding, not a direction.
+    is_zero = np.linalg.norm(sums, axis=1) <= 1e-12 * np.array(masses)
+    centroids = directions(np.where(is_zero[:, None], 0.0, sums))
+    with flat_index(centroids) as index:
+        _, nearest = index.search(centroids.astype(np.float32), min(n, NEAREST))  # (n, k)
+    at = np.arange(n)
+    cosines = np.einsum("id,ikd->ik", centroids, centroids[nearest])
+    farther = np.where(np.abs(nearest - at[:, None]) > 1, cosines, -np.inf).max(1)
+    beside = np.einsum("id,id->i", centroids[1:], centroids[:-1])
+    neighbour = np.maximum(np.append(-np.inf, beside), np.append(beside, -np.inf))
+    has_both = np.isfinite(farther)
+    neighbours = np.where((at == 0) | (at == n - 1), 1, 2)
+    return (farther - neighbour)[has_both], (1 - neighbours / (n - 1))[has_both]
+
+
+@dataclass(frozen=True, slots=True)
+class VectorShape:
+    r"""Cosines and dimensions of a corpus's vectors.
+
+    Attributes:
+        random_cosine: mean cosine of two different units of the corpus, None with one unit.
+        consecutive_gain: per document, mean cosine of consecutive units minus that of any two
+            units of the document; NaN below 3 units, where both are the same.
+        effective_dimension: participation ratio :math:`(\sum λ)^2 / \sum λ^2` of the eigenvalues
+            of the unit vectors' covariance, from 1 to the number of dimensions; None where all
+            units are alike.
+    """
+
+    random_cosine: float | None
+    consecutive_gain: Floats
+    effective_dimension: float | None
+
+    @classmethod
+    def of(cls, documents: Iterable[Floats]) -> VectorShape:
+        """Describe the `directions` of all documents' units, which are gone through once."""
+        n, total, moments = 0, np.zeros(1), np.zeros((1, 1))
+        gains = []
+        for rows in documents:
+            n += len(rows)
+            total = total + rows.sum(0)
+            moments = moments + rows.T @ rows  # (d, d)
+            gains.append(_consecutive_gain(rows))
+        covariance = moments / n - np.outer(total / n, total / n)
+        variance = float(np.trace(covariance))
+        return cls(
+            _mean_cosine(total, float(np.trace(moments)), n) if n > 1 else None,
+            np.array(gains),
+            # Without eigenvalues: their sum is the trace, that of their squares the squared norm.
+            variance**2 / float((covariance**2).sum()) if variance > ALL_ALIKE else None,
+        )
+
+
+def _consecutive_gain(rows: Floats) -> float:
+    n = len(rows)
+    if n < 3:
+        return np.nan
+    consecutive = float(np.einsum("id,id->", rows[1:], rows[:-1])) / (n - 1)
+    return consecutive - _mean_cosine(rows.sum(0), float((rows**2).sum()), n)
+
+
+def _mean_cosine(total: Floats, squares: float, n: int) -> float:
+    return (float(total @ total) - squares) / (n * (n - 1))

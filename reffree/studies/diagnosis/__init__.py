@@ -1,1 +1,0 @@
-"""What in a corpus makes reference-free metrics mislead, and which of them notice damage."""

@@ -1,1 +1,0 @@
-"""Expected errors along the assumed number of segments."""

@@ -1,0 +1,1 @@
+"""The papers' own experiments: a module a study, named as its command."""

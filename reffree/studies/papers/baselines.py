@@ -1,0 +1,187 @@
+"""How do metrics judge systems that read no text, beside systems that do?
+
+Georgescul, Clark and Armstrong (2006), Figures 1 to 3: no boundaries, boundaries everywhere and
+random ones under Pk, Pk′, WindowDiff and Pr_error, over corpora. A metric by which a system that
+reads the text does no better than one that does not says nothing of the system, or the system
+nothing of the text; and one that charges boundaries everywhere more than no boundaries at all
+charges false alarms more than misses. Coen's Table 3 asks the same of W-F1 with other baselines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Unpack
+
+import numpy as np
+
+from reffree.data.corpus import GOLD, Corpus
+from reffree.encoders.embed import Vectors
+from reffree.evaluate.metric_set import choose_metrics
+from reffree.evaluate.result import Result, Table, columns, estimate
+from reffree.evaluate.score import check_gold, scores_of
+from reffree.evaluate.scores import Scores, ScoreSettings
+from reffree.evaluate.signature import Signature
+from reffree.segmenters.segment import HOMES, parse_segmenter, segment
+from reffree.statistics.losses import as_loss
+from reffree.statistics.resampling import DocumentBootstrap
+from reffree.studies.keywords import StudyKeywords, metric_option
+from reffree.studies.study import (
+    StudiedCorpus,
+    StudySettings,
+    corpus_parts,
+    study_result,
+)
+from reffree.util.declare import Option, declared
+from reffree.util.errors import OptionError, listed
+
+METHODS = (
+    *("none", "all", "random_known", "random_unknown"),
+    *("texttiling", "c99", "textseg"),
+)
+METRICS = ("pk", "pk_prime", "windowdiff", "pr_error")
+"""Both of Georgescul et al. (2006)."""
+
+EQUAL = 1e-9
+SYSTEM = (*columns("text", "corpus", "system", "reads"), *columns("count", "segments"))
+VALUES = (*SYSTEM, *columns("text", "metric"), *columns("number", "value", "low", "high"))
+
+
+@declared
+def baselines(
+    corpora: Mapping[str, Corpus],
+    *,
+    methods: Annotated[
+        Sequence[str],
+        Option(
+            "As in reffree segment; may be repeated.",
+            flag="--method",
+            metavar="METHOD",
+            check=parse_segmenter,
+            names="methods",
+        ),
+    ] = METHODS,
+    metrics: Annotated[
+        Sequence[str],
+        metric_option("As in reffree score; may be repeated."),
+    ] = METRICS,
+    embeddings: Mapping[str, Vectors] | None = None,
+    **keywords: Unpack[StudyKeywords],
+) -> Result:
+    """Judge systems that read no text by metrics, beside systems that do.
+
+    Scores every --method and the corpus's systems against gold: no boundaries, boundaries
+    everywhere, random ones and lexical segmenters by default. Says how much more boundaries
+    everywhere cost than none at all, and which systems are no better than those that read no text.
+    Each CORPUS is a corpus of its own and needs gold.
+    """
+    settings = StudySettings(**keywords)
+    parts = corpus_parts(corpora, embeddings, settings)
+    parsed = [parse_segmenter(method) for method in methods]
+    if not methods and all(set(corpus.hypotheses) <= {GOLD} for corpus in corpora.values()):
+        raise OptionError(
+            "no method and no system", expected="at least one", remedy="leave methods out for all"
+        )
+    chosen = choose_metrics(metrics, parts[0].corpus, seed=settings.seed, offline=settings.offline)
+    needs_vectors = bool(chosen.reference_free) or any(m.needs_embeddings for m in parsed)
+    for part in parts:
+        check_gold(part.corpus, chosen)
+        part.check(chosen.reference_free.values(), parsed, settings, needs_vectors=needs_vectors)
+    studied: list[StudiedCorpus] = []
+    rows: list[dict[str, Any]] = []
+    for part in parts:
+        corpus, embedded = part.corpus, part.encode(settings) if needs_vectors else None
+        wanted = [method for method in methods if method not in corpus.hypotheses]
+        if wanted:
+            corpus = segment(
+                *(corpus, wanted),
+                seed=settings.seed,
+                embeddings=embedded,
+                progress=settings.progress,
+                device=settings.device,
+            )
+        how = ScoreSettings(settings, seed=settings.seed)
+        scores = scores_of(corpus, chosen, how, embedded, settings.progress)
+        rows += _rows(part.name, corpus, scores)
+        signature = Signature.of(chosen, corpus, embedded, seed=settings.seed)
+        studied.append(StudiedCorpus(part.name, corpus, embedded, signature))
+    names = list(dict.fromkeys(row["metric"] for row in rows))
+    specs = [each.embedded.spec for each in studied if each.embedded is not None]
+    made_with = {"made-with": f"{specs[0].name}@{specs[0].revision}"} if specs else {}
+    wide: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        cells = wide.setdefault((row["corpus"], row["system"]), dict(row))
+        cells |= {row["metric"]: row["value"], f"{row['metric']}_ci": row["ci"]}
+    fields = (*SYSTEM, *(field for name in names for field in estimate(name, name)))
+    title = "Systems that read no text, and others"
+    return study_result(
+        "baselines",
+        studied,
+        question="How do metrics judge systems that read no text, beside systems that do?",
+        verdict=_describe(rows),
+        tables=(
+            Table.of("systems", title, fields, list(wide.values())),
+            Table.of("values", "Every system under every metric", VALUES, rows, shown=False),
+        ),
+        # Methods may have seen vectors where metrics needed none.
+        signature={"methods": "+".join(methods) or "none", **made_with},
+        settings={"metrics": names},
+        reading={
+            "reads": "Whether the system reads the text; as its name says, where it came with the "
+            "corpus.",
+            "value": "Mean over documents, with the interval over resampled documents.",
+        },
+    )
+
+
+def _rows(name: str, corpus: Corpus, scores: Scores) -> Iterator[dict[str, Any]]:
+    """Every system but gold under every metric; ``loss`` is its value with lower as better."""
+    bootstrap = DocumentBootstrap(len(corpus), np.random.default_rng(scores.settings.seed))
+    for s, system in enumerate(scores.systems):
+        if system == GOLD:
+            continue
+        is_blind = HOMES.get(system.partition(":")[0], "").startswith("naive:")
+        for metric in scores.metrics.names:
+            score = scores.corpus_score(metric, s, bootstrap)
+            low, high = score.ci or (None, None)
+            value = score.value
+            yield {
+                "corpus": name,
+                "system": system,
+                "reads": "no text" if is_blind else "text",
+                "segments": int(scores.n_segments[:, s].sum()),
+                "metric": metric,
+                "value": value,
+                "ci": score.ci,
+                "low": low,
+                "high": high,
+                "loss": None if value is None else float(as_loss(value, score.direction)),
+            }
+
+
+def _describe(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What no boundaries cost against boundaries everywhere; whom reading the text helps."""
+    for corpus in dict.fromkeys(row["corpus"] for row in rows):
+        of_corpus = [row for row in rows if row["corpus"] == corpus and row["loss"] is not None]
+        costs: list[str] = []
+        useless: dict[tuple[str, str], list[str]] = {}
+        for metric in dict.fromkeys(row["metric"] for row in of_corpus):
+            own = [row for row in of_corpus if row["metric"] == metric]
+            blind = {row["system"]: row["loss"] for row in own if row["reads"] == "no text"}
+            none, everywhere = blind.get("none", 0.0), blind.get("all", 0.0)
+            if none > 0 and everywhere > 0:
+                costs.append(f"{everywhere / none:.2f} times as much by {metric}")
+            best = min(blind, key=lambda name: blind[name], default="")
+            worse = [
+                row["system"]
+                for row in own
+                if best and row["reads"] == "text" and row["loss"] > blind[best] - EQUAL
+            ]
+            if worse:
+                useless.setdefault((listed(worse), best), []).append(metric)
+        if costs:
+            yield f"{corpus}: boundaries everywhere cost, against none at all, {listed(costs)}."
+        for (worse_ones, best), metrics in useless.items():
+            yield (
+                f"{corpus}: by {listed(metrics)}, no better than {best}, which reads no text: "
+                f"{worse_ones}."
+            )

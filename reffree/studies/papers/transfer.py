@@ -1,0 +1,429 @@
+"""How does a boundary scorer do on corpora that it was not trained on?
+
+Coen, "When F1 Fails", §7.5 and E: one threshold, one spacing and one temperature for all corpora
+(Tables 9, 10 and 12): nothing is tuned on what is tested, so that where annotators cut finer or
+coarser than those whose gold was learnt, density shows it (BOR) rather than a threshold hiding it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import product
+from typing import Annotated, Any, Unpack, cast
+
+import numpy as np
+
+from reffree.data.corpus import GOLD, Corpus
+from reffree.data.segmentation import Segmentation
+from reffree.encoders.embed import (
+    Embeddings,
+    Vectors,
+    coming_spec,
+    corpus_vectors,
+    units_taking_part,
+)
+from reffree.encoders.options import Encoding
+from reffree.evaluate.metric_set import MetricSet, choose_metrics
+from reffree.evaluate.result import Result, Table, columns, estimate
+from reffree.evaluate.score import check_gold, scores_of
+from reffree.evaluate.scores import Average, ScoreSettings
+from reffree.evaluate.signature import Signature
+from reffree.evaluate.trained_scorers import check_scorers
+from reffree.metrics.gold.failure_modes import failure_mode
+from reffree.segmenters.base import Inputs, Segmenter
+from reffree.segmenters.segment import parse_segmenter
+from reffree.segmenters.selection import select_above
+from reffree.segmenters.trained.examples import TrainingCorpora, examples_of
+from reffree.segmenters.trained.folder import Description
+from reffree.segmenters.trained.scorer import TrainedScorer, train_scorer
+from reffree.segmenters.trained.settings import ScorerSettings
+from reffree.statistics.resampling import DocumentBootstrap
+from reffree.studies.keywords import StudyKeywords, metric_option
+from reffree.studies.study import (
+    StudiedCorpus,
+    StudySettings,
+    check_study,
+    study_result,
+)
+from reffree.util.bounds import Bounds
+from reffree.util.declare import Option, declared
+from reffree.util.errors import OptionError, UnknownNameError, listed
+from reffree.util.naming import spelling_of
+
+METHODS = ("oracle_random",)
+"""As many boundaries as gold has, anywhere: what density alone is worth (Coen's Table 3)."""
+
+MEAN = ("w_f1", "purity", "coverage")
+POOLED = ("f1", "bor")
+"""F1 as in the tables: Table 9 has one above its W-F1, which means over documents cannot."""
+
+AVERAGES: tuple[Average, Average] = ("macro", "micro")
+GIVEN = "a given scorer"
+FIGURES = ("f1", "w_f1", "bor")
+
+SYSTEMS = (
+    *columns("text", trained_on="trained on", corpus="tested on", system="system"),
+    *estimate("w_f1", "W-F1"),
+    *estimate("bor", "BOR"),
+    *estimate("f1", "F1"),
+    *columns("number", "purity", "coverage"),
+    *columns("count", predicted="boundaries", gold_boundaries="gold's"),
+    *columns("text", mode="failure mode"),
+)
+HISTORY = (
+    *columns("text", trained_on="trained on", stage="stage"),
+    *columns("count", "epoch"),
+    *columns("text", corpus="judged on"),
+    *columns("number", log_loss="log loss", f1="F1", w_f1="W-F1", bor="BOR"),
+    *columns("number", mean_score="mean |score|", negative_control="negative control"),
+)
+
+
+@declared
+def transfer(
+    corpora: Mapping[str, Corpus],
+    *,
+    train: Annotated[
+        Sequence[str],
+        Option(
+            "A corpus whose gold is learnt; may be repeated.",
+            metavar="NAME",
+            default="each in turn",
+        ),
+    ] = (),
+    splices: Annotated[
+        Sequence[str],
+        Option(
+            "A corpus whose segments are spliced first; may be repeated.",
+            metavar="NAME",
+            default="those of --train",
+        ),
+    ] = (),
+    calibrate: Annotated[
+        Sequence[str],
+        Option(
+            "A corpus that temperature is chosen on; may be repeated.",
+            metavar="NAME",
+            default="documents held out",
+        ),
+    ] = (),
+    scorer: Annotated[
+        str | None,
+        Option(
+            "Test what reffree train scorer wrote instead of training; every CORPUS is tested.",
+            metavar="FOLDER",
+        ),
+    ] = None,
+    methods: Annotated[
+        Sequence[str],
+        Option(
+            "As in reffree segment, beside the scorer; may be repeated.",
+            flag="--method",
+            metavar="METHOD",
+            check=parse_segmenter,
+            names="methods",
+        ),
+    ] = METHODS,
+    metrics: Annotated[
+        Sequence[str],
+        metric_option("Further metrics, as in reffree score; may be repeated."),
+    ] = (),
+    threshold: Annotated[float, Option("Of the scorer's probabilities.", cli=False)] = 0.5,
+    min_gap: Annotated[
+        int, Bounds(1), Option("Units between two boundaries of the scorer.", cli=False)
+    ] = 3,
+    finetune: Annotated[
+        bool, Option("Train the encoder itself, as the paper does: slow without a GPU.")
+    ] = False,
+    window: Annotated[int, Bounds(1), Option("Units on either side of a gap.", cli=False)] = 4,
+    splice_epochs: Annotated[int, Bounds(0), Option("Epochs on splices.", cli=False)] = 3,
+    epochs: Annotated[int, Bounds(0), Option("Epochs on gold.", cli=False)] = 5,
+    learning_rate: Annotated[
+        float | None, Option("Of the first stage; half of it in the second.", cli=False)
+    ] = None,
+    embeddings: Mapping[str, Vectors] | None = None,
+    **keywords: Unpack[StudyKeywords],
+) -> Result:
+    """Train a boundary scorer on some corpora and test it on the others, at one threshold.
+
+    Each CORPUS is a corpus of its own with gold, called by its file's name without extension. Those
+    named by --train, --splices and --calibrate are learnt from as in reffree train scorer, all
+    others are tested, at one threshold: W-F1, BOR, F1, purity and coverage of each. Without --train
+    every corpus is trained on in turn and all others are tested. Test a split of a corpus that is
+    trained on as a CORPUS of its own. How the scorer is trained is set in a file of reffree run.
+    """
+    settings = StudySettings(**keywords)
+    check_study(corpora, embeddings)
+    if not 0 <= threshold <= 1:
+        raise OptionError(
+            f"threshold = {threshold}",
+            expected="a probability, from 0 to 1",
+            remedy="leave it out for 0.5",
+        )
+    how = ScorerSettings(
+        window=window,
+        splice_epochs=splice_epochs,
+        epochs=epochs,
+        learning_rate=learning_rate,
+        min_gap=min_gap,
+        seed=settings.seed,
+        finetune=finetune,
+    )
+    parsed = {spelling_of(method): method for method in map(parse_segmenter, methods)}
+    parts: dict[str, Corpus] = {}
+    given: dict[str, Vectors | None] = {}
+    for name, whole in corpora.items():
+        part, given[name] = units_taking_part(whole, (embeddings or {}).get(name), settings)
+        parts[name] = part.corpus.only_systems(())
+    plans = _plan(parts, train, splices, calibrate, scorer)
+    some = next(iter(parts.values()))
+    wanted = [*MEAN, *POOLED, *metrics]
+    chosen = choose_metrics(wanted, some, seed=settings.seed, offline=settings.offline)
+    for plan in plans:
+        plan.check(parts, chosen, how)
+    kept = None if scorer is None else TrainedScorer.load(scorer)
+    embedded = _encode(parts, given, how, kept, list(parsed.values()), chosen, settings)
+    studied: list[StudiedCorpus] = []
+    rows: list[dict[str, Any]] = []
+    history: list[dict[str, Any]] = []
+    used: list[Description[ScorerSettings]] = []
+    for plan in plans:
+        checkpoint = kept or plan.train(how, embedded, settings)
+        used.append(checkpoint.description)
+        history += _history(plan.name, checkpoint.description) if kept is None else ()
+        for name in plan.tested:
+            corpus, vectors = parts[name], embedded.get(name)
+            inputs = Inputs(corpus, settings.seed, device=settings.device)
+            if vectors is not None:
+                spec = vectors.spec if given[name] is None else None
+                inputs = replace(inputs, embeddings=vectors.vectors, encoder=spec)
+            scores = checkpoint.gap_scores(inputs)
+            made = {"scorer": tuple(select_above(each, threshold, min_gap) for each in scores)}
+            made |= {spelling: method(inputs) for spelling, method in parsed.items()}
+            place = {"trained_on": plan.name, "corpus": name}
+            found = _score(corpus, made, chosen, vectors, settings)
+            rows += ({**place, **row} for row in found)
+            signature = Signature.of(chosen, corpus, vectors, seed=settings.seed)
+            studied.append(StudiedCorpus(name, corpus, vectors, signature))
+    further = [name for name in chosen.names if name not in (*MEAN, *POOLED)]
+    systems = [*SYSTEMS, *(field for name in further for field in estimate(name, name))]
+    encoders = dict.fromkeys(f"{each.encoder.name}@{each.encoder.revision}" for each in used)
+    return study_result(
+        "transfer",
+        studied,
+        question="How does a boundary scorer do on corpora that it was not trained on?",
+        verdict=_describe(rows, threshold),
+        tables=(
+            Table.of("transfer", "Tested at one threshold", systems, rows),
+            Table.of("history", "Judged after every epoch", HISTORY, history, shown=bool(history)),
+        ),
+        signature={
+            "trained-on": "/".join(plan.name for plan in plans),
+            "made-with": "/".join(encoders),
+            "temperature": "/".join(f"{each.figures['temperature']:.3f}" for each in used),
+            "threshold": f"{threshold:g}",
+            "gap": f"{min_gap}",
+            "pooled": "+".join(POOLED),
+        },
+        settings={
+            "train": [list(plan.learnt.gold) for plan in plans if plan.learnt is not None],
+            "methods": list(parsed),
+            "learning_rate": how.rate,
+        },
+        reading={
+            "trained_on": "Whose gold the scorer learnt; what is tested was not seen in training.",
+            "w_f1": "F of boundaries at most 1 unit from one of the other side, mean over "
+            "documents.",
+            "f1": "F of exact boundaries, all documents' together.",
+            "bor": "Boundaries per gold boundary over the corpus: 1 is gold's density.",
+            "purity": "Share of units in the gold segment that holds most of their predicted one.",
+            "coverage": "Share of units in the predicted segment that holds most of their gold "
+            "one.",
+            "mean_score": "Mean size of the logits: near 0 the scorer has collapsed.",
+            "negative_control": "Share of gaps with a boundary in segments taken alone: all false.",
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is learnt from, and what is tested."""
+
+    name: str  # of the scorer, in tables
+    learnt: TrainingCorpora | None  # None: the scorer is given
+    tested: tuple[str, ...]
+
+    def check(self, corpora: Mapping[str, Corpus], metrics: MetricSet, how: ScorerSettings) -> None:
+        """Refuse what cannot be tested, and what cannot be trained on."""
+        for name in self.tested:
+            check_gold(corpora[name], metrics)
+        if self.learnt is not None:
+            examples_of(self.learnt, how)
+
+    def train(
+        self, how: ScorerSettings, embedded: Mapping[str, Embeddings], settings: StudySettings
+    ) -> TrainedScorer:
+        """Train the scorer; an interruption ends the study."""
+        assert self.learnt is not None  # else one is given
+        encoding = {name: getattr(settings, name) for name in Encoding.__annotations__}
+        made = train_scorer(
+            self.learnt.gold,
+            splices=self.learnt.splices,
+            calibration=self.learnt.calibration,
+            **{each.name: getattr(how, each.name) for each in fields(how)},
+            embeddings=embedded,
+            progress=settings.progress,
+            **cast(Encoding, encoding),
+        )
+        if made.description.is_interrupted:
+            raise KeyboardInterrupt
+        return made
+
+
+def _plan(
+    corpora: Mapping[str, Corpus],
+    train: Sequence[str],
+    splices: Sequence[str],
+    calibrate: Sequence[str],
+    scorer: str | None,
+) -> list[Plan]:
+    """Say what is trained on what and tested on what."""
+    for name in (*train, *splices, *calibrate):
+        if name not in corpora:
+            raise UnknownNameError("corpus", name, corpora)
+    if scorer is not None and (train or splices or calibrate):
+        raise OptionError(
+            "a given scorer beside corpora to train on",
+            expected="one of the two",
+            remedy="leave out train, splices and calibrate, or the scorer",
+        )
+    if scorer is not None:
+        return [Plan(GIVEN, None, tuple(corpora))]
+    if not train and (splices or calibrate):
+        raise OptionError(
+            "corpora to splice or to calibrate on, and none to train on",
+            expected="corpora whose gold is learnt",
+            remedy="name them as train",
+        )
+    plans = []
+    for turn in [tuple(train)] if train else [(name,) for name in corpora]:
+        named = [{name: corpora[name] for name in each} for each in (turn, splices, calibrate)]
+        learnt = TrainingCorpora(*named)
+        tested = tuple(name for name in corpora if name not in learnt.everything)
+        if not tested:
+            raise OptionError(
+                f"no corpus to test on beside {listed(learnt.everything)}",
+                expected="at least one that is not trained on",
+                remedy="name another corpus, such as a test split",
+            )
+        plans.append(Plan("+".join(learnt.gold), learnt, tested))
+    return plans
+
+
+def _encode(
+    corpora: Mapping[str, Corpus],
+    given: Mapping[str, Vectors | None],
+    how: ScorerSettings,
+    scorer: TrainedScorer | None,
+    methods: Sequence[Segmenter],
+    metrics: MetricSet,
+    settings: StudySettings,
+) -> dict[str, Embeddings]:
+    """Encode the corpora if anything needs vectors, once all that will not work is refused."""
+    is_tuned = how.finetune if scorer is None else scorer.description.settings.finetune
+    needs_vectors = any(method.needs_embeddings for method in methods)
+    needs_any = not is_tuned or needs_vectors or bool(metrics.reference_free)
+    spec = coming_spec(None, settings) if needs_any and None in given.values() else None
+    check_scorers(metrics.reference_free.values(), spec)
+    if scorer is not None:
+        scorer.description.check_encoder(spec)
+    for method, corpus in product(methods, corpora.values()):
+        method.check(corpus, spec)
+    return {
+        name: corpus_vectors(corpus, given[name], settings, settings.progress)
+        for name, corpus in corpora.items()
+        if needs_any
+    }
+
+
+def _score(
+    corpus: Corpus,
+    systems: Mapping[str, tuple[Segmentation, ...]],
+    metrics: MetricSet,
+    embedded: Embeddings | None,
+    settings: StudySettings,
+) -> Iterator[dict[str, Any]]:
+    """Score systems' segmentations of a corpus; a row for each, gold aside.
+
+    The pooled metrics are of the counts of all documents together.
+    """
+    golds = [document.references for document in corpus if document.references]
+    n_gold = sum(float(np.mean([len(gold) - 1 for gold in each])) for each in golds)
+    ids = [document.id for document in corpus]
+    for system, made in systems.items():
+        corpus = corpus.with_system(system, dict(zip(ids, made, strict=True)))
+    how = ScoreSettings(settings, seed=settings.seed)
+    macro, micro = (
+        scores_of(corpus, metrics, replace(how, average=average), embedded, settings.progress)
+        for average in AVERAGES
+    )
+    bootstrap = DocumentBootstrap(len(corpus), np.random.default_rng(settings.seed))
+    for s, system in enumerate(macro.systems):
+        if system == GOLD:
+            continue
+        found = {
+            name: (micro if name in POOLED else macro).corpus_score(name, s, bootstrap)
+            for name in macro.metrics.names
+        }
+        values = {name: score.value for name, score in found.items()}
+        w_f1, purity, coverage = (values[name] or 0.0 for name in MEAN)
+        yield {
+            "system": system,
+            **values,
+            **{f"{name}_ci": score.ci for name, score in found.items()},
+            "predicted": int(macro.n_segments[:, s].sum()) - len(corpus),
+            "gold_boundaries": round(n_gold),
+            "mode": failure_mode(w_f1, values["bor"], purity, coverage).label,
+        }
+
+
+def _history(trained_on: str, description: Description[ScorerSettings]) -> Iterator[dict[str, Any]]:
+    """What a stage was judged on after each epoch, then each corpus of several (Tables 7, 8)."""
+    for epoch in description.history:
+        place = {"trained_on": trained_on, "stage": epoch["stage"], "epoch": epoch["epoch"]}
+        parts = epoch["corpora"]
+        name = "all" if len(parts) > 1 else next(iter(parts))
+        every = ("log_loss", "mean_score", "negative_control", *FIGURES)
+        yield {**place, "corpus": name, **{each: epoch[each] for each in every}}
+        for each, of in parts.items() if len(parts) > 1 else ():
+            yield {**place, "corpus": each, **{figure: of[figure] for figure in FIGURES}}
+
+
+def _describe(rows: Sequence[Mapping[str, Any]], threshold: float) -> Iterator[str]:
+    """What the scorer does where, what chance does there, and how far densities go apart."""
+    for trained_on in dict.fromkeys(row["trained_on"] for row in rows):
+        own = [row for row in rows if row["trained_on"] == trained_on]
+        scored = [row for row in own if row["system"] == "scorer"]
+        told = [f"{row['w_f1']:.2f} on {row['corpus']}{_of_density(row)}" for row in scored]
+        who = "A given scorer" if trained_on == GIVEN else f"Trained on {trained_on}, the scorer"
+        yield f"{who} has W-F1 {listed(told)}."
+        for system in dict.fromkeys(row["system"] for row in own if row["system"] != "scorer"):
+            others = {row["corpus"]: row for row in own if row["system"] == system}
+            beaten = [
+                row["corpus"] for row in scored if row["w_f1"] > others[row["corpus"]]["w_f1"]
+            ]
+            yield (
+                f"{who} is above {system} by W-F1 on {len(beaten)} of {len(scored)}"
+                f"{': ' + listed(beaten) if beaten else ''}."
+            )
+        densities = [row["bor"] for row in scored if row["bor"] is not None]
+        if len(densities) > 1:
+            yield (
+                f"At the one threshold of {threshold:g} its BOR goes from {min(densities):.2f} to "
+                f"{max(densities):.2f}."
+            )
+
+
+def _of_density(row: Mapping[str, Any]) -> str:
+    return "" if row["bor"] is None else f" (BOR {row['bor']:.2f})"

@@ -1,0 +1,647 @@
+"""Does each metric get worse the more a segmentation is damaged?
+
+After Ghinassi et al. (2024) §3.4.2, Figures 2 and 3. Removal changes the number of segments, so a
+metric that only counts them follows as well: ``n_segments`` is on every curve, as a sentinel.
+Transposition and replacement keep that number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, replace
+from typing import Annotated, Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reffree.data.corpus import GOLD, Corpus
+from reffree.data.perturbation import PERTURBATIONS, Perturbation, parse_perturbation
+from reffree.data.perturbation import perturb as perturb_corpus
+from reffree.data.segmentation import Segmentation
+from reffree.encoders.embed import Vectors
+from reffree.evaluate.metric_set import choose_metrics
+from reffree.evaluate.result import Result, Table, columns, estimate
+from reffree.evaluate.score import check_gold, scores_of
+from reffree.evaluate.scores import Scores, ScoreSettings
+from reffree.evaluate.signature import Signature
+from reffree.statistics.coefficients import correlation
+from reffree.statistics.curves import SeedBand, band, mean_defined, min_max, monotonicity
+from reffree.statistics.losses import MeanOverDocuments, SystemLosses
+from reffree.statistics.paired import holm, paired_tests
+from reffree.statistics.resampling import (
+    MIN_DOCUMENTS,
+    Counts,
+    percentile_interval,
+    resampled_documents,
+)
+from reffree.studies.keywords import StudyKeywords, UnsegmentedOption, metric_option
+from reffree.studies.study import (
+    StudiedCorpus,
+    StudySettings,
+    corpus_parts,
+    study_result,
+)
+from reffree.util.bounds import Bounds
+from reffree.util.declare import Option, declared
+from reffree.util.errors import InputError, OptionError, UnknownNameError, counted, listed
+from reffree.util.progress import Progress, no_progress
+from reffree.util.seeds import rng_for
+
+KINDS = ("removal", "transposition")
+"""Of the paper's Figures 2 and 3."""
+
+STRENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9)
+"""Of the same figures, as the paper's released code has them: 0 (gold) to 9."""
+
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+"""For mixtures, which have no strength in boundaries or units."""
+
+ALPHA = 0.05
+SENTINEL = "n_segments"
+
+EQUAL = 1e-9
+"""Relative to the largest loss: a document's curve falls only by more than that."""
+
+DIRECTIONS = {
+    "lower": "Against gold; lower is better.",
+    "higher": "Against gold; higher is better, so its loss is the negative value.",
+    "toward_1": "Against gold; best at 1, and shown as the distance from it.",
+}
+MONOTONICITY = (
+    *columns("text", "corpus", kind="perturbation", metric="metric", role="kind of metric"),
+    *estimate("rho", "Spearman"),
+    *columns("number", rho_seeds="single seeds", rho_documents="single documents"),
+    *columns("share", monotone="monotone documents"),
+    *columns("count", documents="of"),
+    *columns("text", first="worse from"),
+)
+CURVES = (
+    *columns("text", "corpus", kind="perturbation"),
+    *columns("number", "strength"),
+    *columns("text", "metric"),
+    *columns("number", "value", "low", "high", "scaled"),
+    *columns("number", scaled_low="scaled low", scaled_high="scaled high"),
+)
+EDITS = (
+    *columns("text", "corpus", kind="perturbation"),
+    *columns("number", "strength"),
+    *columns("count", done="edits done", not_done="not possible"),
+    *columns("number", unsegmented="documents without a boundary"),
+)
+
+Strength = int | float
+"""Boundaries (units for transposition), or with a point a share of the boundaries."""
+
+Row = dict[str, Any]
+
+
+def check_kind(kind: str) -> None:
+    """Refuse a kind of perturbation that does not exist."""
+    parse_strengths([kind], None)
+
+
+@declared
+def perturb(
+    corpora: Mapping[str, Corpus],
+    *,
+    kinds: Annotated[
+        Sequence[str],
+        Option(
+            "removal, insertion, replacement, transposition or mixture; transposition moves all "
+            "boundaries by so many units, transposition:k so many by one unit, "
+            "transposition:distance=2,k by two; may be repeated.",
+            flag="--kind",
+            metavar="KIND",
+            names="perturbations",
+            check=check_kind,
+        ),
+    ] = KINDS,
+    strengths: Annotated[
+        Sequence[int | float] | None,
+        Option(
+            "Boundaries (units for transposition) such as 1,2,4 or, with a point, shares of them "
+            "such as 0.1,0.5; 0 is always there.",
+            metavar="LIST",
+            default="1 to 9, none above the mean number of boundaries; shares for mixtures",
+        ),
+    ] = None,
+    seeds: Annotated[int, Bounds(1, 10_000), Option("Draws of every strength.")] = 20,
+    metrics: Annotated[
+        Sequence[str] | None,
+        metric_option("As in reffree score; may be repeated.", default="as in reffree score"),
+    ] = None,
+    source: Annotated[str, Option("The system to perturb.", metavar="NAME")] = "gold",
+    embeddings: Mapping[str, Vectors] | None = None,
+    unsegmented: UnsegmentedOption = "neutral",
+    **keywords: Unpack[StudyKeywords],
+) -> Result:
+    """Score gold, or a system, ever more perturbed: curves, and how monotone they are.
+
+    Says how each metric follows the strength: Spearman's correlation over the curve, documents
+    whose own loss never falls, and the first strength that is worse for certain. Each CORPUS is a
+    corpus of its own. -f csv has the curves, raw and scaled.
+
+    Draws have the seeds ``seed``, ``seed + 1``, … Gold of several annotators is each one's in turn,
+    draw by draw, beginning with the first again where draws are more.
+    """
+    settings = StudySettings(**keywords)
+    wanted = parse_strengths(kinds, strengths)
+    how = ScoreSettings(settings, unsegmented=unsegmented, seed=settings.seed)
+    draws = range(settings.seed, settings.seed + seeds)
+    parts = corpus_parts(corpora, embeddings, settings)
+    for part in parts:
+        check_source(part.corpus, source)
+        chosen = choose_metrics(metrics, part.corpus, seed=settings.seed, offline=settings.offline)
+        check_gold(part.corpus, chosen)
+        free = chosen.reference_free
+        part.check(free.values(), (), settings, needs_vectors=bool(free))
+    studied: list[StudiedCorpus] = []
+    curves: list[Row] = []
+    edits: list[Row] = []
+    by_corpus: dict[str, dict[str, tuple[Strength, ...]]] = {}
+    for part in parts:
+        own = wanted if strengths is not None else fit_strengths(wanted, part.corpus, source)
+        grid, at, steps = build_grid(part.corpus, own, draws, source, settings.progress)
+        chosen = choose_metrics(metrics, grid, seed=settings.seed, offline=settings.offline)
+        scores = scores_of(grid, chosen, how, part.vectors, settings.progress)
+        signature = Signature.of(
+            chosen, part.corpus, scores.embedded, unsegmented=unsegmented, seed=settings.seed
+        )
+        studied.append(StudiedCorpus(part.name, part.corpus, scores.embedded, signature))
+        found = list(_curves_of(scores, at, own, settings))
+        curves += [{"corpus": part.name, **curve} for curve in found]
+        edits += [{"corpus": part.name, **step} for step in steps]
+        by_corpus[part.name] = own
+    # What was done somewhere: without strengths given, corpora of few boundaries have fewer.
+    done = {kind: max((own[kind] for own in by_corpus.values()), key=len) for kind in wanted}
+    title = f"Loss against strength of perturbation of {source}"
+    first_worse = [
+        f"{c['first']:g}" if c["first"] is not None and c["role"] != "sentinel" else None
+        for c in curves
+    ]
+    rows = [{**c, "first": first} for c, first in zip(curves, first_worse, strict=True)]
+    fitted = {} if strengths is not None else {"strengths": "fitted"}
+    return study_result(
+        "perturb",
+        studied,
+        question="Does each metric get worse the more a segmentation is damaged?",
+        verdict=_answer(curves, source),
+        tables=[
+            Table.of("monotonicity", title, MONOTONICITY, rows),
+            Table.of(
+                *("curves", "Metrics against strength, raw and scaled", CURVES),
+                [row for curve in curves for row in _points(curve)],
+                shown=False,
+            ),
+            Table.of("edits", "What each strength did", EDITS, edits, shown=False),
+        ],
+        signature={
+            "source": source,
+            "perturbations": "+".join(
+                f"{kind}({','.join(f'{each:g}' for each in values)})"
+                for kind, values in done.items()
+            ),
+            **fitted,
+            "seeds": f"{seeds}",
+            "test": f"paired-permutation+holm({ALPHA:g})",
+        },
+        settings={
+            "strengths": done,
+            **({"strengths_by_corpus": by_corpus} if fitted else {}),
+            "metrics": list(dict.fromkeys(c["metric"] for c in curves if c["role"] != "sentinel")),
+            "alpha": ALPHA,
+        },
+        notes=[
+            *(
+                f"{each.name}: draw by draw another annotator's gold was perturbed; gold-based "
+                "metrics compare with all of them."
+                for each in studied
+                if source == GOLD and not each.corpus.has_gold
+            ),
+            *_edit_notes(edits, {each.name: len(each.corpus) for each in studied}, unsegmented),
+            *_curve_notes(curves),
+        ],
+        reading=_reading(curves),
+    )
+
+
+# Kinds and strengths, and the systems they make
+
+
+def parse_strengths(
+    kinds: Sequence[str], strengths: Sequence[Strength] | None
+) -> dict[str, tuple[Strength, ...]]:
+    """Check kinds and strengths; return the strengths of each kind in order, without 0.
+
+    Whole numbers count boundaries (units for transposition), numbers with a point are shares. One
+    curve has one or the other. A kind may name the option that its strengths are of.
+
+    >>> parse_strengths(["transposition:distance=2,k"], [1, 3])
+    {'transposition:distance=2,k': (1, 3)}
+    """
+    made: dict[str, tuple[Strength, ...]] = {}
+    for kind in kinds:
+        name = kind.partition(":")[0]
+        if name not in PERTURBATIONS:
+            raise UnknownNameError("perturbation", name, PERTURBATIONS)
+        option = _option(kind)
+        if not option or "=" in option:
+            raise OptionError(
+                f"the kind {kind!r}",
+                expected="after the colon, at last the option that strengths are of, without value",
+                remedy="write transposition:k or transposition:distance=2,k",
+            )
+        default = STRENGTHS if option in ("k", "distance") else SHARES
+        wanted = sorted({s for s in (default if strengths is None else strengths) if s != 0})
+        for strength in wanted:
+            _make_perturbation(kind, strength)
+        if len({isinstance(strength, float) for strength in wanted}) != 1:
+            found = "whole numbers and shares" if wanted else "no strength above 0"
+            raise OptionError(
+                f"{found} as strengths",
+                expected="whole numbers (boundaries or units) or shares (with a point)",
+                remedy="write 1 2 3 or 0.1 0.2 0.3",
+            )
+        made[kind] = tuple(wanted)
+    if not made:
+        raise InputError(
+            "no perturbation", expected="at least one kind", remedy="leave kinds out for both"
+        )
+    return made
+
+
+def _option(kind: str) -> str:
+    """Return the option that the strengths of a kind are of."""
+    name, colon, options = kind.partition(":")
+    return options.rpartition(",")[2] if colon else PERTURBATIONS[name].whole
+
+
+def _make_perturbation(kind: str, strength: Strength) -> Perturbation:
+    return parse_perturbation(f"{kind}={strength}" if ":" in kind else f"{kind}:{strength}")
+
+
+def fit_strengths(
+    strengths: Mapping[str, Sequence[Strength]], corpus: Corpus, source: str = GOLD
+) -> dict[str, tuple[Strength, ...]]:
+    """Leave out numbers of boundaries above the source's mean number a document, but for 1.
+
+    More edits than that are not possible in most documents. Distances and shares stay.
+    """
+    n_boundaries = [
+        len(segmentation) - 1
+        for document in corpus
+        for segmentation in (document.references if source == GOLD else [document.systems[source]])
+    ]
+    most = max(1, sum(n_boundaries) // len(n_boundaries))
+    return {
+        kind: tuple(s for s in wanted if _option(kind) != "k" or s <= most)
+        for kind, wanted in strengths.items()
+    }
+
+
+def check_source(corpus: Corpus, source: str) -> None:
+    """Refuse to perturb a system that is not there, and gold that is not complete."""
+    if source != GOLD:
+        if source not in corpus.hypotheses:
+            raise UnknownNameError("system", source, corpus.hypotheses)
+        return
+    for document in corpus:
+        if document.gold is None and not document.golds:
+            raise InputError(
+                "no gold to perturb",
+                expected="gold in every document",
+                remedy="add gold or perturb a system instead",
+                place=document.place,
+            )
+
+
+def build_grid(
+    corpus: Corpus,
+    strengths: Mapping[str, Sequence[Strength]],
+    seeds: Sequence[int],
+    source: str = GOLD,
+    progress: Progress = no_progress,
+) -> tuple[Corpus, dict[str, NDArray[np.intp]], list[Row]]:
+    """Perturb gold, or the system ``source``, with every kind, strength and seed.
+
+    Seeds and names are those of `reffree.data.perturbation.perturb`: any step can be made again on
+    its own. Where gold is several annotators', draw i perturbs that of annotator i, of as many as a
+    document has.
+
+    Returns:
+        The corpus with the source and all its perturbations as systems; by kind, which systems they
+        are, (seeds, 1 + strengths), the source first; and what each strength did.
+    """
+    check_source(corpus, source)
+    systems: dict[str, tuple[Segmentation, ...]] = {}
+    offset = int(corpus.has_gold)  # gold is the first system wherever it is complete
+    corpora = [corpus] * len(seeds)  # by draw
+    places_of_source = np.zeros(len(seeds), dtype=np.intp)
+    if source != GOLD:
+        systems[source] = corpus.hypotheses[source]
+        places_of_source += offset
+    elif not corpus.has_gold:
+        n_sources = min(math.lcm(*{len(d.references) for d in corpus}), len(seeds))
+        of_draw = [
+            Corpus.of_checked(replace(d, gold=d.references[i % len(d.references)]) for d in corpus)
+            for i in range(n_sources)
+        ]
+        corpora = [of_draw[i % n_sources] for i in range(len(seeds))]
+        systems |= {f"gold of draw {i}": c.hypotheses[GOLD] for i, c in enumerate(of_draw)}
+        places_of_source += np.arange(len(seeds)) % n_sources
+    at: dict[str, NDArray[np.intp]] = {}
+    steps: list[Row] = []
+    with progress("Perturbing", len(seeds) * sum(map(len, strengths.values()))) as advance:
+        for kind, wanted in strengths.items():
+            at[kind] = np.repeat(places_of_source[:, None], len(wanted) + 1, axis=1)
+            for j, strength in enumerate(wanted):
+                done = not_done = bare = 0
+                for i, seed in enumerate(seeds):
+                    made = perturb_corpus(
+                        corpora[i], _make_perturbation(kind, strength), seed, source
+                    )
+                    at[kind][i, j + 1] = offset + len(systems)
+                    systems[f"{made.name} seed {seed}"] = made.segmentations
+                    done += sum(astuple(made.done))
+                    not_done += sum(astuple(made.not_done))
+                    bare += sum(len(each) == 1 for each in made.segmentations)
+                    advance(1)
+                step = {"kind": kind, "strength": strength, "done": done, "not_done": not_done}
+                steps.append({**step, "unsegmented": bare / len(seeds)})
+    documents = tuple(
+        replace(document, systems={name: made[d] for name, made in systems.items()})
+        for d, document in enumerate(corpus.documents)
+    )
+    return Corpus.of_checked(documents, corpus.notes), at, steps
+
+
+# Curves
+
+
+def _curves_of(
+    scores: Scores,
+    at: Mapping[str, NDArray[np.intp]],
+    strengths: Mapping[str, Sequence[Strength]],
+    settings: StudySettings,
+) -> Iterator[Row]:
+    """Describe every kind of perturbation under every metric and the sentinel."""
+    gold_based = scores.metrics.gold_based
+    metrics: dict[str, tuple[str, str, SystemLosses]] = {}
+    for name in scores.metrics.names:
+        role = "gold-based" if name in gold_based else "reference-free"
+        direction: str = gold_based[name].direction if name in gold_based else "lower"
+        metrics[name] = role, direction, scores.losses(name)
+    sizes = MeanOverDocuments(scores.n_segments.T.astype(np.float64))
+    metrics[SENTINEL] = "sentinel", "lower", sizes
+    counts = resampled_documents(len(scores.n_segments), rng_for(settings.seed, "documents"))
+    with settings.progress("Testing", len(metrics) * len(at)) as advance:
+        for kind, places in at.items():
+            for metric, (role, direction, losses) in metrics.items():
+                about = {"kind": kind, "metric": metric, "role": role, "direction": direction}
+                from_0 = (0, *strengths[kind])
+                yield about | describe_curve(losses, places, from_0, counts, settings.seed)
+                advance(1)
+
+
+def describe_curve(
+    losses: SystemLosses,
+    at: NDArray[np.intp],
+    strengths: tuple[Strength, ...],
+    counts: Counts,
+    seed: int,
+) -> Row:
+    """Describe the curve of systems ``at`` (seeds, strengths) with ``strengths``, 0 first.
+
+    The curve is the mean over seeds of the systems' losses. Its Spearman correlation with strength
+    has an interval over documents (cluster bootstrap, ``counts``); it ``rises`` or ``falls`` where
+    that leaves no doubt. A document's own curve is its mean loss over seeds, at each strength. The
+    ``first`` strength that is worse is the smallest at which the documents' mean losses over seeds
+    exceed the unperturbed ones in the paired permutation test, p corrected for the number of
+    strengths (Holm) and at most `ALPHA`; it may be ``out_of_reach`` of so few documents. Between
+    ``fewest`` and ``most`` documents are behind the points. What columns mean is in `_reading`.
+    """
+    x = np.array(strengths, dtype=np.float64)
+    curves = losses.over(np.ones((1, losses.values.shape[1])))[0][at]  # (seeds, k)
+    raw = band(curves)
+    rho, rho_seeds = monotonicity(x, curves)
+    rho_ci = None
+    if rho is not None and (~np.isnan(losses.values[at[0, 0]])).sum() >= MIN_DOCUMENTS:
+        resampled = mean_defined(losses.over(counts)[:, at], 1)  # (resamples, k)
+        rho_ci = percentile_interval(rho, correlation(x, resampled, "spearman"))
+    by_document = mean_defined(losses.values[at], 0).T  # (documents, k)
+    own = correlation(x, by_document, "spearman")  # (documents,)
+    has_own = ~np.isnan(own)
+    behind = (~np.isnan(by_document)).sum(0)
+    first, out_of_reach = _first_worse(losses, at, seed)
+    return {
+        "strengths": strengths,
+        "raw": raw,
+        "scaled": _scale(raw),
+        "rho": rho,
+        "rho_ci": rho_ci,
+        "rho_seeds": rho_seeds,
+        "rho_documents": float(own[has_own].mean()) if has_own.any() else None,
+        "monotone": float(_never_falls(by_document[has_own]).mean()) if has_own.any() else None,
+        "documents": int(has_own.sum()),
+        "fewest": int(behind.min()),
+        "most": int(behind.max()),
+        "first": None if first is None else strengths[first],
+        "out_of_reach": out_of_reach,
+        "rises": rho_ci is not None and rho_ci[0] > 0,
+        "falls": rho_ci is not None and rho_ci[1] < 0,
+    }
+
+
+def _scale(raw: SeedBand) -> SeedBand:
+    """Map the mean curve onto [0, 1] and its band alike; the band may reach beyond."""
+    best = np.fmin.reduce(raw.mean)
+    span = np.fmax.reduce(raw.mean) - best
+    factor = 1 / span if span > 0 else np.nan
+    low, high = ((bound - best) * factor for bound in (raw.low, raw.high))
+    return SeedBand(min_max(raw.mean), low, high, raw.n_seeds)
+
+
+def _never_falls(curves: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Say which curves (documents, k) never fall below what they had reached, NaN left out."""
+    slack = EQUAL * np.fmax.reduce(np.abs(curves), axis=None)
+    falls: NDArray[np.bool_] = (curves < np.fmax.accumulate(curves, axis=1) - slack).any(1)
+    return ~falls
+
+
+def _first_worse(losses: SystemLosses, at: NDArray[np.intp], seed: int) -> tuple[int | None, bool]:
+    """Return the number of the first strength that is worse, and whether none can be found."""
+    values = mean_defined(losses.contributions[at], 0)  # (k, documents)
+    pairs = [(j, 0) for j in range(1, len(values))]
+    tests = paired_tests(values, np.ones_like(values), pairs, rng_for(seed, "first worse"))
+    tested = [(j, test) for (j, _), test in zip(pairs, tests, strict=True) if test.p is not None]
+    if not tested:
+        return None, True
+    corrected = holm([test.p or 0.0 for _, test in tested])
+    out_of_reach = len(tested) * min(test.smallest_p for _, test in tested) > ALPHA
+    for (j, test), p in zip(tested, corrected, strict=True):
+        if p <= ALPHA and (test.difference or 0.0) > 0:
+            return j, False
+    return None, out_of_reach
+
+
+# Rows and sentences
+
+
+def _points(curve: Row) -> Iterator[tuple[Any, ...]]:
+    """Yield a row per strength; a metric that is better when higher has its own value back."""
+    raw, scaled = curve["raw"], curve["scaled"]
+    low, value, high = raw.low, raw.mean, raw.high
+    if curve["direction"] == "higher":
+        low, value, high = -high, -value, -low
+    for j, strength in enumerate(curve["strengths"]):
+        numbers = (value, low, high, scaled.mean, scaled.low, scaled.high)
+        place = (curve["corpus"], curve["kind"], strength, curve["metric"])
+        yield (*place, *(each[j] for each in numbers))
+
+
+def _answer(curves: Sequence[Row], source: str) -> Iterator[str]:
+    """One sentence per kind of perturbation, then what keeps a reader from believing them."""
+    n_corpora = len({curve["corpus"] for curve in curves})
+    roles = {curve["role"] for curve in curves}
+    role = "reference-free" if "reference-free" in roles else "gold-based"
+    for kind in dict.fromkeys(curve["kind"] for curve in curves):
+        of_kind = [curve for curve in curves if curve["kind"] == kind]
+        by_metric: dict[str, list[Row]] = {}
+        for curve in of_kind:
+            if curve["role"] == role:
+                by_metric.setdefault(curve["metric"], []).append(curve)
+        by_outcome: dict[str, list[str]] = {}
+        for metric, own in by_metric.items():
+            by_outcome.setdefault(_outcome(own, n_corpora), []).append(metric)
+        parts = [f"the loss of {listed(names)} {words}" for words, names in by_outcome.items()]
+        if parts:
+            yield f"{kind.capitalize()}: {'; '.join(parts)}{_steady(by_metric)}."
+        for corpus in dict.fromkeys(curve["corpus"] for curve in of_kind):
+            golds = [c for c in of_kind if c["corpus"] == corpus and c["role"] == "gold-based"]
+            if golds and not any(c["rises"] for c in golds):
+                yield (
+                    f"In {corpus} {listed(c['metric'] for c in golds)} cannot be said to get worse "
+                    f"with {kind} either: there, strength does not measure damage (the notes count "
+                    "the edits that were not possible)."
+                )
+    yield from _sentinel_answer(curves, source)
+
+
+def _outcome(curves: Sequence[Row], n_corpora: int) -> str:
+    """Say where one metric's loss goes with strength, where against it, and where neither."""
+    rises = [curve["corpus"] for curve in curves if curve["rises"]]
+    if len(rises) == n_corpora:
+        where = " in every corpus" if n_corpora > 1 else ""
+        return f"goes up with strength{where} (95 % interval of Spearman's correlation above 0)"
+    falls = [curve["corpus"] for curve in curves if curve["falls"]]
+    outcomes = {
+        "goes up with strength": rises,
+        "goes down": falls,
+        "neither goes up nor down for certain": [
+            curve["corpus"] for curve in curves if curve["corpus"] not in (*rises, *falls)
+        ],
+    }
+    return listed(
+        verb + (f" in {listed(found)}" if n_corpora > 1 else "")
+        for verb, found in outcomes.items()
+        if found
+    )
+
+
+def _steady(curves: Mapping[str, Sequence[Row]]) -> str:
+    """Say whose mean curve never falls, among the losses that correlate with strength."""
+
+    def never_falls(curve: Row) -> bool:
+        mean = curve["raw"].mean
+        return not (np.diff(mean[~np.isnan(mean)]) < 0).any()
+
+    if not any(curve["rises"] for own in curves.values() for curve in own):
+        return ""
+    steady = [m for m, own in curves.items() if all(c["rises"] and never_falls(c) for c in own)]
+    return f"; only that of {listed(steady)} never falls" if steady else "; each falls somewhere"
+
+
+def _sentinel_answer(curves: Sequence[Row], source: str) -> Iterator[str]:
+    """Where the number of segments follows strength, curves prove less."""
+    changing: list[str] = []
+    keeping: list[str] = []
+    for kind in dict.fromkeys(curve["kind"] for curve in curves):
+        own = [c for c in curves if c["kind"] == kind and c["metric"] == SENTINEL]
+        (changing if any(np.ptp(c["raw"].mean) > 0 for c in own) else keeping).append(kind)
+    if changing:
+        verb = "changes" if len(changing) == 1 else "change"
+        keep = f"; {listed(keeping)} did not" if keeping else ""
+        yield (
+            f"{listed(changing).capitalize()} {verb} the number of segments of {source}, so a "
+            f"metric that only counts them would follow as well{keep}."
+        )
+
+
+def _edit_notes(edits: Sequence[Row], sizes: Mapping[str, int], unsegmented: str) -> Iterator[str]:
+    """Say what could not be done, and what was left without a boundary."""
+    for corpus, kind in dict.fromkeys((row["corpus"], row["kind"]) for row in edits):
+        steps = [row for row in edits if (row["corpus"], row["kind"]) == (corpus, kind)]
+        undone = sum(step["not_done"] for step in steps)
+        asked = undone + sum(step["done"] for step in steps)
+        last = steps[-1]
+        parts = []
+        if undone:
+            parts.append(
+                f"{undone:,} of {asked:,} edits were not possible in documents with too few "
+                f"boundaries or too little room ({last['not_done']:,} of them at strength "
+                f"{last['strength']:g})"
+            )
+        if last["unsegmented"]:
+            mean = f"{last['unsegmented']:.1f}".removesuffix(".0")  # over seeds
+            parts.append(
+                f"at strength {last['strength']:g}, {mean} of "
+                f"{counted(sizes[corpus], 'document')} had no boundary left and "
+                f"got what the policy gives ({unsegmented})"
+            )
+        if parts:
+            yield f"{corpus}, {kind}: {'; '.join(parts)}."
+
+
+def _curve_notes(curves: Sequence[Row]) -> Iterator[str]:
+    """Say where curves stand on shifting ground."""
+    shifting: dict[tuple[str, str, int, int], list[str]] = {}
+    for curve in curves:
+        if curve["fewest"] < curve["most"]:
+            key = (curve["corpus"], curve["kind"], curve["fewest"], curve["most"])
+            shifting.setdefault(key, []).append(curve["metric"])
+    for (corpus, kind, fewest, most), names in shifting.items():
+        yield (
+            f"{corpus}, {kind}: the points of {listed(names)} are means over {fewest} to {most} "
+            "documents, whichever have a score."
+        )
+    hopeless = [c["corpus"] for c in curves if c["out_of_reach"] and c["role"] != "sentinel"]
+    for corpus in dict.fromkeys(hopeless):
+        yield (
+            f"{corpus}: with so few documents no strength can be told from none at alpha {ALPHA:g} "
+            "for some or all metrics."
+        )
+
+
+def _reading(curves: Sequence[Row]) -> dict[str, str]:
+    """Say how to read columns and metrics."""
+    reading = {
+        "rho": "Spearman's correlation of the mean curve over seeds with strength, 0 included; 1 "
+        "is a loss that rises at every step; the interval is over resampled documents.",
+        "rho_seeds": "The mean of the same correlation over the curves of single seeds.",
+        "rho_documents": "The mean of the same correlation over the curves of single documents, "
+        "each the mean over seeds.",
+        "monotone": "Documents whose own curve rises and never falls, of those whose curve is not "
+        "constant and has three losses or more.",
+        "first": "The smallest strength at which losses exceed the unperturbed ones: paired "
+        f"permutation test over documents, Holm over strengths, p at most {ALPHA:g}.",
+        "low": "Bands hold the middle 95 % of the seeds; of fewer than 40 that is nearly all.",
+        "scaled": "The loss mapped so that the mean curve goes from 0 (best) to 1 (worst).",
+        SENTINEL: "Segments per document: no metric, but what some perturbations change as well.",
+    }
+    for curve in curves:
+        if curve["role"] == "reference-free":
+            reading.setdefault(curve["metric"], "A loss, lower is better.")
+        elif curve["role"] == "gold-based":
+            reading.setdefault(curve["metric"], DIRECTIONS[curve["direction"]])
+    return reading

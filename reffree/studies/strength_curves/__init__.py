@@ -1,1 +1,0 @@
-"""Metrics against the strength of a perturbation."""

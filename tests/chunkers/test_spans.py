@@ -1,0 +1,281 @@
+"""Chunks as spans of characters, and spans snapped to sentences."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reffree.chunkers.chunked import sentences
+from reffree.chunkers.snap import SnapReport, snap
+from reffree.chunkers.spans import locate, spans_of, trimmed
+from reffree.data.segmentation import Segmentation
+from tests.chunkers.texts import PROSE, odd_texts, squeezed
+from tests.helpers import refusal
+from tests.properties import examples
+
+# Sentences
+
+
+def test_sentences_are_split_at_their_ends_only():
+    found = [PROSE[a:b] for a, b in sentences(PROSE)]
+    assert found[:4] == [
+        "The server failed at noon.",
+        "Dr. Smith restarted it twice!",
+        "Was the disk full?",
+        "It was.",
+    ]
+    assert found[5] == "They sleep in winter,\nclose together."
+    assert len(found) == 10
+
+
+@pytest.mark.parametrize("text", ["", " \n\t ", "\n\n"])
+def test_nothing_has_no_sentences(text):
+    assert sentences(text) == []
+
+
+def test_abbreviations_are_those_of_the_language():
+    text = "Am 3. Mai kam er. Gut."
+    assert [text[a:b] for a, b in sentences(text, "de")] == ["Am 3. Mai kam er.", "Gut."]
+    assert len(sentences(text, "en")) == 3
+
+
+@given(odd_texts)
+@examples(300)
+def test_sentences_hold_all_text_once_and_in_order(text):
+    spans = sentences(text)
+    assert squeezed("".join(text[a:b] for a, b in spans)) == squeezed(text)
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+    assert all(text[a:b] == text[a:b].strip() != "" for a, b in spans)
+
+
+# Chunks as strings and as spans
+
+
+@st.composite
+def cut_texts(draw):
+    """A text, the spans it was cut at, and the pieces with their whitespace changed."""
+    text = draw(st.text(alphabet="ab. \n", min_size=1, max_size=40))
+    places = sorted(draw(st.sets(st.integers(0, len(text)))) | {0, len(text)})
+    spans = list(pairwise(places))
+    pieces = []
+    for start, end in spans:
+        words = text[start:end].split()
+        space = draw(st.sampled_from(["", " ", "\n\n", "\t "]))
+        edge = draw(st.sampled_from(["", " ", "\n"]))
+        pieces.append(edge + space.join(words) + edge)
+    return text, spans, pieces
+
+
+@given(cut_texts())
+@examples(300)
+def test_chunks_are_found_whatever_happened_to_their_whitespace(cut):
+    text, spans, pieces = cut
+    expected = trimmed(text, spans)
+    assert locate(text, pieces) == expected
+    assert spans_of(text, iter(pieces)) == expected
+    assert spans_of(text, (span for span in spans)) == expected
+
+
+def test_text_may_be_missing_between_chunks():
+    text = "One. Two. -- Three. Four."
+    assert locate(text, ["One.", "Three."]) == [(0, 4), (13, 19)]
+    # A short chunk that also ends the one before is not taken for an overlap.
+    assert locate("he said so. so", ["he said so", "so"]) == [(0, 10), (12, 14)]
+
+
+@pytest.mark.parametrize(
+    ("text", "chunks", "spans"),
+    [
+        ("One. Two. Three.", ["One. Two.", "Two. Three."], [(0, 9), (5, 16)]),
+        ("One. Two.\n\nThree.", ["One. Two.", "Two. Three."], [(0, 9), (5, 17)]),
+        # What follows immediately is no overlap, though it could be one.
+        ("ab ab ab", ["ab", "ab", "ab"], [(0, 2), (3, 5), (6, 8)]),
+    ],
+)
+def test_overlapping_chunks_are_found(text, chunks, spans):
+    assert locate(text, chunks) == spans
+
+
+@pytest.mark.parametrize(
+    ("text", "chunks", "said"),
+    [
+        ("One. Two. Three.", ["One.", "One.", "Two. Three."], "stands only before or inside"),
+        ("One. Two. Three.", ["Two. Three.", "One."], "stands only before or inside"),
+        ("One. Two. Three.", ["One. Two.", "Two."], "stands only before or inside"),
+        # The second chunk stands both in an overlap and behind a gap.
+        ("ab ab cd. x ab cd.", ["ab ab", "ab cd."], "which stands at several places behind"),
+    ],
+)
+def test_unordered_and_unclear_chunks_are_refused(text, chunks, said):
+    assert f"chunk 2, {chunks[1]!r}, which" in (found := refusal(locate, text, chunks))
+    assert said in found
+
+
+def test_what_a_library_may_share_says_where_a_chunk_stands():
+    text = "ab ab ab ab cd"
+    chunks = ["ab ab", "ab ab", "ab cd"]
+    assert locate(text, chunks, lambda shared: False) == [(0, 5), (6, 11), (9, 14)]
+    one = [(0, 5), (3, 8), (9, 14)]
+    assert locate(text, chunks, lambda shared: len(shared) <= 2) == one
+
+
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 5)), min_size=1, max_size=8), st.data())
+def test_overlapping_chunks_are_found_wherever_they_are(steps, data):
+    """Words that occur once: of every chunk there is one place, shared or lost text or not."""
+    words = [f"w{i:02d}" for i in range(60)]
+    text = data.draw(st.sampled_from([" ", "\n\n", " \t"])).join(words)
+    starts = np.cumsum([0, *(step for step, _ in steps)])
+    spans, reached = [], 0
+    for start, (_, more) in zip(starts.tolist(), steps, strict=False):
+        end = max(start + 1 + more, reached + 1)  # each goes on behind all before it
+        spans.append((text.index(words[start]), text.index(words[end - 1]) + len(words[end - 1])))
+        reached = end
+    chunks = [" ".join(text[a:b].split()) for a, b in spans]
+    assert locate(text, chunks) == spans
+    for may_share in (lambda shared: True, lambda shared: False):
+        assert locate(text, chunks, may_share) == spans
+
+
+def test_changed_chunks_are_named():
+    said = refusal(locate, "One. Two. THREE.", ["One.", "Two.", "three."])
+    assert "chunk 3, 'three.', which does not occur in the text" in said
+    assert "keep the chunker from changing characters" in said
+
+
+@pytest.mark.parametrize(
+    ("returned", "part"),
+    [
+        (None, "NoneType from the chunker"),
+        ("One.", "str from the chunker"),
+        ([1, 2], "chunk 1, 1 (int)"),
+        ([("a", "b")], "chunk 1, ('a', 'b') (tuple)"),
+        ([(0, 4, 5)], "chunk 1, (0, 4, 5) (tuple)"),
+        ([(0, 4), "Two."], "chunk 2, Two. (str)"),
+        ([(0.0, 4.0)], "(0.0, 4.0)"),
+        ([b"One."], "(bytes)"),
+        ([(0, 5), (5, 90)], "chunk 2 from character 5 to 90"),
+        ([(-3, 5)], "chunk 1 from character -3 to 5"),
+        ([(5, 3)], "chunk 1 from character 5 to 3"),
+    ],
+)
+def test_what_is_neither_chunks_nor_spans_is_refused(returned, part):
+    assert part in refusal(spans_of, "One. Two.", returned)
+
+
+def test_spans_may_be_numpy_integers():
+    assert spans_of("One. Two.", np.array([[0, 5], [5, 9]])) == [(0, 4), (5, 9)]
+
+
+# Snapping
+
+
+def snap_obvious(chunks, units):
+    """Segments and distances by looking at every sentence for every chunk."""
+    starts = [start for start, _ in units]
+    nearest = {
+        min(range(len(starts)), key=lambda i: (abs(starts[i] - start), i))
+        for start, _ in chunks[1:]
+    }
+    segmentation = Segmentation.from_boundaries(sorted(nearest - {0}), len(units))
+    distances = [min(abs(start - a) for a, _ in units) for start, _ in chunks[1:]]
+    outside = sum(all(end <= a or b <= start for start, end in chunks) for a, b in units)
+    return segmentation, distances, outside
+
+
+@st.composite
+def chunks_and_units(draw):
+    def spans(places):
+        # Every other stretch, so that there are gaps; or all of them.
+        step = draw(st.sampled_from([1, 2]))
+        return list(pairwise(places))[::step]
+
+    length = draw(st.integers(2, 60))
+    places = st.sets(st.integers(0, length), min_size=2).map(sorted)
+    return spans(draw(places)), spans(draw(places))
+
+
+@given(chunks_and_units())
+@examples(400)
+def test_snapping_follows_the_definition(case):
+    chunks, units = case
+    segmentation, report = snap(chunks, units)
+    wanted, distances, outside = snap_obvious(chunks, units)
+    assert segmentation == wanted
+    assert report == SnapReport(
+        chunks=len(chunks),
+        segments=len(segmentation),
+        starts=len(distances),
+        moved=len([d for d in distances if d]),
+        distance=sum(distances),
+        furthest=max(distances, default=0),
+        outside=outside,
+    )
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=6).map(Segmentation), st.data())
+def test_the_spans_of_segments_snap_to_them(segmentation, data):
+    n = segmentation.n_units
+    lengths = data.draw(st.lists(st.integers(1, 20), min_size=n, max_size=n))
+    edges = [sum(lengths[:i]) for i in range(n + 1)]
+    chunks = list(pairwise([edges[b] for b in (0, *segmentation.boundaries, n)]))
+    assert snap(chunks, list(pairwise(edges)))[0] == segmentation
+
+
+@pytest.mark.parametrize(
+    ("chunks", "masses"),
+    [
+        ([(0, 4), (4, 5), (5, 19), (19, 30)], (2, 1)),  # two inside one sentence merge
+        ([(10, 20), (20, 30)], (2, 1)),  # what is before the first chunk belongs to it
+        ([(20, 30)], (3,)),
+        ([(0, 14), (14, 30)], (1, 2)),
+        ([(0, 15), (15, 30)], (1, 2)),
+        ([(0, 16), (16, 30)], (2, 1)),
+        ([(0, 5), (5, 30)], (3,)),
+        ([(0, 6), (6, 30)], (1, 2)),  # of two equally near, 5 above, it is the earlier
+    ],
+)
+def test_chunks_start_at_the_nearest_sentence(chunks, masses):
+    assert snap(chunks, [(0, 10), (10, 20), (20, 30)])[0].masses == masses
+
+
+def test_the_report_is_a_sentence():
+    units = [(0, 10), (11, 20), (21, 30), (31, 40)]
+    _, first = snap([(0, 8), (8, 13), (14, 20), (31, 40)], units)
+    assert str(first) == (
+        "4 chunks, 3 segments; 2 of 3 chunk starts (66.7%) lay inside a sentence and moved to the "
+        "nearest sentence start, by 3.0 characters on average and 3 at most; 1 chunk came to start "
+        "with the same sentence as the chunk before and merged with it; 1 sentence in no chunk, "
+        "counted to the segment around"
+    )
+    _, second = snap([(0, 20), (21, 40)], units)
+    assert str(second) == "2 chunks, 2 segments; every chunk starts with a sentence"
+    assert str(snap([(0, 40)], units)[1]) == "1 chunk, 1 segment"
+    both = first + second
+    assert (both.chunks, both.starts, both.moved, both.furthest) == (6, 4, 2, 3)
+    assert both.distance / both.moved == 3
+
+
+def test_spans_count_by_their_starts():
+    units = [(0, 10), (10, 20), (20, 30)]
+    segmentation, report = snap([(0, 12), (9, 30), (20, 25)], units)
+    assert segmentation.masses == (1, 1, 1)
+    assert (report.overlapping, report.shared, report.outside) == (2, 13, 0)
+    said = "2 of 2 chunk starts lay inside the chunk before, with 6.5 characters in common"
+    assert said in str(report)
+    # The second chunk ends before the first does: what lies behind it is in a chunk still.
+    assert snap([(0, 30), (5, 8)], units)[1].outside == 0
+
+
+def test_spans_out_of_order_or_none_are_refused():
+    units = [(0, 10), (10, 20)]
+    said = refusal(snap, [(9, 12), (0, 20)], units)
+    assert "chunk 2, which starts at character 0, where chunk 1 starts at 9" in said
+    assert "in the order in which they start" in said
+    assert "starts at character 0, where chunk 1" in refusal(snap, [(0, 12), (0, 20)], units)
+    said = refusal(snap, [], units)
+    assert "no chunks with text" in said
+    assert "2 sentences" in said

@@ -1,0 +1,417 @@
+"""Splitters scored as systems, sizes of their chunks, and a search of their parameters."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import chonkie
+import numpy as np
+import pytest
+
+import reffree
+from reffree.chunkers.chunked import sentences
+from reffree.chunkers.libraries import ChonkieSemantic
+from reffree.chunkers.registry import CHUNKERS
+from reffree.data.corpus import Corpus, Document
+from reffree.encoders.base import EncodedTexts, EncoderSpec
+from reffree.evaluate.result import Result, load_result
+from reffree.formats import load
+from reffree.report.charts import charts_of
+from reffree.studies import chunks
+from reffree.util.errors import InputError, ReffreeError
+from reffree.util.naming import settings_of
+from tests.chunkers.test_libraries import embed
+from tests.chunkers.test_sizes import MARKDOWN
+from tests.chunkers.texts import PROSE
+from tests.helpers import invoke, refusal, rows
+
+TUTORIAL = Path(reffree.__file__).parents[1] / "docs" / "tutorials" / "chunkers.md"
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "a.txt").write_text(PROSE + "\n")
+    (tmp_path / "b.txt").write_bytes(PROSE.replace("\n", "\r\n").encode())
+    (tmp_path / "a.md").write_text(MARKDOWN)
+    (tmp_path / "own_cutter.py").write_text("def cut(text):\n    return text.split('\\n\\n')\n")
+    rng = np.random.default_rng(0)
+    vectors = {name: rng.normal(size=(10, 4)) for name in ("a", "b", "stdin")}
+    np.savez(tmp_path / "v.npz", a=vectors["a"], b=vectors["b"])
+    np.savez(tmp_path / "a.npz", a=vectors["a"])
+    np.savez(tmp_path / "stdin.npz", stdin=vectors["stdin"])
+    n = len(sentences(MARKDOWN.rstrip("\n")))
+    np.savez(tmp_path / "m.npz", a=rng.normal(size=(n, 4)))
+    return tmp_path
+
+
+def command(*arguments, stdin=None):
+    """Run it; return its result as read from JSON, and what it said beside."""
+    done = invoke("chunks", *arguments, "-f", "json", stdin=stdin)
+    if done.exception is not None:
+        raise done.exception
+    return Result.from_dict(json.loads(done.stdout)), done
+
+
+OWN = ("--chunker", "own_cutter:cut", "--embeddings", "v.npz")
+
+
+def test_chunkers_are_scored_like_systems(files):
+    arguments = ("--chunker", "chonkie-token:chunk_size=90", "--null", 20, "--save", "c.jsonl")
+    metrics = ("-m", "arp_pair", "-m", "silhouette")
+    result, done = command("a.txt", "b.txt", *OWN, *arguments, *metrics)
+    found = rows(result, "systems")
+    assert [row["system"] for row in found] == ["own_cutter:cut", "chonkie-token:chunk_size=90"]
+    assert result.corpora[0]["units"] == 20
+    assert found[0]["segments"] == 6
+    notes = "\n".join(result.notes)
+    assert "b.txt, line 1: found a Windows line end (CRLF)" in notes
+    assert "own_cutter:cut: 6 chunks, 6 segments; every chunk starts with a sentence." in notes
+    assert "chonkie-token:chunk_size=90: 6 chunks, 6 segments; 4 of 4 chunk starts" in notes
+    assert f"|chunkers:chonkie@{chonkie.__version__}" in result.signature
+    assert "|sentences:sentencex@" in result.signature
+    for note in result.notes:
+        assert note in done.stderr
+
+    saved = load(files / "c.jsonl")
+    assert saved[0].systems["own_cutter:cut"].masses == (4, 3, 3)
+    assert saved[1].units == saved[0].units
+    from reffree.encoders.embed import from_file
+    from reffree.evaluate.score import score
+
+    vectors = from_file(saved, files / "v.npz")
+    again = score(saved, embeddings=vectors, metrics=["arp_pair", "silhouette"], null=20)
+    assert again.verdict == result.verdict
+    for row, other in zip(found, again.systems, strict=True):
+        for name, cell in other.metrics.items():
+            assert row[name] == pytest.approx(cell.value, abs=1e-9)
+            assert row[f"{name}_ci"] == (None if cell.ci is None else pytest.approx(cell.ci))
+            assert row[f"{name}_p"] == pytest.approx(cell.null.p)
+
+
+def test_as_a_table_and_as_csv(files):
+    arguments = ("a.txt", "b.txt", "--chunker", "langchain-recursive:chunk_size=60")
+    arguments += ("--chunker", "langchain-character:chunk_size=60", "--embeddings", "v.npz")
+    printed = invoke("chunks", *arguments, "-m", "arp_pair").stdout
+    assert "langchain-recursive:chunk_size=60: 12 chunks" in " ".join(printed.split())
+    assert printed.count("chunk_overlap is 0 here, 200 in LangChain") == 2
+    invoke("chunks", *arguments, "-m", "arp_pair", "-o", "scores.csv")
+    assert (files / "scores.csv").read_text().startswith("system,segments,arp_pair,arp_pair_ci_low")
+
+
+def test_standard_input_and_further_systems(files):
+    (files / "gold.jsonl").write_text('{"id": "stdin", "segmentation": [4, 3, 3]}\n')
+    result, _ = command(
+        *("-", "--chunker", "own_cutter:cut", "--embeddings", "stdin.npz"),
+        *("--system", "gold=gold.jsonl", "-m", "pk", "-m", "arp_pair"),
+        stdin=PROSE,
+    )
+    values = {row["system"]: row["pk"] for row in rows(result, "systems")}
+    assert values == {"gold": 0, "own_cutter:cut": 0}
+
+
+def test_texts_in_memory_and_their_language(files):
+    np.savez(files / "de.npz", de=np.eye(2))
+    result = chunks(
+        {"de": "Am 3. Mai kam er.\n\nAlles war gut."},
+        chunkers=["own_cutter:cut"],
+        language="de",
+        metrics=["arp_pair"],
+        embeddings="de.npz",
+    )
+    assert result.corpora[0]["units"] == 2
+    assert result.signature.split("|")[-1].startswith("sentences:sentencex@")
+    assert result.signature.endswith("(de)")
+
+
+def test_files_of_the_same_name_are_kept_apart(files):
+    (files / "sub").mkdir()
+    (files / "sub" / "a.txt").write_text(PROSE)
+    np.savez(files / "two.npz", **{"a.txt": np.eye(10), "sub/a.txt": np.eye(10)})
+    own = ("--chunker", "own_cutter:cut", "--embeddings", "two.npz", "-m", "arp_pair")
+    command("a.txt", "sub/a.txt", *own, "--save", "c.jsonl")
+    assert [document.id for document in load(files / "c.jsonl")] == ["a.txt", "sub/a.txt"]
+
+
+def test_sizes_and_what_is_cut_are_tables(files):
+    arguments = ("a.md", "--embeddings", "m.npz", "--chunker", "chonkie-token:chunk_size=120")
+    arguments += ("--chunker", "langchain-recursive:chunk_size=120,chunk_overlap=40")
+    arguments += ("-m", "arp_pair")
+    result, _ = command(*arguments)
+    (token,) = rows(result, "sizes", chunker="chonkie-token:chunk_size=120")
+    assert token["characters_max"] == token["characters_p50"] == 120
+    assert token["tokens_p50"] is None  # no encoder counts
+    (token,) = rows(result, "cut", chunker=token["chunker"])
+    assert (token["fences"], token["tables"], token["headings"]) == (1, 1, 2)
+    assert token["fences_cut"] == 1
+    assert re.search(r"recursive.*chunk starts? lay inside the chunk before", str(result.notes))
+    assert "tables cut" in invoke("chunks", *arguments).stdout
+    plain = invoke("chunks", "a.txt", *OWN[:2], "--embeddings", "a.npz", "-m", "arp_pair").stdout
+    assert "tables cut" not in plain
+
+
+def test_tokens_are_those_of_the_encoder(files):
+    from transformers import AutoTokenizer
+
+    from reffree.encoders.models import find_model
+
+    result, _ = command("a.md", "--chunker", "chonkie-token", "-m", "arp_pair")
+    (row,) = rows(result, "sizes")
+    tokenizer = AutoTokenizer.from_pretrained(find_model("minilm").path)
+    assert row["tokens_max"] == len(tokenizer(MARKDOWN.strip())["input_ids"])
+
+
+def test_chunkers_of_one_size(files):
+    chunkers = ("--chunker", "langchain:recursive", "--chunker", "chonkie:token")
+    result, _ = command(
+        "a.txt", *chunkers, "--equal-size", 80, "--embeddings", "a.npz", "-m", "arp_pair"
+    )
+    systems = result.table("systems").column("system")
+    assert result.notes[:2] == tuple(
+        f"{name}: 86 characters a chunk, where 80 were asked for." for name in systems
+    )
+    said = refusal(chunks, ["a.txt"], chunkers=["own_cutter:cut"], equal_size=9)
+    assert "own_cutter:cut, which has no size to choose" in said
+
+
+def test_a_corpus_is_no_prose(files):
+    units = ["One here.", "Two  there.", "Three."]
+    corpus = Corpus(tuple(Document.build(f"d{i}", units, gold=[2, 1]) for i in "ab"))
+    reffree.save(corpus, files / "c.jsonl")
+    np.savez(files / "w.npz", da=np.eye(3), db=np.eye(3))
+    arguments = ("--chunker", "langchain-recursive:chunk_size=22", "--embeddings", "w.npz")
+    result, _ = command("c.jsonl", *arguments, "-m", "pk", "--save", "s.jsonl")
+    assert result.corpora[0]["units"] == 6
+    systems = [row["system"] for row in rows(result, "systems")]
+    assert systems == ["gold", "langchain-recursive:chunk_size=22"]
+    assert "|sentences:given|" in result.signature
+    saved = load(files / "s.jsonl")
+    assert saved[0].units == corpus[0].units
+    assert saved[0].systems["langchain-recursive:chunk_size=22"].masses == (2, 1)
+
+
+def test_json_under_another_name_is_refused(files):
+    (files / "c.txt").write_text('{"id": "a", "units": ["One.", "Two."]}\n')
+    with pytest.raises(InputError, match=r"c.txt: found JSON, one object a line; expected plain"):
+        command("c.txt", "--chunker", "chonkie-token")
+    (files / "code.txt").write_text("{ braces } are fine. So is this.\n")
+    np.savez(files / "x.npz", code=np.eye(2))
+    command("code.txt", "--chunker", "chonkie-token", "--embeddings", "x.npz", "-m", "arp_pair")
+
+
+class CountingEncoder:
+    """Stands in for a model, and hands its vectors out last first."""
+
+    spec = EncoderSpec("counting", "1", "none", "none", "float32", None, "test")
+
+    def stream(self, texts):
+        assert len(set(texts)) == len(texts)
+        for position in reversed(range(len(texts))):
+            yield EncodedTexts([position], embed([texts[position]]), [1])
+
+
+def test_semantic_chunks_take_the_encoder_that_scores(files, monkeypatch):
+    opened = []
+
+    def open_counting(options, **how):
+        opened.append(options)
+        return CountingEncoder()
+
+    for home in ("reffree.studies.chunks", "reffree.encoders.opening"):
+        monkeypatch.setattr(sys.modules[home], "open_encoder", open_counting)
+    result = chunks(
+        {"long": PROSE * 5},
+        chunkers=["chonkie-semantic", "chonkie-semantic:threshold=0.5"],
+        encoder="some/model",
+        metrics=["arp_pair"],
+    )
+    expected = len(ChonkieSemantic(embed=embed)(PROSE * 5))
+    assert rows(result, "systems")[0]["segments"] == expected > 2
+    assert any("cuts by the encoder that scores it" in note for note in result.notes)
+    assert {each.encoder for each in opened} == {"some/model"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["--chunker", "own_cutter:cut"], "Missing argument 'TEXT...'"),
+        (["a.txt", *OWN, "--save", "-"], "--save -"),
+        (["a.txt", *OWN, "--save", "a.txt"], "this is an input"),
+        (["a.txt", *OWN, "--save", "s.json", "-o", "s.json"], "this is also -o"),
+        (["a.txt", *OWN, "-o", "a.txt"], "this is an input"),
+        (["a.txt", *OWN, "--encoder", "minilm"], "exclude each other"),
+        (["a.txt", *OWN, "--system", "x"], "expected NAME=FILE"),
+    ],
+)
+def test_usage_errors(files, arguments, part):
+    before = (files / "a.txt").read_bytes()
+    done = invoke("chunks", *arguments)
+    assert done.exit_code == 2
+    assert part in done.stderr
+    assert (files / "a.txt").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("texts", "keywords", "part"),
+    [
+        (["a.txt"], {}, "no chunker"),
+        ([], {"chunkers": ["chonkie"]}, "no text"),
+        (["-", "-"], {"chunkers": ["chonkie"]}, "standard input (-) twice"),
+        (["a.txt"], {"chunkers": ["chonkie", "chonkie:recursive"]}, "chonkie:recursive twice"),
+        (["a.txt"], {"chunkers": ["chunkie"]}, "unknown chunker 'chunkie'"),
+        (["a.txt"], {"chunkers": ["chonkie"], "metrics": ["no"]}, "unknown metric 'no'"),
+        (
+            ["a.txt"],
+            {"chunkers": ["chonkie-semantic"], "embeddings": "v.npz"},
+            "no vectors for what chonkie-semantic",
+        ),
+        (["empty.txt"], {"chunkers": ["chonkie"]}, "empty.txt"),
+        (["latin.txt"], {"chunkers": ["chonkie"]}, "latin.txt, line 1"),
+    ],
+)
+def test_what_is_refused(files, texts, keywords, part):
+    (files / "empty.txt").write_bytes(b" \n\n ")
+    (files / "latin.txt").write_bytes(b"caf\xe9")
+    with pytest.raises(ReffreeError) as error:
+        chunks(texts, **keywords)
+    assert part in str(error.value)
+
+
+def test_help_and_tutorial_say_what_scores_do_not_and_list_every_chunker():
+    text = " ".join(invoke("chunks", "--help").stdout.split())
+    for said in (text, TUTORIAL.read_text()):
+        assert "do not predict retrieval quality" in said
+        assert "2505.02171" in said
+    for name, kind in CHUNKERS.items():
+        splitter = name.partition("-")[2]
+        assert f":{splitter}" in text or name in text.replace("- ", "-")
+        options = ", ".join(f"{key}={value}" for key, value in settings_of(kind()).items())
+        assert f"| `{name}` | {f'`{options.lower()}`' if options else ''} |" in TUTORIAL.read_text()
+
+
+# A search
+
+
+def planted(n_topics=14, seed=0):
+    """Text whose every topic is a paragraph of 380 to 400 characters, and vectors by topic."""
+    rng = np.random.default_rng(seed)
+    letters = np.array(list("bcdfgklmnprstv"))
+    paragraphs, vectors = [], []
+    for _ in range(n_topics):
+        words = [
+            "".join(f"{c}{v}" for c, v in zip(rng.choice(letters, 3), "aei", strict=True))
+            for _ in range(6)
+        ]
+        lines: list[str] = []
+        while len(" ".join(lines)) < 380:
+            room = 392 - len(" ".join(lines))
+            n = 8 if room > 75 else max(1, room // 7)
+            lines.append(" ".join(rng.choice(words, n)).capitalize() + ".")
+        paragraphs.append(" ".join(lines))
+        centre = rng.normal(size=24)
+        vectors += [centre + 0.4 * rng.normal(size=24) for _ in lines]
+    text = "\n\n".join(paragraphs)
+    assert all(300 < len(p) <= 400 for p in paragraphs)
+    return text, np.array(vectors)
+
+
+@pytest.fixture(scope="module")
+def topics(tmp_path_factory):
+    """A folder with three texts of planted topics and their vectors."""
+    folder = tmp_path_factory.mktemp("topics")
+    vectors = {}
+    for i in range(3):
+        text, vectors[f"t{i}"] = planted(seed=i)
+        (folder / f"t{i}.txt").write_text(text)
+        assert len(sentences(text)) == len(vectors[f"t{i}"])
+    np.savez(folder / "v.npz", **vectors)
+    return folder
+
+
+def test_the_planted_size_is_found(topics, monkeypatch):
+    monkeypatch.chdir(topics)
+    files = ("t0.txt", "t1.txt", "t2.txt", "--embeddings", "v.npz")
+    values = ("--values", "chunk_size=100,200,400,800,1600,3200")
+    done = invoke("chunks", *files, "--chunker", "langchain", *values, "-o", "found.json")
+    assert done.exit_code == 0, done.output
+    result = load_result("found.json")
+    assert result.settings["best"] == "langchain-recursive:chunk_size=400"
+    found = rows(result, "curve")
+    values = {row["setting"]: row["value"] for row in found}
+    assert len(found) == 6
+    assert values[result.settings["best"]] == min(values.values())
+    sizes = [row["size"] for row in found]
+    assert sizes == sorted(sizes)
+    (chart,) = charts_of(result)
+    assert len(chart.rows) == 6
+
+
+def test_ten_sizes_without_those_that_cut_alike(topics, monkeypatch):
+    monkeypatch.chdir(topics)
+    (topics / "one").mkdir(exist_ok=True)
+    np.savez("one/v.npz", t0=np.load("v.npz")["t0"])
+    result = chunks(
+        ["t0.txt"],
+        chunkers=["langchain:recursive", "chonkie:token,tokenizer=word"],
+        values=["size"],
+        metrics=["expected_pk:length=6"],
+        embeddings="one/v.npz",
+    )
+    assert any(
+        note.startswith("langchain-recursive:chunk_size=600 cuts the texts as")
+        for note in result.notes
+    )
+    settings = result.table("curve").column("setting")
+    assert "chonkie-token:chunk_size=30,tokenizer=word" in settings
+    assert not any("chunk_size=600" in each for each in settings if "recursive" in each)
+    assert "expected_pk:length=6" in result.verdict[0]
+
+
+def test_the_end_of_a_range_is_told(topics, monkeypatch):
+    monkeypatch.chdir(topics)
+    texts, vectors = [f"t{i}.txt" for i in range(3)], {"embeddings": "v.npz"}
+    for sizes, end in (("400,800,1600", "finest"), ("100,200,400", "coarsest")):
+        values = [f"chunk_size={sizes}"]
+        result = chunks(texts, chunkers=["langchain"], values=values, **vectors)
+        assert f"It is the {end} that was tried" in " ".join(result.verdict)
+    values = ["chunk_size=100,200,400,800", "chunk_overlap=0,50"]
+    result = chunks(texts, chunkers=["langchain"], values=values, **vectors)
+    assert not any("that was tried" in said for said in result.verdict)
+    n_alike = sum("cuts the texts as" in note for note in result.notes)
+    assert len(result.table("curve").rows) == 8 - n_alike > 4
+
+
+@pytest.mark.parametrize(
+    ("keywords", "said"),
+    [
+        ({"values": ["chunk_size"]}, "expected OPTION=V,V,…"),
+        ({"values": ["chunk_size=1,,2"]}, "expected OPTION=V,V,…"),
+        ({"values": ["chunk_size=1", "chunk_size=2"]}, "values of chunk_size twice"),
+        ({"values": ["size=1,2"]}, "the option 'size=1' of langchain-recursive"),
+        ({"values": ["chunk_size=0"]}, "chunk_size = 0"),
+        ({"values": ["size"], "chunkers": ["docling:hierarchical"]}, "which has no size to choose"),
+        (
+            {"values": ["size"], "chunkers": ["langchain:chunk_overlap=3300,chunk_size=4000"]},
+            "no size that goes with",
+        ),
+        ({"values": ["size"], "equal_size": 9}, "values beside an equal size"),
+        ({"values": ["size"], "chunkers": ["os.path:split"]}, "a function; expected a chunker"),
+    ],
+)
+def test_values_that_are_none(keywords, said):
+    with pytest.raises(ReffreeError) as error:
+        chunks({"t": "One. Two. Three."}, **{"chunkers": ["langchain"], **keywords})
+    assert said in str(error.value)
+
+
+def test_texts_too_short_are_not_searched(tmp_path):
+    np.savez(tmp_path / "v.npz", t=np.eye(2))
+    vectors = str(tmp_path / "v.npz")
+    said = refusal(
+        chunks, {"t": "One. Two."}, chunkers=["chonkie"], values=["size"], embeddings=vectors
+    )
+    assert "no setting with a defined expected_pk" in said
