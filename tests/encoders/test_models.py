@@ -123,6 +123,26 @@ def test_static_vectors_are_means_of_the_packages_own():
         find_model("wordllama", settings=ModelSettings(layer=1))
 
 
+@pytest.mark.skipif(not is_installed("smollm2"), reason="optional packages")
+def test_a_real_decoder_encodes_plain_text():
+    """Alone, the definition: a text's hidden states, without the chat template it comes with."""
+    encoder = opened("smollm2")
+    texts = [*REFERENCE, "Yes."]
+    vectors = encode(encoder, texts)
+    model, tokenizer = encoder._model[0].model, encoder._model.tokenizer
+    assert (type(model).__name__, vectors.shape) == ("LlamaModel", (4, 576))
+    assert sum(p.numel() for p in model.parameters()) == ALIASES["smollm2"].parameters
+    assert tokenizer.chat_template is not None
+    for text, vector in zip(texts, vectors, strict=True):
+        with torch.no_grad():
+            ids = tokenizer(text, return_tensors="pt")["input_ids"]
+            expected = model(ids).last_hidden_state[0].mean(0)
+        assert_allclose(vector, expected, atol=1e-4)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = unit @ unit.T
+    assert cosines[0, 1] > max(cosines[0, 2], cosines[1, 2])
+
+
 @pytest.mark.parametrize("alias", PACKAGED)
 def test_a_packaged_model_that_is_not_installed_says_how_to_get_it(monkeypatch, alias):
     monkeypatch.setitem(PACKAGED, alias, replace(PACKAGED[alias], needs=("no-such-reader",)))
