@@ -20,7 +20,6 @@ from reffree.metrics.free.arp import Arp
 from reffree.metrics.free.fast.document import CompiledDocument
 from reffree.metrics.free.fast.tables import TableBand, build_tables, table_bytes
 from reffree.metrics.free.inputs import check_embeddings
-from reffree.metrics.free.result import FreeMetric
 from reffree.metrics.registry import FREE_METRICS, parse_metric, parse_metrics, spelling
 from reffree.segmenters.base import Inputs, Segmenter
 from reffree.util.arrays import Floats
@@ -68,27 +67,18 @@ class Optimal(Segmenter):
         """Segment every document on its own."""
         wanted = inputs.n_boundaries(self.k, self.name)
         (metric,) = parse_metrics([self.metric], inputs.seed)
+        column = ("arp_std", "arp_cos", "arp_pair").index(metric.name)
         found = []
         for i, (vectors, k) in enumerate(zip(inputs.vectors(self.name), wanted, strict=True)):
-            n, place = len(vectors), inputs.corpus[i].place
-            is_whole = n < 2 or k == 0
-            boundaries = [] if is_whole else _highest_proximity(vectors, metric, k, place)
+            n, boundaries = len(vectors), list[int]()
+            if n > 1 and k != 0:
+                dispersion = _spread(vectors, column, inputs.corpus[i].place)
+                if spelling(metric) == "arp_std:p=1":
+                    dispersion = np.sqrt(dispersion)  # the table has the variance
+                table = proximities(dispersion)
+                boundaries = _best_mean(table) if k is None else _best_mean_of(table, k)
             found.append(Segmentation.from_boundaries(boundaries, n))
         return tuple(found)
-
-
-def _highest_proximity(
-    vectors: NDArray[np.generic], metric: FreeMetric, k: int | None, place: Place
-) -> list[int]:
-    """Boundaries with the highest ARP of all segmentations without a one-unit segment but the last.
-
-    ``k`` of them or as many as fit; without ``k`` any number, and none if that is best.
-    """
-    dispersion = _spread(vectors, ("arp_std", "arp_cos", "arp_pair").index(metric.name), place)
-    if spelling(metric) == "arp_std:p=1":
-        dispersion = np.sqrt(dispersion)  # the table has the variance
-    table = proximities(dispersion)
-    return _best_mean(table) if k is None else _best_mean_of(table, k)
 
 
 def _best_mean(proximity: Floats) -> list[int]:

@@ -62,7 +62,7 @@ from reffree.segmenters.trained.scorer import (
     train_scorer,
 )
 from reffree.segmenters.trained.settings import ScorerSettings
-from reffree.segmenters.trained.training import rise_and_fall
+from reffree.segmenters.trained.training import falling
 from reffree.studies.boundaries import boundaries
 from reffree.util.errors import EncoderError, InputError, OptionError
 from reffree.util.seeds import rng_for
@@ -345,10 +345,10 @@ def test_features_are_standardised_on_the_training_gaps():
 
 
 def test_the_rate_rises_and_falls():
-    share = rise_and_fall(100, WARM_UP)
+    share = falling([100], 1, WARM_UP)
     assert [share(i) for i in (0, 4, 9, 10, 55)] == [0.1, 0.5, 1.0, 1.0, 0.5]
     assert 0 < share(99) < 0.02
-    assert [rise_and_fall(1, WARM_UP)(i) for i in (0, 1)] == [1.0, 0.0]
+    assert [falling([1], 1, WARM_UP)(i) for i in (0, 1)] == [1.0, 0.0]
 
 
 # Calibration ----------------------------------------------------------------------------------

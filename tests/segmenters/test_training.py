@@ -31,10 +31,10 @@ from reffree.segmenters.trained.gap_networks import (
 from reffree.segmenters.trained.labeller import document_loss, train_segmenter
 from reffree.segmenters.trained.labellers import make_network
 from reffree.segmenters.trained.scorer import (
-    GapReader,
     Scorer,
     TrainedScorer,
     gap_loss,
+    read_gaps,
     train_scorer,
 )
 from reffree.segmenters.trained.settings import (
@@ -45,8 +45,8 @@ from reffree.segmenters.trained.settings import (
 from reffree.segmenters.trained.training import (
     Trainer,
     computes_in,
+    falling,
     rise,
-    rise_and_fall,
     send,
     steps_of,
     training_on,
@@ -67,7 +67,7 @@ def head(device):
     model = HeadOnVectors(Head(DIMENSION, 2, 4, 0.1), [rng.normal(size=(UNITS, DIMENSION))], device)
     windows = windows_of(np.arange(UNITS), 2)
     labels = (np.arange(UNITS - 1) % 3 == 0).astype(np.float32)
-    return model.network, partial(gap_loss, model), GapReader(Gaps(windows, labels, ()), model.read)
+    return model.network, partial(gap_loss, model), partial(read_gaps, Gaps(windows, labels, ()), model.read)
 
 
 def triples(device):
@@ -102,7 +102,7 @@ def pair(device):
         wanted = batch[1]
         return torch.nn.functional.binary_cross_entropy_with_logits(logits, wanted), len(wanted)
 
-    return network, loss_of, GapReader(gaps, reader)
+    return network, loss_of, partial(read_gaps, gaps, reader)
 
 
 NETWORKS = {
@@ -157,7 +157,7 @@ def test_the_loop_runs_on_another_device(name):
         accelerator = Accelerator(cpu=True, device_placement=False)
         network, loss_of, read = NETWORKS[name](META)
         trainer = Trainer(network, loss_of, accelerator)
-        trainer.begin(0.01, 0.0, rise_and_fall(3, 0.1))
+        trainer.begin(0.01, 0.0, falling([3], 1, 0.1))
         made = trainer.batches(8, 4, lambda chosen: on_meta(read(chosen)))
         loss = trainer.epoch(made)
         trainer.keep()

@@ -221,8 +221,9 @@ class _Loss(nn.Module):
         return self.loss_of(batch)
 
 
-def rise_and_fall(n_steps: int, warm_up: float) -> Callable[[int], float]:
-    """Share of a rate that rises over a share of the steps, then falls to zero, in lines."""
+def falling(examples: Sequence[int], size: int, warm_up: float) -> Callable[[int], float]:
+    """Share of a rate that rises over a share of the steps of epochs, then falls to zero."""
+    n_steps = steps_of(examples, size)
     n_rising = max(1, int(warm_up * n_steps))
 
     def share(step: int) -> float:
