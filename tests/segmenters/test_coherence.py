@@ -101,17 +101,6 @@ def test_boundaries_are_those_of_the_paper(coherence, alpha):
     assert all(abs(depths[b - 1] - cutoff) < 1e-9 for b in differing)
 
 
-def test_the_rule_by_hand():
-    # Depths 0, .35, 0, .35: mean .175, deviation .175.
-    depths = coherence_depths(np.array([0.9, 0.5, 0.8, 0.1]))
-    assert select_deep(depths, -0.5).boundaries == (2, 4)
-    assert select_deep(depths, -1.1).boundaries == (1, 2, 3, 4)  # no valleys, as published
-    assert select_deep(depths, 1.1).boundaries == ()
-    assert select_deep(depths, -0.5, min_gap=3).boundaries == (2,)
-    assert select_deep(np.zeros(3), -0.5).boundaries == ()
-    assert select_deep(np.zeros(0), -0.5).masses == (1,)
-
-
 def test_the_threshold_is_that_of_the_lowest_held_out_pk():
     rng = np.random.default_rng(0)
     documents = [Document.build(f"{i}", ["x"] * 12, gold=(4, 5, 3)) for i in range(4)]
