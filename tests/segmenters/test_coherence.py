@@ -28,7 +28,7 @@ from reffree.segmenters.trained.csm import (
 from reffree.segmenters.trained.examples import triples_of
 from reffree.segmenters.trained.settings import CsmSettings
 from reffree.studies import density
-from reffree.util.errors import EncoderError, InputError
+from reffree.util.errors import EncoderError
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.helpers import keywords, topical_corpus
 from tests.oracles import reference_based
@@ -192,24 +192,6 @@ def test_depths_are_scores_of_gaps(folder):
         embeddings={"a": VECTORS},
     )
     assert f"csm:path={folder}" in result.table("regimes").column("method")
-
-
-@pytest.mark.parametrize(
-    ("corpus", "message"),
-    [
-        (
-            Corpus(CORPUS.documents[:3]),
-            "found a corpus of 3 documents to train on; expected four at least",
-        ),
-        (
-            Corpus(tuple(Document.build(f"{i}", ["x", "y", "z"][: i % 2 + 1]) for i in range(6))),
-            "no document of more than three units to learn from",
-        ),
-    ],
-)
-def test_corpora_that_teach_nothing_are_refused_before_they_are_encoded(corpus, message):
-    with pytest.raises(InputError, match=message):
-        train_csm(corpus, encoder="nowhere/at-all")
 
 
 # The method -----------------------------------------------------------------------------------

@@ -25,11 +25,9 @@ from reffree.segmenters.trained.labeller import (
     candidate_thresholds,
     find_best_threshold,
     train_labeller,
-    train_segmenter,
 )
 from reffree.segmenters.trained.labellers import as_input, gap_logits, make_network, padded
 from reffree.segmenters.trained.settings import ARCHITECTURES, LabellerSettings
-from reffree.util.errors import InputError
 from tests.helpers import corpus_of
 from tests.oracles.labellers import best_value, f1_of_boundaries, masses_above, sheikh_logits
 from tests.oracles.reference_based import pk
@@ -72,14 +70,6 @@ def folder(labeller, tmp_path_factory):
     path = tmp_path_factory.mktemp("segmenter") / "s"
     labeller.save(path)
     return path
-
-
-@pytest.fixture
-def encodes_nothing(monkeypatch):
-    def encode(*args, **options):
-        raise AssertionError("encoded all the same")
-
-    monkeypatch.setattr("reffree.encoders.embed.encode_corpus", encode)
 
 
 # Networks -------------------------------------------------------------------------------------
@@ -223,30 +213,6 @@ def test_held_out_documents_that_judge_nothing():
             assert figures == [None, None, 0.5]
             return
     pytest.fail("no seed holds out documents of one unit only")
-
-
-@pytest.mark.parametrize(
-    ("corpus", "message"),
-    [
-        (
-            Corpus((Document.build("a", ["x", "y"]), *CORPUS.documents)),
-            "document 'a': found no gold, which a segmenter is trained on; expected gold in every",
-        ),
-        (
-            corpus_of((2, 2), (3, 3)),
-            "found a corpus of 2 documents to train on; expected four at least: two to train on",
-        ),
-        (corpus_of((4,), (3,), (5,), (2,)), "a boundary in no gap, or in every gap"),
-        (corpus_of((1, 1), (1, 1, 1), (1, 1), (1, 1)), "a boundary in no gap, or in every gap"),
-    ],
-)
-def test_corpora_that_teach_nothing_are_refused_before_they_are_encoded(
-    corpus, message, encodes_nothing
-):
-    with pytest.raises(InputError, match=message):
-        train_segmenter(corpus)
-    with pytest.raises(InputError, match=r"no gold, which|documents? to train on|in no gap, or"):
-        segment(corpus, "supervised")
 
 
 # Methods --------------------------------------------------------------------------------------

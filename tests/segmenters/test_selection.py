@@ -141,21 +141,26 @@ def test_share_is_of_the_candidates_and_rounds_half_up(pairs, is_masked, share):
     assert len(found) == math.floor(share * sum(mask or [True] * len(scores)) + 0.5)
 
 
-@given(
-    st.lists(MASKED, min_size=1, max_size=3),
-    st.booleans(),
-    st.integers(1, 4),
+SETTINGS = st.tuples(
     st.integers(1, 7),
     st.sampled_from([0.05, 0.5, 4.0]),
     st.sampled_from([-0.5, 0.5, 1.5]),
     st.integers(1, 6),
     st.sampled_from([-math.inf, -1.0, 0.25, 0.75]),
+)
+"""Window, step, first threshold, lifetime, least."""
+
+
+@given(
+    st.lists(MASKED, min_size=1, max_size=3),
+    st.booleans(),
+    st.integers(1, 4),
     st.floats(0.01, 1),
+    SETTINGS,
 )
 @examples(400)
-def test_controller_is_the_paper_s(documents, is_masked, min_gap, *options):
-    *settings, share = options
-    settings = (share / min_gap, min_gap, *settings)
+def test_controller_is_the_paper_s(documents, is_masked, min_gap, share, more):
+    settings = (share / min_gap, min_gap, *more)
     scores, masks = zip(*(unzipped(each, is_masked=is_masked) for each in documents), strict=True)
     controller = AdaptiveThreshold(*settings)
     expected, thresholds = oracle.adaptive(scores, *settings, masks if is_masked else None)

@@ -397,6 +397,33 @@ def test_a_training_that_ends_in_no_numbers_is_refused(kind):
         train(kind, epochs=2, **wrong)
 
 
+def without_gold(*lengths):
+    return Corpus(tuple(Document.build(f"d{i}", ["x"] * n) for i, n in enumerate(lengths)))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "corpus", "message"),
+    [
+        (["scorer", "segmenter"], without_gold(2, 2, 2, 2), "'d0': found no gold, which a KIND is"),
+        (
+            [*TRAINED],
+            corpus_of(*[(2, 2)] * 3),
+            "a corpus of 3 documents to train on; expected four",
+        ),
+        (["scorer", "segmenter"], corpus_of(*[(9,)] * 5), "gold with a boundary in no gap"),
+        (["scorer", "segmenter"], corpus_of(*[(1, 1, 1)] * 5), "in no gap, or in every gap"),
+        (["csm"], without_gold(1, 2, 1, 2, 1, 2), "no document of more than three units to learn"),
+    ],
+)
+def test_corpora_that_teach_nothing_are_refused(kinds, corpus, message, encodes_nothing):
+    for kind in kinds:
+        with pytest.raises(InputError, match=message.replace("KIND", kind)):
+            FUNCTIONS[kind](corpus)
+    if "segmenter" in kinds:
+        with pytest.raises(InputError, match=r"no gold, which|documents? to train on|in no gap"):
+            segment(corpus, "supervised")
+
+
 @every_kind
 @pytest.mark.parametrize(
     ("bad", "message"),
