@@ -27,7 +27,6 @@ from reffree.segmenters.trained.csm import (
 )
 from reffree.segmenters.trained.examples import triples_of
 from reffree.segmenters.trained.settings import CsmSettings
-from reffree.studies import density
 from reffree.util.errors import EncoderError
 from tests.checkpoints import WORDS, save_checkpoint
 from tests.helpers import keywords, topical_corpus
@@ -183,18 +182,6 @@ def test_depths_are_scores_of_gaps(folder):
         assert f.boundaries == tuple(coherence_boundaries(c.tolist(), -0.5))
     half = CoherenceScoring(str(folder), density=0.5)(inputs)
     assert [len(s) - 1 for s in half] == [math.floor(0.5 * len(d) + 0.5) for d in depths]
-    # Own vectors are those it was trained on only where they are the same.
-    result = density(
-        {"a": CORPUS},
-        methods=[f"csm:path={folder}"],
-        thresholds=[0.5],
-        metrics=[],
-        embeddings={"a": VECTORS},
-    )
-    assert f"csm:path={folder}" in result.table("regimes").column("method")
-
-
-# The method -----------------------------------------------------------------------------------
 
 
 # Fine-tuning, and a head that is there --------------------------------------------------------
@@ -258,6 +245,3 @@ def test_a_next_sentence_head_is_used_as_it_is(tmp_path):
     other = save_checkpoint("roberta", tmp_path / "roberta")
     with pytest.raises(EncoderError, match="expected a model that was trained to tell next sent"):
         segment(corpus, f"csm:encoder={other}")
-
-
-# The command ----------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from reffree.segmenters.depth import Depth, depths_of, gap_similarities
 from reffree.segmenters.greedy import Greedy
 from reffree.segmenters.optimal import Optimal
 from reffree.segmenters.posterior import LeastExpectedPk
-from reffree.util.errors import InputError, Place
+from reffree.util.errors import InputError
 from reffree.util.naming import spelling_of
 from tests.oracles.reference_free import cosine, document_score
 from tests.oracles.selection import greedy
@@ -382,31 +382,6 @@ def test_optimal_equals_exhaustive_search(x, metric, k):
     if not scores.isnan().all():
         best = np.nanmax(scores.numpy())
         assert scores[0].item() == pytest.approx(best, abs=1e-8, rel=1e-8)
-
-
-@pytest.mark.parametrize("metric", ARPS)
-@pytest.mark.parametrize("k", [1, 2, 3, 7, 12, 19])
-def test_halving_the_search_loses_nothing(metric, k):
-    """Many boundaries, against sums over layers of states, one for each boundary."""
-    x = topics(np.random.default_rng(13), (8, 9, 7, 16))
-    n = len(x)
-    column = {"arp_cos": 1, "arp_pair": 2}.get(metric, 0)
-    dispersion = optimal._spread(x, column, Place())
-    power = 0.5 if metric == "arp_std:p=1" else 1.0
-    proximity = optimal.proximities(dispersion**power)
-    layer = {(0, c): 0.0 for c in range(1, n + 1)}
-    for _ in range(k):
-        following = {}
-        for (a, b), total in layer.items():
-            for c in range(b + 1, n + 1) if b - a > 1 else ():
-                value = total + proximity[b, min(2 * (c - b), b - a)]
-                following[b, c] = max(following.get((b, c), -math.inf), value)
-        layer = following
-    best = max(total for (_, c), total in layer.items() if c == n)
-    found = run(Optimal(metric=metric, k=k), x)
-    (scores,) = score_document(x, [found], [metric]).values()
-    assert len(found) == k + 1
-    assert scores[0].item() * k == pytest.approx(best, abs=1e-9)
 
 
 def test_too_long_to_search(monkeypatch):

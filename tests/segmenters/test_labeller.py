@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -294,35 +293,3 @@ def test_an_interrupted_supervised_method_is_no_system(monkeypatch):
     inputs = replace(FRESH, advance=advance)
     with pytest.raises(KeyboardInterrupt):
         method(inputs)
-
-
-# The command ----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def files(write_corpus, tmp_path):
-    corpora = {"train": (CORPUS, VECTORS), "test": (FRESH.corpus, FRESH.embeddings)}
-    made = {}
-    for name, (corpus, vectors) in corpora.items():
-        rows = [{"id": d.id, "units": list(d.units), "gold": list(d.gold.masses)} for d in corpus]
-        np.savez(
-            tmp_path / f"{name}.npz", **{d.id: x for d, x in zip(corpus, vectors, strict=True)}
-        )
-        made[name] = [write_corpus(rows, f"{name}.jsonl"), "--embeddings", f"{name}.npz"]
-    return made
-
-
-def test_command(run, files, tmp_path):
-    options = ["--hidden", "16", "--layers", "1", "--learning-rate", "0.02", "--device", "cpu"]
-    done = run("train", "segmenter", *files["train"], "-o", "s", "--architecture", "sheikh-bilstm",
-               *options)  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    lines = done.stderr.splitlines()
-    assert lines[0].startswith("epoch 1: training loss 0.")
-    assert lines[-1].startswith("s: trained on 32 documents (cpu), 8 held out; log loss 0.")
-    assert lines[-1].endswith("use it with --method trained:path=s")
-    done = run("segment", *files["test"], "--method", "trained:path=s", "-o", "out.jsonl")
-    assert done.returncode == 0, done.stderr
-    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    found = [Segmentation(tuple(row["systems"]["trained:path=s"])) for row in rows]
-    assert f1_of(found, FRESH_GOLDS) > 0.6

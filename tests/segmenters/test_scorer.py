@@ -601,14 +601,3 @@ def test_small_files_are_one_corpus(train, tmp_path, write_corpus):
     told = TrainedScorer.load(tmp_path / "s").description
     assert told.corpora["gold"] == ("8 small files",)
     assert (told.counts["training_documents"], told.counts["held_out_documents"]) == (6, 2)
-
-
-def test_command_refuses_before_it_encodes(train, tmp_path, write_corpus):
-    bare = write_corpus([{"id": "a", "units": ["x", "y"]}], "bare.jsonl")
-    refused = train(corpus=bare).exception
-    assert "found no gold, which a scorer is trained on" in str(refused)
-    (tmp_path / "s").mkdir()
-    (tmp_path / "s" / "mine").write_text("x")
-    assert "a folder that is not empty" in str(train().exception)
-    assert train("--window", "0").exit_code == 2
-    assert not train.encoded
