@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from reffree.data.segmentation import Segmentation
 from reffree.segmenters.base import GapScorer, Inputs, directions, peaks_before, to_scale
-from reffree.segmenters.selection import MIN_GAP, Rule, select_above
+from reffree.segmenters.selection import MIN_GAP, Candidates, Rule, select_above
 from reffree.util.arrays import Floats
 from reffree.util.bounds import Bounds, Positive
 
@@ -54,10 +54,9 @@ class Depth(GapScorer):
     def selection_rule(self) -> Rule:
         """Select valleys that are deep for their document."""
 
-        def select(depths: ArrayLike, candidates: ArrayLike | None) -> Segmentation:
-            found = np.asarray(depths)
-            cutoff = float(found.mean() + self.threshold * found.std()) if len(found) else 0.0
-            return select_above(found, max(cutoff, ROUNDING), self.min_gap, candidates)
+        def select(depths: Floats, candidates: Candidates | None) -> Segmentation:
+            cutoff = float(depths.mean() + self.threshold * depths.std()) if len(depths) else 0.0
+            return select_above(depths, max(cutoff, ROUNDING), self.min_gap, candidates)
 
         return select
 

@@ -38,7 +38,7 @@ MIN_GAP = 3
 Candidates = NDArray[np.bool_]
 """Which gaps of a document may become boundaries."""
 
-Rule = Callable[[ArrayLike, ArrayLike | None], Segmentation]
+Rule = Callable[[Floats, Candidates | None], Segmentation]
 """Selects boundaries of a document from the scores of its gaps, among candidates if given."""
 
 
@@ -222,7 +222,7 @@ class Selection(ABC):
         """Return what selects in one document after the other."""
 
     def __call__(
-        self, scores: Sequence[ArrayLike], candidates: Sequence[ArrayLike] | None = None
+        self, scores: Sequence[Floats], candidates: Sequence[Candidates] | None = None
     ) -> tuple[Segmentation, ...]:
         """Select in every document, in order."""
         masks = [None] * len(scores) if candidates is None else candidates
