@@ -48,10 +48,7 @@ NOTABLE_CHANGE = 0.1
 DOCUMENT_ROWS = 20_000
 """Scores of single documents kept per case, for the report's strip chart."""
 
-POOL_TITLES = {
-    "independent": "independent systems",
-    "cohesion": "cohesion-seeking systems",
-}
+POOL_TITLES = {"independent": "independent systems", "cohesion": "cohesion-seeking systems"}
 LEVELS = {
     ("corpus", "pearson"): "Pearson",
     ("corpus", "spearman"): "Spearman",

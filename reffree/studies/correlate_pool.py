@@ -245,10 +245,7 @@ def complete_pool(
     for kind, pool, methods in STEPS[:1] if settings.pool == "paper" else STEPS:
         if wanted := [method for method in methods if method not in there]:
             made = segment(
-                *(bare, wanted),
-                seed=settings.seed,
-                embeddings=embedded,
-                progress=settings.progress,
+                *(bare, wanted), seed=settings.seed, embeddings=embedded, progress=settings.progress
             )
             add(made.hypotheses, kind, pool)
     if settings.pool != "paper":

@@ -35,11 +35,7 @@ from reffree.segmenters.gap_scores import (
 from reffree.segmenters.given import given_scores
 from reffree.segmenters.selection import speaker_candidates
 from reffree.statistics.coefficients import correlation
-from reffree.statistics.resampling import (
-    MIN_DOCUMENTS,
-    percentile_interval,
-    resampled_documents,
-)
+from reffree.statistics.resampling import MIN_DOCUMENTS, percentile_interval, resampled_documents
 from reffree.studies.keywords import (
     CandidatesOption,
     MinGapOption,
@@ -49,12 +45,7 @@ from reffree.studies.keywords import (
     metric_option,
 )
 from reffree.studies.score_files import candidates_field, read_score_files, score_fingerprints
-from reffree.studies.study import (
-    StudiedCorpus,
-    StudySettings,
-    corpus_parts,
-    study_result,
-)
+from reffree.studies.study import StudiedCorpus, StudySettings, corpus_parts, study_result
 from reffree.util.arrays import Floats, Integers
 from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, OptionError, listed

@@ -54,14 +54,7 @@ from reffree.studies.study import (
 from reffree.util.arrays import Floats
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
-from reffree.util.errors import (
-    InputError,
-    OptionError,
-    UnknownNameError,
-    counted,
-    listed,
-    shorten,
-)
+from reffree.util.errors import InputError, OptionError, UnknownNameError, counted, listed, shorten
 from reffree.util.seeds import rng_for
 
 SHOWN_TEXTS = 5

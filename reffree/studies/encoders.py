@@ -284,11 +284,7 @@ def _mean_of_defined(values: Floats) -> float:
 
 
 def _answer(
-    base: Result,
-    differences: Table,
-    agreement: Table,
-    cross: Table,
-    encoders: Sequence[str],
+    base: Result, differences: Table, agreement: Table, cross: Table, encoders: Sequence[str]
 ) -> tuple[str, ...]:
     means = {}
     for encoder in encoders:

@@ -36,12 +36,7 @@ from reffree.statistics.resampling import (
     resampled_documents,
 )
 from reffree.studies.keywords import StudyKeywords, UnsegmentedOption, metric_option
-from reffree.studies.study import (
-    StudiedCorpus,
-    StudySettings,
-    corpus_parts,
-    study_result,
-)
+from reffree.studies.study import StudiedCorpus, StudySettings, corpus_parts, study_result
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, OptionError, UnknownNameError, counted, listed

@@ -207,7 +207,7 @@ def test_interval_of_a_difference_is_that_of_resampled_documents(small):
 def test_defaults_are_the_papers():
     assert pytest.approx(np.arange(0.05, 0.96, 0.05)) == THRESHOLDS
     assert [regime(x) for x in (0.64, 0.97, 1.13, 1.88)] == [
-        *("conservative", "balanced", "balanced", "aggressive"),
+        *("conservative", "balanced", "balanced", "aggressive")
     ]
 
 
@@ -264,7 +264,7 @@ def test_a_system_called_as_a_method_keeps_its_own_row():
         {"a": corpus}, methods=["depth"], metrics=[], thresholds=[0.5], embeddings={"a": vectors}
     )
     assert {row["method"] for row in result.table("curves").records()} == {
-        *("gold", "depth", "depth (given)"),
+        *("gold", "depth", "depth (given)")
     }
     assert result.table("losses").rows == ()
 
