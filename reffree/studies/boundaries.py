@@ -31,7 +31,13 @@ from reffree.metrics.free.expected import ExpectedPk
 from reffree.metrics.free.posterior import Posterior
 from reffree.segmenters.base import Inputs
 from reffree.util.declare import Option, declared
-from reffree.util.errors import InputError, OptionError, UnknownNameError, check_documents, counted
+from reffree.util.errors import (
+    InputError,
+    OptionError,
+    UnknownNameError,
+    check_documents,
+    counted,
+)
 from reffree.util.progress import Progress, no_progress
 
 METRIC = ExpectedPk.name

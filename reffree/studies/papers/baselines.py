@@ -25,7 +25,12 @@ from reffree.segmenters.segment import HOMES, parse_segmenter, segment
 from reffree.statistics.losses import as_loss
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.keywords import StudyKeywords, metric_option
-from reffree.studies.study import StudiedCorpus, StudySettings, corpus_parts, study_result
+from reffree.studies.study import (
+    StudiedCorpus,
+    StudySettings,
+    corpus_parts,
+    study_result,
+)
 from reffree.util.declare import Option, declared
 from reffree.util.errors import OptionError, listed
 

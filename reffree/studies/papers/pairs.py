@@ -36,7 +36,12 @@ from reffree.statistics.coefficients import fleiss_kappa
 from reffree.statistics.losses import as_loss
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.keywords import StudyKeywords, TextsOption, check_metric, metric_option
-from reffree.studies.study import StudiedCorpus, StudySettings, check_study, study_result
+from reffree.studies.study import (
+    StudiedCorpus,
+    StudySettings,
+    check_study,
+    study_result,
+)
 from reffree.util.arrays import Floats
 from reffree.util.declare import Option, declared
 from reffree.util.errors import (

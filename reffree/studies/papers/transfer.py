@@ -40,7 +40,12 @@ from reffree.segmenters.trained.scorer import TrainedScorer, train_scorer
 from reffree.segmenters.trained.settings import ScorerSettings
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.keywords import StudyKeywords, metric_option
-from reffree.studies.study import StudiedCorpus, StudySettings, check_study, study_result
+from reffree.studies.study import (
+    StudiedCorpus,
+    StudySettings,
+    check_study,
+    study_result,
+)
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
 from reffree.util.errors import OptionError, UnknownNameError, listed
