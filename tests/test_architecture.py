@@ -132,7 +132,7 @@ def test_public_names():
 
 HEAVY = (
     *("torch", "numpy", "sentence_transformers", "transformers", "scipy", "rich", "pandas"),
-    *("altair", "pydantic", "yaml"),
+    *("faiss", "altair", "pydantic", "yaml"),
 )
 
 

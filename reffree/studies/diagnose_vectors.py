@@ -19,12 +19,17 @@ at random would only estimate it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reffree.util.arrays import Booleans, Floats, Integers
+
+if TYPE_CHECKING:
+    import faiss
 
 THRESHOLD = 0.95
 """Cosine of a near twin. Sentence encoders put the same words with other punctuation or one other
@@ -34,7 +39,11 @@ EQUAL_COSINE = 1e-9
 """Cosines this little below the threshold have reached it: the rest is rounding."""
 
 EQUAL_MARGIN = 1e-6
-"""Margins up to this are ties."""
+"""Margins up to this are ties: what the search's single precision cannot tell apart."""
+
+NEAREST = 8
+"""Segments asked for. Four hold one that is no neighbour: itself and two neighbours are the others.
+The rest is for ties that are settled in double precision."""
 
 ALL_ALIKE = 1e-12
 """Variance of unit vectors up to this is rounding."""
@@ -56,6 +65,25 @@ def directions(x: NDArray[np.generic]) -> Floats:
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     np.divide(rows, length, out=rows, where=length > 0)
     return rows
+
+
+@contextmanager
+def flat_index(rows: Floats) -> Iterator[faiss.IndexFlatIP]:
+    """Exhaustive search over rows by inner product.
+
+    One thread: a document's search is short, and on macOS the threads of faiss and of torch can
+    bring down the process (both load an OpenMP of their own).
+    """
+    import faiss
+
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        index = faiss.IndexFlatIP(rows.shape[1])
+        index.add(rows.astype(np.float32))
+        yield index
+    finally:
+        faiss.omp_set_num_threads(threads)
 
 
 def cosines_in_parts(rows: Floats) -> Iterator[tuple[Integers, Floats]]:
@@ -90,7 +118,10 @@ def semantic_returns(rows: Floats, masses: Sequence[int]) -> tuple[Floats, Float
     """Compare every segment's nearest non-neighbour with its nearest neighbour.
 
     Of segments with a neighbour and a segment that is none: from 3 segments on, then all but one.
-    ``rows`` are `directions`: every unit counts alike in its segment's centroid.
+
+    Args:
+        rows: `directions` of the units: every unit counts alike in its centroid.
+        masses: of the document's segments.
 
     Returns:
         Their margins, returns above `EQUAL_MARGIN`; and the probability that the nearest segment is
@@ -99,20 +130,21 @@ def semantic_returns(rows: Floats, masses: Sequence[int]) -> tuple[Floats, Float
     n = len(masses)
     if n < 3:
         return np.empty(0), np.empty(0)
-    sums = np.add.reduceat(rows, np.cumsum([0, *masses[:-1]]))
+    starts = np.cumsum([0, *masses[:-1]])
+    sums = np.add.reduceat(rows, starts)
     # What is left of vectors that cancel out is rounding, not a direction.
     is_zero = np.linalg.norm(sums, axis=1) <= 1e-12 * np.array(masses)
     centroids = directions(np.where(is_zero[:, None], 0.0, sums))
-    order, margins = np.arange(n), np.empty(n)
-    for at, cosines in cosines_in_parts(centroids):
-        distance = np.abs(at[:, None] - order)
-        farther, beside = (
-            np.where(chosen, cosines, -np.inf).max(1) for chosen in (distance > 1, distance == 1)
-        )
-        margins[at] = farther - beside
-    has_both = np.isfinite(margins)
-    neighbours = np.where((order == 0) | (order == n - 1), 1, 2)
-    return margins[has_both], (1 - neighbours / (n - 1))[has_both]
+    with flat_index(centroids) as index:
+        _, nearest = index.search(centroids.astype(np.float32), min(n, NEAREST))  # (n, k)
+    at = np.arange(n)
+    cosines = np.einsum("id,ikd->ik", centroids, centroids[nearest])
+    farther = np.where(np.abs(nearest - at[:, None]) > 1, cosines, -np.inf).max(1)
+    beside = np.einsum("id,id->i", centroids[1:], centroids[:-1])
+    neighbour = np.maximum(np.append(-np.inf, beside), np.append(beside, -np.inf))
+    has_both = np.isfinite(farther)
+    neighbours = np.where((at == 0) | (at == n - 1), 1, 2)
+    return (farther - neighbour)[has_both], (1 - neighbours / (n - 1))[has_both]
 
 
 @dataclass(frozen=True, slots=True)

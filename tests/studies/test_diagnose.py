@@ -39,6 +39,7 @@ from reffree.studies.diagnose_vectors import (
     VectorShape,
     directions,
     exact_twins,
+    flat_index,
     near_twins,
     semantic_returns,
 )
@@ -113,6 +114,16 @@ def test_returns_are_those_of_all_pairs(document):
     assert (found > EQUAL_MARGIN).tolist() == [margin > EQUAL_MARGIN for margin in margins]
 
 
+def test_returns_among_many_segments_need_no_more_than_the_nearest():
+    """With more segments than are asked for, the best non-neighbour is still among them."""
+    rng = np.random.default_rng(0)
+    topics = rng.normal(size=(3, 8))
+    vectors = topics[rng.integers(3, size=60)] + 1e-3 * rng.normal(size=(60, 8))
+    found, _ = semantic_returns(directions(vectors), [1, 2] * 20)
+    margins, _ = oracle.margins(vectors, [1, 2] * 20)
+    np.testing.assert_allclose(found, margins, atol=1e-6)
+
+
 @given(st.lists(segmented(6), min_size=1, max_size=3))
 @example([IDENTICAL])
 @example([ONE_UNIT])
@@ -146,6 +157,18 @@ def test_a_document_of_2000_units_is_searched_without_a_table_of_all_pairs(sprea
     ]
     assert found.tolist() == expected
     assert peak < 8 * n * n
+
+
+def test_threads_of_faiss_are_left_as_they_were():
+    import faiss
+
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(3)
+    with flat_index(np.eye(2)):
+        within = faiss.omp_get_max_threads()
+    after = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(before)
+    assert (within, after) == (1, 3)
 
 
 def corpus_of(n_documents=8, *, noise=0.3, systems=(), gold=True, seed=0, mass=5):
