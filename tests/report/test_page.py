@@ -164,32 +164,32 @@ def test_results_of_the_first_form_are_read():
         Result.from_dict(old | {"reffree_study": 2})
 
 
-@pytest.mark.parametrize("command", ["score", "compare", "agreement"])
+@pytest.mark.parametrize("command", ["score", "compare", "study agreement"])
 def test_pages_of_commands_ask_nothing_of_anyone(command, run, tmp_path):
     name = "<script>alert(1)</script>"
     documents = [
         Document.build(
             f"d{i}",
             [f"u{j}" for j in range(9)],
-            **{"golds": {"ann": [3, 6], "bob": [4, 5]}} if command == "agreement" else {},
+            **{"golds": {"ann": [3, 6], "bob": [4, 5]}} if command == "study agreement" else {},
             gold=[3, 6],
             systems={name: [4, 5], "b": [1] * 9},
         )
         for i in range(6)
     ]
     reffree.save(Corpus(tuple(documents)), tmp_path / "c.jsonl")
-    options = [] if command == "agreement" else ["-m", "pk", "-m", "windowdiff"]
-    done = run(command, "c.jsonl", *options, "-o", "page.html")
+    options = [] if command == "study agreement" else ["-m", "pk", "-m", "windowdiff"]
+    done = run(*command.split(), "c.jsonl", *options, "-o", "page.html")
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "page.html").read_text()
     assert name not in page
     assert "default-src &#39;none&#39;" in page
     assert not re.search(r'\b(?:src|href|action)="(?!#|data:,)', body_of(page))
-    if command != "agreement":
+    if command != "study agreement":
         shown = "&lt;script&gt;alert(1)&lt;/script&gt;"
         assert f'<p class="answer" dir="auto">{shown} is best of 2 systems by pk: ' in page
         assert f"reffree: wrote page.html. {name} is best of 2" in done.stderr
-    assert run(command, "c.jsonl", *options, "-f", "html").stdout == page
+    assert run(*command.split(), "c.jsonl", *options, "-f", "html").stdout == page
 
 
 def test_an_index_leads_to_what_is_there():
