@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 import shutil
 import subprocess
@@ -17,7 +16,7 @@ import reffree
 from reffree.cli import main
 from reffree.data.corpus import Corpus, Document
 from reffree.evaluate.result import DocumentText, Field, Result, Table, columns, load_result
-from reffree.report.page import packed, render_index, render_page
+from reffree.report.page import render_index, render_page
 from reffree.report.render import render
 from reffree.studies import compare
 from reffree.util.errors import InputError
@@ -25,14 +24,8 @@ from tests import synthetic_results as synthetic
 from tests.helpers import halves, topical_corpus
 from tests.synthetic_results import NASTY
 
-CHROMIUM = next(
-    (
-        path
-        for name in ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-        if (path := shutil.which(name))
-    ),
-    None,
-)
+NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="no Chromium is installed (apt-get install chromium)"
 )
@@ -243,24 +236,6 @@ def test_masses_that_do_not_fit_are_refused():
         render_page(replace(synthetic.unknown(), texts=(text,)))
 
 
-def test_packing_keeps_rows():
-    rng = random.Random(0)
-    rows = [{"a": rng.choice("xy"), "b": rng.choice([None, 1, "z"]), "c": 7} for _ in range(50)]
-    data = packed(rows)
-    read = {
-        name: column.get("values")
-        or (
-            [column["texts"][i] for i in column["at"]]
-            if "at" in column
-            else [column["same"]] * data["length"]
-        )
-        for name, column in data["columns"].items()
-    }
-    assert [
-        dict(zip(read, cells, strict=True)) for cells in zip(*read.values(), strict=True)
-    ] == rows
-
-
 # --- the command ------------------------------------------------------------------------------
 
 
@@ -320,30 +295,18 @@ def test_command_writes_charts(results, capfd):
         (["-f", "html", "--table", "cross"], 2, "--table is for"),
         (["-f", "csv", "--table", "crosss"], 2, "did you mean 'cross'?"),
         (["-o", "results.json"], 2, "this is an input"),
+        (["scores.json"], 1, "found no results of a study; expected JSON written by a study"),
+        (["--charts", "results.json/x"], 1, "x: found a file in its way; expected folders"),
     ],
 )
 def test_command_refuses_with_a_sentence(results, arguments, code, message, capfd, monkeypatch):
     monkeypatch.chdir(results.parent)
+    results.with_name("scores.json").write_text('{"signature": "x", "systems": []}')
+    file = [] if arguments[0] == "scores.json" else ["results.json"]
     with pytest.raises(SystemExit) as stop:
-        main(["report", "results.json", *arguments])
+        main(["report", *file, *arguments])
     assert stop.value.code == code
     assert message in capfd.readouterr().err
-
-
-def test_command_says_which_files_it_takes(tmp_path, capfd):
-    other = tmp_path / "scores.json"
-    other.write_text(json.dumps({"signature": "x", "systems": []}))
-    with pytest.raises(SystemExit) as stop:
-        main(["report", str(other)])
-    assert stop.value.code == 1
-    assert "found no results of a study; expected JSON written by a study" in capfd.readouterr().err
-
-
-def test_charts_that_cannot_be_written(results, capfd):
-    with pytest.raises(SystemExit) as stop:
-        main(["report", str(results), "--charts", str(results / "charts")])
-    assert stop.value.code == 1
-    assert "charts: found a file in its way; expected folders" in capfd.readouterr().err
 
 
 # --- the page in a browser --------------------------------------------------------------------
