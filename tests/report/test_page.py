@@ -160,15 +160,10 @@ def test_results_of_the_first_form_are_read():
 @pytest.mark.parametrize("command", ["score", "compare", "study agreement"])
 def test_pages_of_commands_ask_nothing_of_anyone(command, run, tmp_path):
     name = "<script>alert(1)</script>"
+    coders = {"ann": [3, 6], "bob": [4, 5]} if command == "study agreement" else {}
+    units, systems = [f"u{j}" for j in range(9)], {name: [4, 5], "b": [1] * 9}
     documents = [
-        Document.build(
-            f"d{i}",
-            [f"u{j}" for j in range(9)],
-            **{"golds": {"ann": [3, 6], "bob": [4, 5]}} if command == "study agreement" else {},
-            gold=[3, 6],
-            systems={name: [4, 5], "b": [1] * 9},
-        )
-        for i in range(6)
+        Document.build(f"d{i}", units, gold=[3, 6], golds=coders, systems=systems) for i in range(6)
     ]
     reffree.save(Corpus(tuple(documents)), tmp_path / "c.jsonl")
     options = [] if command == "study agreement" else ["-m", "pk", "-m", "windowdiff"]
@@ -456,7 +451,7 @@ def long_page(n):
 
 
 @needs_chromium
-def test_tables_end_on_whole_rows(visit):
+def test_tables_end_on_whole_rows_and_keep_their_titles_in_sight(visit):
     page = visit(long_page(30))
     assert (page.evaluate(SHOWN), page.evaluate(CUT)) == (30, 0)
     assert page.locator("button.more").count() == 0
@@ -469,6 +464,10 @@ def test_tables_end_on_whole_rows(visit):
     more.click()
     assert (page.evaluate(SHOWN), page.evaluate(CUT)) == (71, 0)
     assert more.get_attribute("aria-expanded") == "true"
+    page.evaluate("document.querySelectorAll('[data-table] tbody tr')[50].scrollIntoView()")
+    page.wait_for_function(
+        "document.querySelector('[data-table] thead th').getBoundingClientRect().top >= -1"
+    )
     more.click()
     assert page.evaluate(SHOWN) == 30
     page.emulate_media(media="print")
@@ -494,16 +493,6 @@ def test_no_value_of_a_table_is_hidden_on_a_phone(long, visit):
     page.set_viewport_size({"width": 1280, "height": 900})
     assert page.evaluate(label) == "none"
     assert_quiet(page)
-
-
-@needs_chromium
-def test_column_titles_stay_in_sight(visit):
-    page = visit(long_page(71))
-    page.locator("button.more").click()
-    page.evaluate("document.querySelectorAll('[data-table] tbody tr')[50].scrollIntoView()")
-    page.wait_for_function(
-        "document.querySelector('[data-table] thead th').getBoundingClientRect().top >= -1"
-    )
 
 
 @needs_chromium
