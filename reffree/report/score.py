@@ -119,8 +119,8 @@ def _tidy_rows(table: ScoreTable) -> Iterator[dict[str, Any]]:
         of = {"system": document.system, "document": document.id}
         for name, part in document.metrics.items():
             for segment, each in enumerate([part, *(part.segments or ())]):
-                counts = {"undefined": int(each.value is None), "weight": each.weight}
-                yield {**of, "segment": segment or None, **counts, **numbers(each, name)}
+                part_of = {"segment": segment or None, "undefined": int(each.value is None)}
+                yield {**of, **part_of, "weight": each.weight, **numbers(each, name)}
 
 
 def _explanation_rows(table: ScoreTable) -> Iterator[tuple[Any, ...]]:
@@ -199,8 +199,8 @@ def _counts(table: ScoreTable) -> list[str]:
     for which, names in withheld.items():
         listed = "" if len(names) == len(table.metrics) else f" for {', '.join(names)}"
         lines.append(f"No interval{listed}{which}: too few documents with a score.")
-    scores = [(row.system, score) for row in table.systems for score in row.metrics.values()]
-    if left_out := [f"{system} {score.left_out}" for system, score in scores if score.left_out]:
+    cells = [(row.system, score) for row in table.systems for score in row.metrics.values()]
+    if left_out := [f"{system} {score.left_out}" for system, score in cells if score.left_out]:
         lines.append(f"Neighbours with equal centroids left out: {', '.join(left_out)}.")
     return lines + _failure_modes(table)
 

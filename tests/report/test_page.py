@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -73,6 +74,13 @@ def test_results_read_back_make_the_same_page(tmp_path):
     path = tmp_path / "results.json"
     path.write_text(render(synthetic.diagnose(nasty=NASTY), "json"), encoding="utf-8")
     assert render_page(load_result(path)) == nasty_page("diagnose")
+
+
+def test_settings_survive_as_json():
+    settings = {"k": (1, 2), "folder": Path("a"), "nested": {"x": (Path("b"), None)}}
+    written = render(replace(synthetic.unknown(), settings=settings), "json")
+    expected = {"k": [1, 2], "folder": "a", "nested": {"x": ["b", None]}}
+    assert Result.from_dict(json.loads(written)).settings == expected
 
 
 def test_without_charts_the_page_is_small_and_needs_no_library_of_charts():

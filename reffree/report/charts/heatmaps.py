@@ -118,7 +118,7 @@ def _cells(
     is_dark = "abs(datum.value) > 0.55 && isValid(datum.value)"
     ink = alt.condition(is_dark, alt.value("#fff"), alt.value("#111"))
     defined = base.transform_filter("isValid(datum.value)")
-    text = {"fontSize": 11}
+    text: dict[str, Any] = {"fontSize": 11}
     colour = alt.Color("value:Q", title=None, scale=CORRELATION, legend=None)
     layers = [
         defined.mark_rect(stroke="#fff", strokeWidth=1).encode(color=colour),
