@@ -41,14 +41,9 @@ def systems(nasty=""):
 
 
 def correlations(corpora, encoders, rng, nasty=""):
-    rows = crossed(
-        corpus=corpora,
-        encoder=encoders,
-        pool=(*POOLS, f"all{nasty}"),
-        coefficient=("pearson", "kendall"),
-        free=(*FREE, *SENTINELS),
-        gold=GOLD,
-    )
+    of = {"corpus": corpora, "encoder": encoders, "pool": (*POOLS, f"all{nasty}")}
+    metrics = {"free": (*FREE, *SENTINELS), "gold": GOLD}
+    rows = crossed(**of, coefficient=("pearson", "kendall"), **metrics)
     for row in rows:
         value = rng.uniform(-0.9, 0.99)
         is_defined = (row["free"], row["gold"]) != ("random", "pk")
@@ -65,9 +60,8 @@ def scores(corpora, encoders, rng, nasty=""):
     rows = []
     metric_kinds = dict.fromkeys(FREE, "free") | dict.fromkeys(GOLD, "gold")
     metric_kinds |= dict.fromkeys(SENTINELS, "sentinel")
-    for row in crossed(
-        corpus=corpora, encoder=encoders, s=enumerate(systems(nasty)), metric=metric_kinds
-    ):
+    of = {"corpus": corpora, "encoder": encoders}
+    for row in crossed(**of, s=enumerate(systems(nasty)), metric=metric_kinds):
         i, (system, pool) = row.pop("s")
         loss = 0.2 + 0.05 * i + rng.uniform(0, 0.1)
         row |= {"system": system, "pool": pool, "kind": "given", "value": loss}
@@ -78,13 +72,8 @@ def scores(corpora, encoders, rng, nasty=""):
 
 
 def documents(corpora, encoders, rng, n_documents, nasty=""):
-    rows = crossed(
-        corpus=corpora,
-        encoder=encoders,
-        document=range(n_documents),
-        s=enumerate(systems(nasty)),
-        metric=(*FREE, "pk"),
-    )
+    of = {"corpus": corpora, "encoder": encoders, "document": range(n_documents)}
+    rows = crossed(**of, s=enumerate(systems(nasty)), metric=(*FREE, "pk"))
     for row in rows:
         i, (system, _) = row.pop("s")
         row |= {"document": f"{row['corpus']}-d{row['document']}", "system": system}
@@ -167,12 +156,9 @@ def correlate(*, n_documents=8, nasty="", corpora=("alpha", "beta"), encoders=("
 
 
 def perturb(nasty=""):
-    rows = crossed(
-        corpus=("alpha", "beta"),
-        kind=("removal", "insertion", "transposition", f"mixture{nasty}"),
-        m=enumerate((*FREE[:3], "pk", "n_segments")),
-        step=range(7),
-    )
+    damage = ("removal", "insertion", "transposition", f"mixture{nasty}")
+    metrics = enumerate((*FREE[:3], "pk", "n_segments"))
+    rows = crossed(corpus=("alpha", "beta"), kind=damage, m=metrics, step=range(7))
     for row in rows:
         (i, metric), step = row.pop("m"), row.pop("step")
         scaled = None if metric == "n_segments" else (step / 6) ** (1 + i / 4)
@@ -216,13 +202,9 @@ def density(nasty="", n_thresholds=15):
 
 
 def selection(nasty=""):
-    rows = crossed(
-        corpus=("alpha", "beta"),
-        method=("depth", f"mine{nasty}"),
-        rule=("static", "adaptive"),
-        thinned=("73.5% candidates", "57.7% candidates"),
-        unit=[2.0 * i for i in range(5)],
-    )
+    of = {"corpus": ("alpha", "beta"), "method": ("depth", f"mine{nasty}")}
+    of |= {"rule": ("static", "adaptive"), "thinned": ("73.5% candidates", "57.7% candidates")}
+    rows = crossed(**of, unit=[2.0 * i for i in range(5)])
     rows = [row | {"value": 0.1 + 0.005 * row["unit"]} for row in rows]
     of = kinds("corpus method rule thinned", number="unit value")
     return result("selection", [table("places", of, rows)], nasty=nasty)
@@ -265,17 +247,9 @@ def encoders(nasty=""):
     agreement = [row | {"metric": m, "kendall": rng.uniform(0, 1)} for row in two for m in FREE]
     cross = crossed(made_with=names, scored_with=names, metric=FREE)
     cross = [row | {"value": rng.uniform(-0.3, 0.9)} for row in cross]
-    about = [
-        {"encoder": name, "corpus": "alpha", "anisotropy": rng.random()}
-        | {"units_per_second": 30.0 * 12**i}
-        for i, name in enumerate(names)
-    ]
-    differences = [
-        row | {"metric": m, "gold": g, "difference": 0.1, "p": 0.03}
-        for row in two
-        for m in FREE
-        for g in GOLD
-    ]
+    about = [(name, "alpha", rng.random(), 30.0 * 12**i) for i, name in enumerate(names)]
+    found = crossed(metric=FREE, gold=GOLD, difference=[0.1], p=[0.03])
+    differences = [row | other for row in two for other in found]
     of = kinds("encoder corpus", number="anisotropy", count="units_per_second")
     apart = kinds("encoder_a encoder_b metric gold", number="difference", p="p")
     tables = [
@@ -289,16 +263,10 @@ def encoders(nasty=""):
 
 
 def diagnose(nasty=""):
-    checks = [
-        (f"near-duplicates{nasty}", "warn", "Merge them.", 0.12),
-        ("anisotropy", "ok", None, 0.4),
-    ]
-    damage = crossed(
-        corpus=("alpha", "beta"),
-        m=enumerate(FREE),
-        k=enumerate(("removal", "insertion")),
-        turned=[0.5],
-    )
+    checks = [(f"near-duplicates{nasty}", "warn", "Merge them.", 0.12)]
+    checks += [("anisotropy", "ok", None, 0.4)]
+    damage = enumerate(("removal", "insertion"))
+    damage = crossed(corpus=("alpha", "beta"), m=enumerate(FREE), k=damage, turned=[0.5])
     for row in damage:
         (i, metric), (j, kind) = row.pop("m"), row.pop("k")
         row |= {"metric": metric, "kind": kind, "share": (i + j) % 7 / 7}

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from numbers import Integral
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -39,9 +39,11 @@ SPECS = {"number": ".3f", "difference": "+.3f", "share": ".1%", "p": ".4f", "cou
 
 
 def plain(value: object) -> Any:  # noqa: ANN401  (what JSON knows)
-    """Return what JSON knows: dataclasses as dicts, numbers rounded, NumPy's too, NaN as None."""
+    """Return what JSON knows: dataclasses as dicts, paths as text, numbers rounded, NaN as None."""
     if value is None or isinstance(value, str | bool):
         return value
+    if isinstance(value, PurePath):
+        return str(value)
     if is_dataclass(value):
         return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Mapping):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 from reffree.evaluate.result import Result, format_value
@@ -59,13 +59,8 @@ class MappedDocument:
     grid: Grid  # its systems, with the letters that mark them
 
     @property
-    def letters(self) -> dict[str, str]:
-        """A letter for every system; none where there are more systems than letters."""
-        return dict(zip(self.places, LETTERS, strict=False)) if self.has_letters else {}
-
-    @property
     def has_letters(self) -> bool:
-        """Whether there are letters enough."""
+        """Whether there is a letter for every system."""
         return len(self.places) <= len(LETTERS)
 
     def having(self, unit: int) -> list[str]:
@@ -78,10 +73,8 @@ def mapped_documents(result: Result) -> Iterator[MappedDocument]:
     if result.command != "boundaries":
         return
     for name, kinds in NEEDED.items():
-        if (
-            not kinds.items()
-            <= {each.name: each.kind for each in result.table(name).fields}.items()
-        ):
+        found = {each.name: each.kind for each in result.table(name).fields}
+        if not kinds.items() <= found.items():
             raise _damaged(f"the header of table {name!r}")
     gaps: dict[str, list[float | None]] = {}
     for row in result.table("gaps").records():
@@ -97,21 +90,15 @@ def mapped_documents(result: Result) -> Iterator[MappedDocument]:
         rows = tuple(row for row in own.rows if row[0] == text.id)
         grid = replace(own, rows=rows, title="").grid().columns(range(1, len(own.fields)))
         letters = [*LETTERS] if len(rows) <= len(LETTERS) else [""] * len(rows)
-        marked = [(Cell(mark), *cells) for mark, cells in zip(letters, grid.rows, strict=False)]
-        yield MappedDocument(
-            text.id,
-            text.units,
-            text.clocks,
-            probabilities,
-            {name: set(accumulate(masses[:-1])) for name, masses in text.systems.items()},
-            _say_facts(facts[text.id]),
-            replace(
-                grid,
-                header=("", *grid.header),
-                rows=tuple(marked),
-                is_number=(False, *grid.is_number),
-            ),
+        places = {name: set(accumulate(masses[:-1])) for name, masses in text.systems.items()}
+        grid = replace(
+            grid,
+            header=("", *grid.header),
+            rows=tuple((Cell(mark), *row) for mark, row in zip(letters, grid.rows, strict=False)),
+            is_number=(False, *grid.is_number),
         )
+        described = (probabilities, places, describe_facts(facts[text.id]), grid)
+        yield MappedDocument(text.id, text.units, text.clocks, *described)
 
 
 def draw_boundaries(result: Result, *, color: bool, width: int | None) -> tuple[str, list[str]]:
@@ -146,7 +133,7 @@ def draw_boundaries(result: Result, *, color: bool, width: int | None) -> tuple[
     return "".join(drawn), [*([more] if further else []), f"{legend}."]
 
 
-def _say_facts(row: dict[str, Any]) -> str:
+def describe_facts(row: dict[str, Any]) -> str:
     """Say in a sentence what the posterior of a document rests on."""
     units = counted(row["units"], "unit")
     if row["reason"] is not None:
@@ -224,15 +211,9 @@ def _is_folded(document: MappedDocument) -> list[bool]:
         for at, probability in enumerate(document.probabilities, start=1)
     ]
     # The text's first and last unit are always drawn.
-    is_quiet = [
-        not (before or after)
-        for before, after in zip([True, *happens], [*happens, True], strict=True)
-    ]
-    folded: list[bool] = []
-    for quiet, group in groupby(is_quiet):
-        n = len(list(group))
-        folded += [quiet and n >= FOLDED] * n
-    return folded
+    is_quiet = [not (before or after) for before, after in pairwise([True, *happens, True])]
+    runs = [(quiet, len(list(group))) for quiet, group in groupby(is_quiet)]
+    return [quiet and n >= FOLDED for quiet, n in runs for _ in range(n)]
 
 
 def _bar(probability: float) -> str:
@@ -250,4 +231,5 @@ def _marks(document: MappedDocument, unit: int) -> str:
     names = document.having(unit)
     if not document.has_letters:
         return (f"{len(names)}" if names else "").rjust(len(f"{len(document.places)}"))
-    return "".join(mark if name in names else NO_MARK for name, mark in document.letters.items())
+    letters = zip(document.places, LETTERS, strict=False)
+    return "".join(mark if name in names else NO_MARK for name, mark in letters)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -64,15 +64,8 @@ def render_page(result: Result) -> str:
     if not maps:
         texts, notes = page_texts([text for text in result.texts if text.systems])
     data = {"charts": [_packed_chart(chart) for chart in charts], "texts": texts}
-    sections = {
-        "answer": True,
-        "charts": charts,
-        "tables": tables,
-        "documents": maps,
-        "texts": texts,
-        "reading": result.reading,
-        "settings": True,
-    }
+    sections: dict[str, Any] = {"answer": True, "charts": charts, "tables": tables}
+    sections |= {"documents": maps, "texts": texts, "reading": result.reading, "settings": True}
     return _render(
         "page.html",
         result.question,
@@ -101,15 +94,11 @@ def render_index(
 
     A step is the name of its files, its question and its verdict; ``pages`` have one of their own.
     """
-    listed = [
-        {
-            **{"name": step, "question": question, "verdict": verdict},
-            "files": [
-                f"{step}.{e}" for e in ("html", "md", "json") if e != "html" or step in pages
-            ],
-        }
-        for step, question, verdict in steps
-    ]
+    listed = []
+    for step, question, verdict in steps:
+        endings = [*(["html"] if step in pages else []), "md", "json"]
+        files = [f"{step}.{ending}" for ending in endings]
+        listed.append({"name": step, "question": question, "verdict": verdict, "files": files})
     return _render("index.html", name, "run", styles=["page.css"], steps=listed)
 
 
@@ -241,13 +230,10 @@ def _settings(settings: Mapping[str, Any], above: str) -> Iterator[tuple[str, st
 
 
 def _plain(value: object) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return json.dumps(value, ensure_ascii=False)
+    if value is None or isinstance(value, str):
+        return "–" if value is None else value
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return f"{value:,}" if is_number else json.dumps(value, ensure_ascii=False)
 
 
 # Documents
@@ -259,21 +245,14 @@ def page_texts(texts: Sequence[DocumentText]) -> tuple[list[dict[str, Any]], lis
     for text in texts:
         _check(text)
         by_corpus.setdefault(text.corpus, []).append(text)
-    kept: set[int] = set()
-    room = MAX_CHARACTERS
-    for text in (each for turn in zip_longest(*by_corpus.values()) for each in turn if each):
-        room -= sum(map(len, text.units[:MAX_UNITS]))
-        if room < 0:
-            break
-        kept.add(id(text))
+    in_turn = [each for turn in zip_longest(*by_corpus.values()) for each in turn if each]
+    sizes = accumulate(sum(map(len, text.units[:MAX_UNITS])) for text in in_turn)
+    kept = {id(text) for text, size in zip(in_turn, sizes, strict=True) if size <= MAX_CHARACTERS}
     shown = [text for text in texts if id(text) in kept]
-    packed_texts = [
-        {
-            **{"corpus": text.corpus, "id": text.id, "length": len(text.units)},
-            **{"units": text.units[:MAX_UNITS], "systems": text.systems},
-        }
-        for text in shown
-    ]
+    packed_texts = []
+    for text in shown:
+        about = {"corpus": text.corpus, "id": text.id, "length": len(text.units)}
+        packed_texts.append({**about, "units": text.units[:MAX_UNITS], "systems": text.systems})
     return packed_texts, _cut_notes(shown, len(texts))
 
 

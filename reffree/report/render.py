@@ -37,13 +37,12 @@ def render(
         color: whether the terminal wants colours.
         width: columns of the terminal; None for files and pipes, where nothing is folded.
     """
-    explained = isinstance(result, ScoreTable) and any(
-        row.explanations is not None for row in result.documents or ()
-    )
+    is_explained = False
     if isinstance(result, ScoreTable):
         if format == "json":
             return json_text(result.to_dict())
         result = result_of_scores(result)
+        is_explained = table is None and any(each.name == "explanations" for each in result.tables)
     if format == "json":
         return _json(result)
     if format == "csv":
@@ -56,14 +55,13 @@ def render(
     opening, remarks = " ".join(result.verdict), [*result.legend, *result.notes]
     if format == "table":
         drawing, more = "", list[str]()
-        if explained and table is None:
+        if is_explained:
             drawing = draw_explanations(result, color=color, width=width)
             shown = [each for each in shown if each.name != "explanations"]
         elif table is None:
             drawing, more = draw_boundaries(result, color=color, width=width)
-        remarks = [*result.legend, *more, *result.notes]
+        remarks = [*result.legend, *more, *result.notes, result.signature]
         grids = [each.grid() for each in shown]
-        remarks.append(result.signature)
         return drawing + render_terminal(grids, remarks, color=color, width=width, opening=opening)
     grids = [each.grid() for each in shown]
     if format == "md":

@@ -50,12 +50,12 @@ EXPLANATIONS = (
 def result_of_scores(table: ScoreTable) -> Result:
     """Return the tables that people read, the one for CSV, and what is to be known of them."""
     tables = [Table.of("systems", "", SYSTEMS, list(_system_rows(table)), wide="metric")]
-    is_explained = any(row.explanations is not None for row in table.documents or ())
+    explained = [row for row in table.documents or () if row.explanations is not None]
     if table.documents is not None:
         rows = list(_document_rows(table))
-        shown = not is_explained
+        shown = not explained
         tables.append(Table.of("documents", "", DOCUMENTS, rows, wide="metric", shown=shown))
-    if is_explained:
+    if explained:
         tables.append(Table.of("explanations", "", EXPLANATIONS, list(_explanation_rows(table))))
     else:
         tables.append(Table.of("scores", "", SCORES, list(_tidy_rows(table)), shown=False))
@@ -68,11 +68,7 @@ def result_of_scores(table: ScoreTable) -> Result:
         corpora=(dict(table.corpus),),
         tables=tuple(tables),
         notes=table.notes,
-        texts=tuple(
-            DocumentText("", row.id, row.units, {}, row.clocks)
-            for row in table.documents or ()
-            if row.explanations is not None
-        ),
+        texts=tuple(DocumentText("", row.id, row.units, {}, row.clocks) for row in explained),
         legend=(_legend(table), *_counts(table)),
     )
 
@@ -108,28 +104,23 @@ def _document_rows(table: ScoreTable) -> Iterator[dict[str, Any]]:
 
 def _tidy_rows(table: ScoreTable) -> Iterator[dict[str, Any]]:
     """One row per system and metric, then per document, then per segment where there are any."""
+
+    def numbers(score: CorpusScore | PartScore, name: str) -> dict[str, Any]:
+        z, p = (None, None) if score.null is None else (score.null.z, score.null.p)
+        direction = table.systems[0].metrics[name].direction
+        own = {"metric": name, "direction": direction, "value": score.value, "raw": score.raw}
+        return {**own, **score.posterior, "null_z": z, "null_p": p}
+
     for row in table.systems:
         for name, score in row.metrics.items():
-            yield {
-                **{"system": row.system, "metric": name, "direction": score.direction},
-                **{"documents": score.documents, "undefined": score.undefined, "ci": score.ci},
-                **_numbers(score),
-            }
+            counts = {"documents": score.documents, "undefined": score.undefined, "ci": score.ci}
+            yield {"system": row.system, **counts, **numbers(score, name)}
     for document in table.documents or ():
+        of = {"system": document.system, "document": document.id}
         for name, part in document.metrics.items():
-            direction = table.systems[0].metrics[name].direction
             for segment, each in enumerate([part, *(part.segments or ())]):
-                yield {
-                    **{"system": document.system, "document": document.id, "metric": name},
-                    **{"segment": segment or None, "direction": direction},
-                    **{"undefined": int(each.value is None), "weight": each.weight},
-                    **_numbers(each),
-                }
-
-
-def _numbers(score: CorpusScore | PartScore) -> dict[str, Any]:
-    z, p = (None, None) if score.null is None else (score.null.z, score.null.p)
-    return {"value": score.value, "raw": score.raw, **score.posterior, "null_z": z, "null_p": p}
+                part_of = {"segment": segment or None, "undefined": int(each.value is None)}
+                yield {**of, **part_of, "weight": each.weight, **numbers(each, name)}
 
 
 def _explanation_rows(table: ScoreTable) -> Iterator[tuple[Any, ...]]:
@@ -175,8 +166,10 @@ def _legend(table: ScoreTable) -> str:
 def _directions(table: ScoreTable) -> str:
     """Say which way is better."""
     directions = {name: score.direction for name, score in table.systems[0].metrics.items()}
-    higher = [name for name, direction in directions.items() if direction == "higher"]
-    toward = [name for name, direction in directions.items() if direction == "toward_1"]
+    higher, toward = (
+        [name for name, direction in directions.items() if direction == wanted]
+        for wanted in ("higher", "toward_1")
+    )
     others = len(directions) - len(higher) - len(toward)
     parts = ["lower is better"] if others else []
     if higher:
@@ -206,13 +199,8 @@ def _counts(table: ScoreTable) -> list[str]:
     for which, names in withheld.items():
         listed = "" if len(names) == len(table.metrics) else f" for {', '.join(names)}"
         lines.append(f"No interval{listed}{which}: too few documents with a score.")
-    left_out = [
-        f"{row.system} {score.left_out}"
-        for row in table.systems
-        for score in row.metrics.values()
-        if score.left_out
-    ]
-    if left_out:
+    cells = [(row.system, score) for row in table.systems for score in row.metrics.values()]
+    if left_out := [f"{system} {score.left_out}" for system, score in cells if score.left_out]:
         lines.append(f"Neighbours with equal centroids left out: {', '.join(left_out)}.")
     return lines + _failure_modes(table)
 
@@ -234,21 +222,16 @@ def _failure_modes(table: ScoreTable) -> list[str]:
 def draw_explanations(result: Result, *, color: bool, width: int | None) -> str:
     """Draw every document under every system, with what its boundaries do to the first metric."""
     out, file = console(color=color, width=width)
-    records = result.table("explanations").records()
+    explanations = result.table("explanations")
     metric = result.table("systems").column("metric")[0]
     values = {
         (row["document"], row["system"]): row["value"]
         for row in result.table("documents").records(metric=metric)
     }
-    for text, (document, system) in zip(result.texts, values, strict=True):
-        of = [
-            row
-            for row in records
-            if (row["document"], row["system"], row["metric"]) == (document, system, metric)
-        ]
-        title = f"{document} · {system} · {metric} "
-        value = values[document, system]
-        title += "undefined" if value is None else f"{value:.3f}"
+    for text, ((document, system), value) in zip(result.texts, values.items(), strict=True):
+        of = explanations.records(document=document, system=system, metric=metric)
+        shown = "undefined" if value is None else f"{value:.3f}"
+        title = f"{document} · {system} · {metric} {shown}"
         for line in _text_lines(title, text, of):
             out.print(line, no_wrap=True, overflow="ellipsis", crop=True)
     return file.getvalue()

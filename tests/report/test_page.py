@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +17,7 @@ import reffree
 from reffree.cli import main
 from reffree.data.corpus import Corpus, Document
 from reffree.evaluate.result import DocumentText, Field, Result, Table, columns, load_result
-from reffree.report.page import packed, render_index, render_page
+from reffree.report.page import render_index, render_page
 from reffree.report.render import render
 from reffree.studies import compare
 from reffree.util.errors import InputError
@@ -25,14 +25,8 @@ from tests import synthetic_results as synthetic
 from tests.helpers import halves, topical_corpus
 from tests.synthetic_results import NASTY
 
-CHROMIUM = next(
-    (
-        path
-        for name in ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-        if (path := shutil.which(name))
-    ),
-    None,
-)
+NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="no Chromium is installed (apt-get install chromium)"
 )
@@ -80,6 +74,13 @@ def test_results_read_back_make_the_same_page(tmp_path):
     path = tmp_path / "results.json"
     path.write_text(render(synthetic.diagnose(nasty=NASTY), "json"), encoding="utf-8")
     assert render_page(load_result(path)) == nasty_page("diagnose")
+
+
+def test_settings_survive_as_json():
+    settings = {"k": (1, 2), "folder": Path("a"), "nested": {"x": (Path("b"), None)}}
+    written = render(replace(synthetic.unknown(), settings=settings), "json")
+    expected = {"k": [1, 2], "folder": "a", "nested": {"x": ["b", None]}}
+    assert Result.from_dict(json.loads(written)).settings == expected
 
 
 def test_without_charts_the_page_is_small_and_needs_no_library_of_charts():
@@ -164,32 +165,27 @@ def test_results_of_the_first_form_are_read():
         Result.from_dict(old | {"reffree_study": 2})
 
 
-@pytest.mark.parametrize("command", ["score", "compare", "agreement"])
+@pytest.mark.parametrize("command", ["score", "compare", "study agreement"])
 def test_pages_of_commands_ask_nothing_of_anyone(command, run, tmp_path):
     name = "<script>alert(1)</script>"
+    coders = {"ann": [3, 6], "bob": [4, 5]} if command == "study agreement" else {}
+    units, systems = [f"u{j}" for j in range(9)], {name: [4, 5], "b": [1] * 9}
     documents = [
-        Document.build(
-            f"d{i}",
-            [f"u{j}" for j in range(9)],
-            **{"golds": {"ann": [3, 6], "bob": [4, 5]}} if command == "agreement" else {},
-            gold=[3, 6],
-            systems={name: [4, 5], "b": [1] * 9},
-        )
-        for i in range(6)
+        Document.build(f"d{i}", units, gold=[3, 6], golds=coders, systems=systems) for i in range(6)
     ]
     reffree.save(Corpus(tuple(documents)), tmp_path / "c.jsonl")
-    options = [] if command == "agreement" else ["-m", "pk", "-m", "windowdiff"]
-    done = run(command, "c.jsonl", *options, "-o", "page.html")
+    options = [] if command == "study agreement" else ["-m", "pk", "-m", "windowdiff"]
+    done = run(*command.split(), "c.jsonl", *options, "-o", "page.html")
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "page.html").read_text()
     assert name not in page
     assert "default-src &#39;none&#39;" in page
     assert not re.search(r'\b(?:src|href|action)="(?!#|data:,)', body_of(page))
-    if command != "agreement":
+    if command != "study agreement":
         shown = "&lt;script&gt;alert(1)&lt;/script&gt;"
         assert f'<p class="answer" dir="auto">{shown} is best of 2 systems by pk: ' in page
         assert f"reffree: wrote page.html. {name} is best of 2" in done.stderr
-    assert run(command, "c.jsonl", *options, "-f", "html").stdout == page
+    assert run(*command.split(), "c.jsonl", *options, "-f", "html").stdout == page
 
 
 def test_an_index_leads_to_what_is_there():
@@ -241,24 +237,6 @@ def test_masses_that_do_not_fit_are_refused():
         InputError, match=r"system 'mine', document 'd1': found masses that sum to 3"
     ):
         render_page(replace(synthetic.unknown(), texts=(text,)))
-
-
-def test_packing_keeps_rows():
-    rng = random.Random(0)
-    rows = [{"a": rng.choice("xy"), "b": rng.choice([None, 1, "z"]), "c": 7} for _ in range(50)]
-    data = packed(rows)
-    read = {
-        name: column.get("values")
-        or (
-            [column["texts"][i] for i in column["at"]]
-            if "at" in column
-            else [column["same"]] * data["length"]
-        )
-        for name, column in data["columns"].items()
-    }
-    assert [
-        dict(zip(read, cells, strict=True)) for cells in zip(*read.values(), strict=True)
-    ] == rows
 
 
 # --- the command ------------------------------------------------------------------------------
@@ -320,30 +298,18 @@ def test_command_writes_charts(results, capfd):
         (["-f", "html", "--table", "cross"], 2, "--table is for"),
         (["-f", "csv", "--table", "crosss"], 2, "did you mean 'cross'?"),
         (["-o", "results.json"], 2, "this is an input"),
+        (["scores.json"], 1, "found no results of a study; expected JSON written by a study"),
+        (["--charts", "results.json/x"], 1, "x: found a file in its way; expected folders"),
     ],
 )
 def test_command_refuses_with_a_sentence(results, arguments, code, message, capfd, monkeypatch):
     monkeypatch.chdir(results.parent)
+    results.with_name("scores.json").write_text('{"signature": "x", "systems": []}')
+    file = [] if arguments[0] == "scores.json" else ["results.json"]
     with pytest.raises(SystemExit) as stop:
-        main(["report", "results.json", *arguments])
+        main(["report", *file, *arguments])
     assert stop.value.code == code
     assert message in capfd.readouterr().err
-
-
-def test_command_says_which_files_it_takes(tmp_path, capfd):
-    other = tmp_path / "scores.json"
-    other.write_text(json.dumps({"signature": "x", "systems": []}))
-    with pytest.raises(SystemExit) as stop:
-        main(["report", str(other)])
-    assert stop.value.code == 1
-    assert "found no results of a study; expected JSON written by a study" in capfd.readouterr().err
-
-
-def test_charts_that_cannot_be_written(results, capfd):
-    with pytest.raises(SystemExit) as stop:
-        main(["report", str(results), "--charts", str(results / "charts")])
-    assert stop.value.code == 1
-    assert "charts: found a file in its way; expected folders" in capfd.readouterr().err
 
 
 # --- the page in a browser --------------------------------------------------------------------
@@ -493,7 +459,7 @@ def long_page(n):
 
 
 @needs_chromium
-def test_tables_end_on_whole_rows(visit):
+def test_tables_end_on_whole_rows_and_keep_their_titles_in_sight(visit):
     page = visit(long_page(30))
     assert (page.evaluate(SHOWN), page.evaluate(CUT)) == (30, 0)
     assert page.locator("button.more").count() == 0
@@ -506,6 +472,10 @@ def test_tables_end_on_whole_rows(visit):
     more.click()
     assert (page.evaluate(SHOWN), page.evaluate(CUT)) == (71, 0)
     assert more.get_attribute("aria-expanded") == "true"
+    page.evaluate("document.querySelectorAll('[data-table] tbody tr')[50].scrollIntoView()")
+    page.wait_for_function(
+        "document.querySelector('[data-table] thead th').getBoundingClientRect().top >= -1"
+    )
     more.click()
     assert page.evaluate(SHOWN) == 30
     page.emulate_media(media="print")
@@ -531,16 +501,6 @@ def test_no_value_of_a_table_is_hidden_on_a_phone(long, visit):
     page.set_viewport_size({"width": 1280, "height": 900})
     assert page.evaluate(label) == "none"
     assert_quiet(page)
-
-
-@needs_chromium
-def test_column_titles_stay_in_sight(visit):
-    page = visit(long_page(71))
-    page.locator("button.more").click()
-    page.evaluate("document.querySelectorAll('[data-table] tbody tr')[50].scrollIntoView()")
-    page.wait_for_function(
-        "document.querySelector('[data-table] thead th').getBoundingClientRect().top >= -1"
-    )
 
 
 @needs_chromium

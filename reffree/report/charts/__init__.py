@@ -16,16 +16,16 @@ CHARTS = {
         *("points.speed", "heatmaps.correlations", "points.scatter", "heatmaps.agreement"),
         *("heatmaps.cross", "points.strip"),
     ),
-    "perturb": ("curves.perturbation",),
+    "perturb": ("curves.curves",),
     "density": ("curves.density",),
-    "selection": ("curves.selection",),
+    "selection": ("curves.curves",),
     "granularity": ("curves.granularity",),
     "diagnose": ("points.noticed",),
     "baselines": ("points.baselines",),
-    "moves": ("curves.moves",),
+    "moves": ("curves.curves",),
     "pairs": ("points.judged",),
     "transfer": ("points.transfer",),
-    "chunks": ("curves.tuned",),
+    "chunks": ("curves.curves",),
 }
 """What draws the charts of a command, in the order in which they are read."""
 

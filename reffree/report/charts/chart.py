@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 
@@ -20,8 +20,15 @@ PALETTE = (
 )
 """After Okabe and Ito, each at least 3 : 1 on white and on the page's dark ground."""
 
-DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [9, 3, 2, 3], [4, 1], [2, 4])
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+MARKS: dict[str, tuple[Any, Sequence[Any]]] = {
+    "colour": (alt.Color, PALETTE),
+    "dash": (alt.StrokeDash, ([1, 0], [6, 3], [2, 2], [9, 3, 2, 3], [4, 1], [2, 4])),
+    "shape": (
+        alt.Shape,
+        ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"),
+    ),
+}
+"""What tells names apart: never colour alone."""
 
 MAX_ROWS = 20_000
 """Of one chart: more are thinned out, and the chart says so."""
@@ -30,19 +37,8 @@ MARK = "\ue000"
 """Around the name of a choice in an axis title, where the page puts what was picked."""
 
 ROWS = alt.NamedData("rows")
-LABELS = {
-    "corpus": "Corpus",
-    "encoder": "Encoder",
-    "pool": "Pool of systems",
-    "coefficient": "Coefficient",
-    "metric": "Metric",
-    "gold": "Gold-based metric",
-    "matching": "Matching",
-    "method": "Method",
-    "strength": "Strength",
-    "trained_on": "Trained on",
-}
-
+LABELS = {"pool": "Pool of systems", "gold": "Gold-based metric", "trained_on": "Trained on"}
+"""Of choices that are not called as their columns."""
 
 TEXTS = {
     *("corpus", "encoder", "pool", "coefficient", "metric", "metric_kind", "matching", "system"),
@@ -55,8 +51,7 @@ NUMBERS = {
     *("turned", "bor", "density", "threshold", "n_systems", "segments", "real", "unit", "w_f1"),
     *("size", "units_per_second"),
 }
-DRAWN = TEXTS | NUMBERS | {"ci"}
-"""Columns of a result's tables that charts draw."""
+"""Columns of a result's tables that charts draw, by what they hold; ``ci`` holds intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,24 +102,38 @@ def named(field: str) -> str:
     return f"{MARK}{field}{MARK}"
 
 
-def records_of(result: Result, table: str, *needed: str) -> list[dict[str, Any]]:
-    """Return a table's rows; none if the result has no such table with these columns."""
+# From tables to the rows that are drawn
+
+
+def records_of(
+    result: Result, table: str, *needed: str, defined: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Return a table's rows, the ends of each interval ``ci`` as ``ci_low`` and ``ci_high``.
+
+    None if the result has no such table with the columns needed; only rows where certain columns
+    are defined.
+    """
     for each in result.tables:
-        if each.name == table and {f.name for f in each.fields} >= set(needed):
+        if each.name == table and {f.name for f in each.fields} >= {*needed, *defined}:
             _check_kinds(each)
-            return each.records()
+            records = [r for r in each.records() if all(r[name] is not None for name in defined)]
+            for name in (f.name for f in each.fields if f.kind == "interval"):
+                for record in records:
+                    ends = record[name] or (None, None)
+                    record |= {f"{name}_low": ends[0], f"{name}_high": ends[1]}
+            return records
     return []
 
 
 def _check_kinds(table: Table) -> None:
     """Refuse texts where a chart draws numbers, and the other way round."""
+    expected = dict.fromkeys(TEXTS, "text") | dict.fromkeys(NUMBERS, "number") | {"ci": "interval"}
     for field in table.fields:
-        drawn = "text" if field.name in TEXTS else "interval" if field.name == "ci" else "number"
         kind = field.kind if field.kind in ("text", "interval") else "number"
-        if field.name in DRAWN and kind != drawn:
+        if kind != expected.get(field.name, kind):
             raise InputError(
                 f"the column {field.name!r} of kind {field.kind} in table {table.name!r}",
-                expected=f"one of kind {drawn}, to draw it",
+                expected=f"one of kind {expected[field.name]}, to draw it",
                 remedy="run the study again",
             )
 
@@ -134,10 +143,17 @@ def distinct(rows: Iterable[Mapping[str, Any]], name: str) -> list[str]:
     return list(dict.fromkeys(str(row[name]) for row in rows if row.get(name) is not None))
 
 
-def choices_of(rows: Sequence[Mapping[str, Any]], *names: str) -> tuple[Choice, ...]:
-    """Offer the columns that are there and have more than one value."""
-    found = [(name, distinct(rows, name)) for name in names]
-    return tuple(Choice(n, LABELS[n], tuple(values)) for n, values in found if len(values) > 1)
+def drawn_rows(
+    records: Sequence[Mapping[str, Any]], chosen_by: Sequence[str], **columns: str
+) -> tuple[list[Row], tuple[Choice, ...]]:
+    """Return the columns of records by their drawn names, and choices of those with more values."""
+    values = {name: tuple(distinct(records, name)) for name in chosen_by}
+    choices = tuple(
+        Choice(name, LABELS.get(name, name.capitalize()), found)
+        for name, found in values.items()
+        if len(found) > 1
+    )
+    return rows_of(records, choices, **columns), choices
 
 
 def rows_of(
@@ -153,24 +169,6 @@ def rows_of(
         }
         for record in records
     ]
-
-
-def tooltips(*parts: str) -> list[alt.Tooltip]:
-    """Tooltips from ``field``, ``field|title`` or ``field|title|format``; a format means numbers.
-
-    >>> [tip.to_dict()["field"] for tip in tooltips("system", "x|value|.3f")]
-    ['system', 'x']
-    """
-    made = []
-    for part in parts:
-        field, title, format = [*part.split("|"), "", ""][:3]
-        spec: dict[str, Any] = {"title": title} if title else {}
-        made.append(
-            alt.Tooltip(f"{field}:Q", format=format, **spec)
-            if format
-            else alt.Tooltip(f"{field}:N", **spec)
-        )
-    return made
 
 
 def thinned(
@@ -211,9 +209,26 @@ def ordered(rows: list[Row], *names: str) -> list[Row]:
     return rows
 
 
+# Parts of specifications
+
+
 def by_order(name: str) -> alt.EncodingSortField:
     """Sort a column by what `ordered` added."""
     return alt.EncodingSortField(f"{name}_order", op="min", order="ascending")
+
+
+def tooltips(*parts: str) -> list[alt.Tooltip]:
+    """Tooltips from ``field``, ``field|title`` or ``field|title|format``; a format means numbers.
+
+    >>> [tip.to_dict()["field"] for tip in tooltips("system", "x|value|.3f")]
+    ['system', 'x']
+    """
+    made = []
+    for part in parts:
+        field, title, format = [*part.split("|"), "", ""][:3]
+        spec = {key: value for key, value in (("title", title), ("format", format)) if value}
+        made.append(alt.Tooltip(f"{field}:{'Q' if format else 'N'}", **spec))  # type: ignore[arg-type]
+    return made
 
 
 def panels(
@@ -231,31 +246,22 @@ def panels(
     return body
 
 
-def colours(name: str, values: Sequence[str], title: str, *, of_lines: bool = False) -> alt.Color:
-    """Colours of a few names, with a legend below."""
-    return alt.Color(f"{name}:N", **_marked(values, PALETTE, title, of_lines))
-
-
-def dashes(name: str, values: Sequence[str], title: str) -> alt.StrokeDash:
-    """Dashes for the same names, so that colour is not all that tells lines apart."""
-    return alt.StrokeDash(f"{name}:N", **_marked(values, DASHES, title, True))
-
-
-def shapes(name: str, values: Sequence[str], title: str) -> alt.Shape:
-    """Shapes for the same names, so that colour is not all that tells points apart."""
-    return alt.Shape(f"{name}:N", **_marked(values, SHAPES, title, False))
-
-
-def _marked(
-    values: Sequence[str], marks: Sequence[Any], title: str, of_lines: bool
-) -> dict[str, Any]:
-    """Give every value a mark, the first ones again where there are too few, and a legend."""
+def marked(
+    by: Literal["colour", "dash", "shape"],
+    name: str,
+    values: Sequence[str],
+    title: str,
+    *,
+    of_lines: bool = False,
+) -> Any:  # noqa: ANN401  (a channel of Altair)
+    """Tell a few names apart, with a legend below; marks repeat where there are too few."""
+    channel, marks = MARKS[by]
     strokes: dict[str, Any] = {"symbolType": "stroke", "symbolSize": 400, "symbolStrokeWidth": 2}
     legend = alt.Legend(
         orient="bottom",
         columns=alt.ExprRef("legend_columns"),
         symbolOpacity=1,
-        **(strokes if of_lines else {}),
+        **(strokes if of_lines or by == "dash" else {}),
     )
     scale = alt.Scale(domain=list(values), range=list(islice(cycle(marks), len(values))))
-    return {"title": title, "legend": legend, "scale": scale}
+    return channel(f"{name}:N", title=title, legend=legend, scale=scale)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import altair as alt
@@ -15,8 +16,9 @@ from reffree.report.charts.chart import (
     Chart,
     Choice,
     Row,
-    choices_of,
     distinct,
+    drawn_rows,
+    marked,
     records_of,
     rows_of,
 )
@@ -28,83 +30,105 @@ TICKS = tuple(digit * 10**power for power in range(6) for digit in (1, 1.5, 2, 3
 """Of the axis of segments: more than documents have."""
 
 
-def perturbation(result: Result) -> list[Chart]:
-    """Loss against strength: a panel per metric, scaled; and one metric as it is."""
-    needed = ("kind", "strength", "metric", "value", "low", "high")
-    found = records_of(result, "curves", *needed, "scaled", "scaled_low", "scaled_high")
-    band = "its band holds the middle 95 % of the seeds."
-    choices = choices_of(found, "corpus")
-    columns = {"x": "strength", "y": "scaled", "low": "scaled_low", "high": "scaled_high"}
-    scaled = _lines(
-        *("perturbation-scaled", "Perturbation curves, each scaled from 0 to 1"),
-        "A panel is a metric, a line its mean loss as one kind of damage gets worse; "
-        f"{band} A metric worth having rises in every line.",
-        rows_of(found, choices, facet="metric", line="kind", **columns),
-        choices,
-        titles=("damage", "strength", "scaled loss"),
-    )
-    choices = choices_of(found, "metric")
-    columns = {"x": "strength", "y": "value", "low": "low", "high": "high"}
-    return scaled + _lines(
-        *("perturbation-values", "Perturbation curves, a metric's own values"),
-        "A panel is a kind of damage, a line the mean over a corpus as it gets worse; "
-        f"{band} Which way is worse is the metric's.",
-        rows_of(found, choices, facet="kind", line="corpus", **columns),
-        choices,
-        titles=("corpus", "strength", "value"),
-    )
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """A chart of a panel per facet and a line with a band per name."""
+
+    name: str
+    title: str
+    reading: str
+    titles: tuple[str, str, str | None]  # of the legend and the axes
+    shared: tuple[str, ...] = ("y",)  # axes that all panels have in common
+    table: str = "curves"
+    choices: tuple[str, ...] = ("corpus",)
+    columns: Mapping[str, str] = field(default_factory=dict)  # drawn name → column; low, high too
 
 
-def selection(result: Result) -> list[Chart]:
-    """Where boundaries lie that are selected from few candidates and from many, a panel a rule."""
-    needed = ("corpus", "method", "rule", "thinned", "unit", "value")
-    found = records_of(result, "places", *needed)
-    choices = choices_of(found, "corpus", "method")
-    columns = {"facet": "rule", "line": "thinned", "x": "unit", "y": "value"}
-    return _lines(
-        *("selection", "Where boundaries are selected"),
-        "Each line is the distribution of selected boundaries over the units before them, from "
-        "candidates that were thinned out finely or coarsely; a panel for each rule. Lines that "
-        "lie on one another mean that the rule's boundaries do not depend on the candidates.",
-        rows_of(found, choices, **columns, low="low", high="high"),
-        choices,
-        titles=("candidates", "units before the boundary", "share of boundaries"),
-    )
+ENDS = {"low": "low", "high": "high"}
+SEEDS = "its band holds the middle 95 % of the seeds."
+CURVES = {
+    "perturb": (
+        Curves(
+            *("perturbation-scaled", "Perturbation curves, each scaled from 0 to 1"),
+            "A panel is a metric, a line its mean loss as one kind of damage gets worse; "
+            f"{SEEDS} A metric worth having rises in every line.",
+            ("damage", "strength", "scaled loss"),
+            columns={"facet": "metric", "line": "kind", "x": "strength", "y": "scaled"}
+            | {"low": "scaled_low", "high": "scaled_high"},
+        ),
+        Curves(
+            *("perturbation-values", "Perturbation curves, a metric's own values"),
+            "A panel is a kind of damage, a line the mean over a corpus as it gets worse; "
+            f"{SEEDS} Which way is worse is the metric's.",
+            ("corpus", "strength", "value"),
+            choices=("metric",),
+            columns={"facet": "kind", "line": "corpus", "x": "strength", "y": "value"} | ENDS,
+        ),
+    ),
+    "selection": (
+        Curves(
+            *("selection", "Where boundaries are selected"),
+            "Each line is the distribution of selected boundaries over the units before them, from "
+            "candidates that were thinned out finely or coarsely; a panel for each rule. Lines "
+            "that lie on one another mean that the rule's boundaries do not depend on the "
+            "candidates.",
+            ("candidates", "units before the boundary", "share of boundaries"),
+            table="places",
+            choices=("corpus", "method"),
+            columns={"facet": "rule", "line": "thinned", "x": "unit", "y": "value"} | ENDS,
+        ),
+    ),
+    "moves": (
+        Curves(
+            *("moves", "Small and large errors that a metric ties"),
+            "Each line is the share of references, by their number of segments, for which a metric "
+            "gives the same value to a small and to a large error; a metric worth having stays at "
+            "0.",
+            ("metric", "segments", "share of references"),
+            table="by_segments",
+            columns={"facet": "kind", "line": "metric", "x": "segments", "y": "share"} | ENDS,
+        ),
+    ),
+    "chunks": (
+        Curves(
+            *("tuned", "Expected error against the size of chunks"),
+            "Each line is a splitter's expected error as its chunks grow, its band the interval "
+            "over documents. Its lowest point is what the text itself would choose; a flat line "
+            "says that the size matters little.",
+            ("splitter", "characters a chunk", "expected Pk"),
+            shared=(),
+            table="curve",
+            choices=(),
+            columns={"facet": "corpus", "line": "splitter", "x": "size", "y": "value"}
+            | {"low": "value_ci_low", "high": "value_ci_high"},
+        ),
+    ),
+}
+"""By command: charts whose rows are those of one table; bands only where it has their ends."""
+
+DENSITY = Curves(
+    *("density", "Quality against the number of boundaries"),
+    "Each line follows a method from few boundaries to many, its band is the interval around it; "
+    "shapes of points tell fewer boundaries than gold has (conservative), about as many (balanced) "
+    "and many more (aggressive). Crosses are methods as they come, diamonds systems of the corpus; "
+    "the dotted rule is the number of boundaries of gold. A measure that rises or falls all along "
+    "rewards mere density.",
+    ("method", chart.named("x"), None),
+    shared=(),
+    choices=("corpus", "matching"),
+    columns={"facet": "measure", "line": "method", "y": "value", "bor": "bor", "density": "density"}
+    | ENDS,
+)
 
 
-def moves(result: Result) -> list[Chart]:
-    """References on which metrics cannot tell errors apart, a panel per kind of error."""
-    found = records_of(result, "by_segments", "corpus", "kind", "segments", "metric", "share")
-    choices = choices_of(found, "corpus")
-    columns = {"line": "metric", "x": "segments", "y": "share", "low": "low", "high": "high"}
-    return _lines(
-        *("moves", "Small and large errors that a metric ties"),
-        "Each line is the share of references, by their number of segments, for which a metric "
-        "gives the same value to a small and to a large error; a metric worth having stays at 0.",
-        rows_of(found, choices, facet="kind", **columns),
-        choices,
-        titles=("metric", "segments", "share of references"),
-    )
-
-
-def tuned(result: Result) -> list[Chart]:
-    """Expected error against the size of chunks, a line per splitter."""
-    needed = ("corpus", "splitter", "setting", "size", "value", "value_ci")
-    found = records_of(result, "curve", *needed)
-    for row in found:
-        row["low"], row["high"] = row["value_ci"] or (None, None)
-    found.sort(key=lambda row: row["size"] or 0)
-    columns = {"line": "splitter", "x": "size", "y": "value", "low": "low", "high": "high"}
-    return _lines(
-        *("tuned", "Expected error against the size of chunks"),
-        "Each line is a splitter's expected error as its chunks grow, its band the interval over "
-        "documents. Its lowest point is what the text itself would choose; a flat line says that "
-        "the size matters little.",
-        rows_of(found, (), facet="corpus", **columns),
-        (),
-        titles=("splitter", "characters a chunk", "expected Pk"),
-        shared=(),
-    )
+def curves(result: Result) -> list[Chart]:
+    """Draw the curves that are declared for a command."""
+    charts = []
+    for each in CURVES[result.command]:
+        needed = {column for name, column in each.columns.items() if name not in ENDS}
+        found = records_of(result, each.table, *each.choices, *needed)
+        charts += _lines(each, *drawn_rows(found, each.choices, **each.columns))
+    return charts
 
 
 def density(result: Result) -> list[Chart]:
@@ -112,14 +136,12 @@ def density(result: Result) -> list[Chart]:
     needed = ("method", "matching", "threshold", "bor", "density", "measure", "value")
     found = records_of(result, "curves", *needed, "corpus", "low", "high")
     found += _own_points(result, found)
-    choices = choices_of(found, "corpus", "matching")
     gold = {
         str(row["corpus"]): row["density"] / row["bor"]
         for row in found
         if row["density"] is not None and row["bor"]
     }
-    columns = {"bor": "bor", "density": "density", "y": "value", "low": "low", "high": "high"}
-    rows = rows_of(found, choices, facet="measure", line="method", **columns)
+    rows, choices = drawn_rows(found, DENSITY.choices, **DENSITY.columns)
     for row, record in zip(rows, found, strict=True):
         is_system = record["threshold"] is None
         row["kind"] = record.get("point") or ("system" if is_system else "sweep")
@@ -129,19 +151,7 @@ def density(result: Result) -> list[Chart]:
         "boundary density": {"x": "density", "gold": "gold_density"},
         "BOR": {"x": "bor", "gold": "one"},
     }
-    return _lines(
-        *("density", "Quality against the number of boundaries"),
-        "Each line follows a method from few boundaries to many, its band is the interval around "
-        "it; shapes of points tell fewer boundaries than gold has (conservative), about as many "
-        "(balanced) and many more (aggressive). Crosses are methods as they come, diamonds systems "
-        "of the corpus; the dotted rule is the number of boundaries of gold. A measure that rises "
-        "or falls all along rewards mere density.",
-        rows,
-        (*choices, Choice("x", "Against", tuple(axes), axes)),
-        titles=("method", chart.named("x"), None),
-        shared=(),
-        has_density=True,
-    )
+    return _lines(DENSITY, rows, (*choices, Choice("x", "Against", tuple(axes), axes)))
 
 
 def _own_points(result: Result, curves: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -159,60 +169,44 @@ def _own_points(result: Result, curves: list[dict[str, Any]]) -> list[dict[str, 
     return found
 
 
-def _lines(
-    name: str,
-    title: str,
-    reading: str,
-    rows: list[Row],
-    choices: tuple[Choice, ...],
-    *,
-    titles: tuple[str, str, str | None],
-    shared: tuple[str, ...] = ("y",),
-    has_density: bool = False,
-) -> list[Chart]:
+def _lines(curves: Curves, rows: list[Row], choices: tuple[Choice, ...]) -> list[Chart]:
     """Draw a panel per facet, a line with a band per name; nothing where no point is defined."""
     series = [*(c.field for c in choices if not c.columns), "facet", "line"]
-    rows, notes = chart.thinned(rows, [*series, *(["kind"] if has_density else [])])
+    rows, notes = chart.thinned(rows, [*series, *(["kind"] if curves is DENSITY else [])])
     of_lines = [row for row in rows if row["y"] is not None and row.get("kind", "sweep") == "sweep"]
     if not of_lines:
         return []
-    layers = _layers(distinct(of_lines, "line"), titles, has_density)
-    body = chart.panels(layers, rows, 290, 220, *shared)
-    is_faceted = len(distinct(rows, "facet")) > 1
-    panel = (280, 460) if is_faceted else (280, 900)
-    rows = chart.ordered(rows, "facet")
-    return [Chart(name, title, reading, body, rows, choices, ("x", "y"), panel, notes=notes)]
-
-
-def _layers(
-    lines: list[str], titles: tuple[str, str, str | None], has_density: bool
-) -> list[alt.Chart]:
-    legend, x_title, y_title = titles
+    lines, (legend, x_title, y_title) = distinct(of_lines, "line"), curves.titles
     across = alt.X("x:Q", title=x_title, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5))
-    named_x = "across" if has_density else x_title
-    base = alt.Chart(ROWS).encode(x=across, tooltip=_tooltips(legend, named_x, y_title or "value"))
-    colour = chart.colours("line", lines, legend, of_lines=True)
+    tips = _tooltips(legend, "across" if curves is DENSITY else x_title, y_title or "value")
+    base = alt.Chart(ROWS).encode(x=across, tooltip=tips)
+    colour = marked("colour", "line", lines, legend, of_lines=True)
+    dash = marked("dash", "line", lines, legend)
     upright = alt.Y("y:Q", title=y_title, scale=alt.Scale(zero=False))
-    sweeps = base.transform_filter("datum.kind === 'sweep'") if has_density else base
+    sweeps = base.transform_filter("datum.kind === 'sweep'") if curves is DENSITY else base
     bands = sweeps.transform_filter(HAS_BAND).mark_area(opacity=0.16)
-    dashed = chart.dashes("line", lines, legend)
+    points = sweeps.mark_point(filled=True, size=22, opacity=1).encode(y=upright, color=colour)
     layers: list[alt.Chart] = [
         bands.encode(y=alt.Y("low:Q", title=y_title), y2="high:Q", color=colour),
-        sweeps.mark_line(strokeWidth=1.8).encode(y=upright, color=colour, strokeDash=dashed),
+        sweeps.mark_line(strokeWidth=1.8).encode(y=upright, color=colour, strokeDash=dash),
+        points,
     ]
-    points = sweeps.mark_point(filled=True, size=22, opacity=1).encode(y=upright, color=colour)
-    if not has_density:
-        return [*layers, points]
-    kinds = {kind: base.transform_filter(f"datum.kind === '{kind}'") for kind in ("system", "own")}
-    own = kinds["own"].mark_point(shape="cross", filled=True, size=110, opacity=1)
-    gold = alt.Chart(ROWS).transform_filter("isValid(datum.gold)")
-    return [
-        *layers,
-        points.encode(shape=chart.shapes("regime", REGIMES, "boundaries"), size=alt.value(34)),
-        kinds["system"].mark_point(shape="diamond", size=60, opacity=0.9).encode(y=upright),
-        own.encode(y=upright, color=colour),
-        gold.mark_rule(strokeDash=[2, 3]).encode(x="max(gold):Q"),
-    ]
+    if curves is DENSITY:
+        shape = marked("shape", "regime", REGIMES, "boundaries")
+        system, own = (base.transform_filter(f"datum.kind === '{k}'") for k in ("system", "own"))
+        gold = alt.Chart(ROWS).transform_filter("isValid(datum.gold)")
+        layers[-1:] = [
+            points.encode(shape=shape, size=alt.value(34)),
+            system.mark_point(shape="diamond", size=60, opacity=0.9).encode(y=upright),
+            own.mark_point(shape="cross", filled=True, size=110, opacity=1).encode(
+                y=upright, color=colour
+            ),
+            gold.mark_rule(strokeDash=[2, 3]).encode(x="max(gold):Q"),
+        ]
+    body = chart.panels(layers, rows, 290, 220, *curves.shared)
+    panel = (280, 460 if len(distinct(rows, "facet")) > 1 else 900)
+    about, rows = (curves.name, curves.title, curves.reading), chart.ordered(rows, "facet")
+    return [Chart(*about, body, rows, choices, ("x", "y"), panel, notes=notes)]
 
 
 def _tooltips(line: str, x: str, y: str) -> list[alt.Tooltip]:
@@ -225,17 +219,13 @@ def _tooltips(line: str, x: str, y: str) -> list[alt.Tooltip]:
 def granularity(result: Result) -> list[Chart]:
     """Expected errors, a line per system, over a logarithmic axis of assumed segments."""
     needed = ("corpus", "metric", "system", "point", "segments", "value", "low", "high", "real")
-    found = [
-        row
-        for row in records_of(result, "curves", *needed)
-        if row["value"] is not None and row["segments"] is not None and row["segments"] > 0
-    ]
+    found = records_of(result, "curves", *needed, defined=("value", "segments"))
+    found = [row for row in found if row["segments"] > 0]  # has a logarithm
     if not found:
         return []
-    choices = choices_of(found, "corpus", "metric")
-    names = {"line": "system", "kind": "point", "x": "segments", "y": "value"}
-    columns = {**names, "low": "low", "high": "high"}
-    lines = rows_of(found, choices, **columns)
+    columns = {"line": "system", "kind": "point", "x": "segments", "y": "value"}
+    columns |= {"low": "low", "high": "high"}
+    lines, choices = drawn_rows(found, ("corpus", "metric"), **columns)
     lines, notes = chart.thinned(lines, [*(c.field for c in choices), "line"])
     rows = lines + rows_of([*_gold_lines(found), *_marks(result)], choices, **columns)
     title = "Expected errors by assumed segments a document"
@@ -295,7 +285,7 @@ def _by_segments(systems: list[str], rows: list[Row]) -> alt.TopLevelMixin:
     def of_kind(base: alt.Chart, *kinds: str) -> alt.Chart:
         return base.transform_filter(" || ".join(f"datum.kind === '{kind}'" for kind in kinds))
 
-    title, x, colour = "expected error", across("x"), chart.colours("line", systems, "system")
+    title, x, colour = "expected error", across("x"), marked("colour", "line", systems, "system")
     y = alt.Y("y:Q", title=title, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=6))
     base = alt.Chart(ROWS).encode(x=x, tooltip=_tooltips("system", "segments", "error"))
     assumed, gold = (of_kind(alt.Chart(ROWS), kind) for kind in ("assumed", "gold"))
@@ -319,6 +309,6 @@ def _by_segments(systems: list[str], rows: list[Row]) -> alt.TopLevelMixin:
         on_lines.mark_line(strokeWidth=2).encode(y=y, color=colour),
         on_lines.mark_point(filled=True, size=12, opacity=1).encode(y=y, color=colour),
         own.mark_point(filled=True, size=120, opacity=1).encode(
-            y=y, color=colour, shape=chart.shapes("line", systems, "system")
+            y=y, color=colour, shape=marked("shape", "line", systems, "system")
         ),
     ).properties(width=290, height=HEIGHT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from itertools import chain, count, product
 from typing import Any, Literal
 
 import vl_convert
@@ -18,6 +18,7 @@ PNG_SCALE = 2.0
 MAX_NAME = 200  # bytes of a file name, before its number and ending
 INK = "#222222"
 MAX_COLUMNS = 3
+LIMITS = r'"(labelLimit|limit)": ({"value": |)\d+(}|)'
 
 Spec = dict[str, Any]
 
@@ -38,7 +39,10 @@ def vega(chart: Chart, ink: str, font: str) -> Spec:
     spec["params"] = [*spec.get("params", []), {"name": "legend_columns", "value": 4}]
     compiled: Spec = vl_convert.vegalite_to_vega(spec)
     if chart.facet is not None:
-        compiled["layout"]["columns"] = _columns(chart)
+        n = len(
+            {row[chart.facet] for row in chart.rows}
+        )  # rows filled evenly: four are two and two
+        compiled["layout"]["columns"] = -(-n // -(-n // MAX_COLUMNS))
     return compiled
 
 
@@ -46,7 +50,7 @@ def vega_for_page(chart: Chart) -> Spec:
     """Compile a chart for a browser: text in the colour and fonts of the page around it."""
     compiled = vega(chart, "currentColor", "system-ui, sans-serif")
     if chart.has_labels:
-        label_in_browser(compiled, "currentColor")
+        label_in_browser(compiled)
     return compiled
 
 
@@ -67,80 +71,56 @@ def draw_files(
     ``picks`` chooses otherwise, in every chart that offers the value; ``kendall`` is the first of
     ``kendall (corpus)`` and ``kendall (document)``.
     """
-    picks = dict(picks)
-    choices = [choice for chart in charts for choice in chart.choices]
-    for field, value in picks.items():
-        values = [v for choice in choices if choice.field == field for v in choice.values]
-        if not values:
-            raise UnknownNameError("choice", field, dict.fromkeys(c.field for c in choices))
-        begins = [v for v in values if v == value or v.startswith(f"{value} (")]
-        if not begins:
-            raise UnknownNameError(field, value, dict.fromkeys(values))
-        picks[field] = value if value in values else begins[0]
-    names: set[str] = set()
+    picks = {field: _find_value(charts, field, value) for field, value in picks.items()}
+    taken: set[str] = set()
     for chart in charts:
-        for stem, content in _chart_files(chart, format, picks):
-            name, n = stem, 1
-            while name in names:
-                n += 1
-                name = f"{stem}-{n}"
-            names.add(name)
-            yield f"{name}.{format}", content
+        spec = vega(chart, INK, "Helvetica, Arial, sans-serif")
+        spec["background"] = "#ffffff" if format == "png" else None
+        offered = []
+        for choice in chart.choices:
+            n = None if choice.field in FACETS_IN_FILES else 1
+            is_picked = picks.get(choice.field) in choice.values
+            offered.append([picks[choice.field]] if is_picked else list(choice.values[:n]))
+        for values in product(*offered):
+            chosen = {c.field: value for c, value in zip(chart.choices, values, strict=True)}
+            rows = chart.drawn(chosen)
+            if not rows:
+                continue
+            drawn = titled(spec, chosen)
+            if chart.has_labels:
+                rows = label_in_file(drawn, rows)
+            drawn["data"] = [
+                d | {"values": rows} if d["name"] == "rows" else d for d in drawn["data"]
+            ]
+            name = "-".join([chart.name, *map(_slug, values)])
+            stem = name.encode()[:MAX_NAME].decode(errors="ignore")
+            numbered = chain([stem], (f"{stem}-{n}" for n in count(2)))
+            taken.add(name := next(each for each in numbered if each not in taken))
+            yield f"{name}.{format}", _encoded(drawn, format)
 
 
-def _chart_files(
-    chart: Chart, format: FileFormat, picks: Mapping[str, str]
-) -> Iterator[tuple[str, bytes]]:
-    spec = vega(chart, INK, "Helvetica, Arial, sans-serif")
-    spec["background"] = "#ffffff" if format == "png" else None
-    offered = []
-    for choice in chart.choices:
-        if picks.get(choice.field) in choice.values:
-            offered.append([picks[choice.field]])
-        else:
-            is_each = choice.field in FACETS_IN_FILES
-            offered.append(list(choice.values if is_each else choice.values[:1]))
-    for values in product(*offered):
-        chosen = {c.field: value for c, value in zip(chart.choices, values, strict=True)}
-        rows = chart.drawn(chosen)
-        if not rows:
-            continue
-        drawn = titled(spec, chosen)
-        if chart.has_labels:
-            rows = label_in_file(drawn, rows, INK)
-        name = "-".join([chart.name, *map(_slug, values)])
-        short = name.encode()[:MAX_NAME].decode(errors="ignore")
-        data = [d | {"values": rows} if d["name"] == "rows" else d for d in drawn["data"]]
-        yield short, _encoded({**drawn, "data": data}, format)
+def _find_value(charts: Sequence[Chart], field: str, value: str) -> str:
+    """Return the value of a choice that is meant: the same, or the first that begins so."""
+    choices = [choice for chart in charts for choice in chart.choices]
+    values = [v for choice in choices if choice.field == field for v in choice.values]
+    if not values:
+        raise UnknownNameError("choice", field, dict.fromkeys(c.field for c in choices))
+    found = [v for v in values if v == value] + [v for v in values if v.startswith(f"{value} (")]
+    if not found:
+        raise UnknownNameError(field, value, dict.fromkeys(values))
+    return found[0]
 
 
 def _encoded(spec: Spec, format: FileFormat) -> bytes:
-    if re.search(r"[^\0-\uffff]", json.dumps(spec, ensure_ascii=False)):
+    text = json.dumps(spec, ensure_ascii=False)
+    if re.search(r"[^\0-\uffff]", text):
         # vl-convert fails where it would cut a label within a character of two code units.
-        _without_limits(spec)
+        spec = json.loads(re.sub(LIMITS, r'"\1": \g<2>0\3', text))
     if format == "svg":
         return vl_convert.vega_to_svg(spec).encode()
     if format == "png":
         return vl_convert.vega_to_png(spec, scale=PNG_SCALE)
     return vl_convert.vega_to_pdf(spec)
-
-
-def _without_limits(part: object) -> None:
-    if isinstance(part, list):
-        for each in part:
-            _without_limits(each)
-    if isinstance(part, dict):
-        for key, value in part.items():
-            if key in ("labelLimit", "limit"):
-                part[key] = {"value": 0} if isinstance(value, dict) else 0
-            elif key != "values":
-                _without_limits(value)
-
-
-def _columns(chart: Chart) -> int:
-    """Fill rows of panels evenly: four are two and two."""
-    n = len({row[chart.facet] for row in chart.rows}) if chart.facet else 1
-    return -(-n // -(-n // MAX_COLUMNS))
 
 
 def _slug(text: str) -> str:
@@ -173,19 +153,16 @@ def _config(ink: str, font: str) -> Spec:
 # own label transform needs a canvas, which vl-convert does not have.
 
 
-def label_in_browser(spec: Spec, ink: str) -> None:
+def label_in_browser(spec: Spec) -> None:
     """Give the compiled text mark Vega's label transform, which Vega-Lite has no name for."""
-    _labels(spec, ink)["transform"] = [
-        {
-            "type": "label",
-            "size": {"signal": "[width, height]"},
-            "offset": [3],
-            "anchor": ["right", "left", "top", "bottom", "top-right", "bottom-right"],
-        }
+    anchors = ["right", "left", "top", "bottom", "top-right", "bottom-right"]
+    size = {"signal": "[width, height]"}
+    _labels(spec, "currentColor")["transform"] = [
+        {"type": "label", "size": size, "offset": [3], "anchor": anchors}
     ]
 
 
-def label_in_file(spec: Spec, rows: Sequence[Row], ink: str) -> list[Row]:
+def label_in_file(spec: Spec, rows: Sequence[Row]) -> list[Row]:
     """Fix the scales, and add to every row where its label goes, hidden where there is no room."""
     size = (spec["width"], spec["height"])
     places = []
@@ -197,11 +174,10 @@ def label_in_file(spec: Spec, rows: Sequence[Row], ink: str) -> list[Row]:
         scale.update(domain=[low, high], nice=False, zero=False, padding=0)
         shares = [(value - low) / (high - low) for value in values]
         places.append([length * (share if axis == "x" else 1 - share) for share in shares])
-    update = _labels(spec, ink)["encode"]["update"]
+    update = _labels(spec, INK)["encode"]["update"]
     update |= {"x": {"field": "x"}, "y": {"field": "y"}, "baseline": {"value": "middle"}}
-    update |= {f"{name}": {"field": f"datum.label_{name}"} for name in ("align", "dx", "opacity")}
-    texts = [str(row["system"]) for row in rows]
-    placed = placements(list(zip(*places, strict=True)), texts, size)
+    update |= {name: {"field": f"datum.label_{name}"} for name in ("align", "dx", "opacity")}
+    placed = placements(list(zip(*places, strict=True)), [str(row["system"]) for row in rows], size)
     return [row | where for row, where in zip(rows, placed, strict=True)]
 
 
@@ -216,16 +192,18 @@ def placements(
     taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
     placed: list[Row] = []
     for (x, y), text in zip(points, texts, strict=True):
-        wide = min(LIMIT, CHARACTER * len(text))
+        wide, top, bottom = min(LIMIT, CHARACTER * len(text)), y - LINE / 2, y + LINE / 2
         where: Row = {"label_align": "left", "label_dx": 0, "label_opacity": 0}
-        for align, left in (("left", x + OFFSET), ("right", x - OFFSET - wide)):
-            right, top, bottom = left + wide, y - LINE / 2, y + LINE / 2
+        for align, dx, left in (
+            ("left", OFFSET, x + OFFSET),
+            ("right", -OFFSET, x - OFFSET - wide),
+        ):
+            right = left + wide
             is_inside = left >= 0 and top >= 0 and right <= size[0] and bottom <= size[1]
             if is_inside and not any(
                 left < b[2] and b[0] < right and top < b[3] and b[1] < bottom for b in taken
             ):
                 taken.append((left, top, right, bottom))
-                dx = OFFSET if align == "left" else -OFFSET
                 where = {"label_align": align, "label_dx": dx, "label_opacity": 1}
                 break
         placed.append(where)

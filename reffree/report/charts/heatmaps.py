@@ -8,7 +8,7 @@ import altair as alt
 
 from reffree.evaluate.result import Result
 from reffree.report.charts import chart
-from reffree.report.charts.chart import ROWS, Chart, Row, choices_of, distinct, records_of, rows_of
+from reffree.report.charts.chart import ROWS, Chart, Row, distinct, drawn_rows, records_of
 
 ACCURACIES = ("spa", "acc_eq")
 CORRELATION = alt.Scale(domain=[-1, 1], scheme="blueorange", reverse=True)
@@ -31,9 +31,8 @@ def correlations(result: Result) -> list[Chart]:
     for row in found:
         row["system"] = f"{row['free']} (sentinel)" if row["is_sentinel"] == "yes" else row["free"]
     names = [n for n in ("corpus", "encoder", "pool", "coefficient") if n != facet]
-    choices = choices_of(found, *names)
     columns = {"facet": facet, "row": "system", "column": "gold", "value": "value"}
-    rows = rows_of(found, choices, **columns, interval="ci", systems="n_systems")
+    rows, choices = drawn_rows(found, names, **columns, interval="ci", systems="n_systems")
     for drawn in rows:
         ci: Any = drawn["interval"]
         drawn["interval"] = "–" if ci is None else f"{_format(ci[0])} to {_format(ci[1])}"
@@ -53,7 +52,7 @@ def correlations(result: Result) -> list[Chart]:
 
 
 def agreement(result: Result) -> list[Chart]:
-    """How far two encoders order the systems alike, by each metric."""
+    """How far two encoders order the systems alike, by each metric; in both orders."""
     found = records_of(result, "agreement", "encoder_a", "encoder_b", "metric", "kendall")
     pairs = {(row["encoder_a"], row["encoder_b"]) for row in found}
     found += [
@@ -93,10 +92,10 @@ def _matrix(
     """Draw a square of encoders, in one order on both axes; axes are row, column and value."""
     if not found:
         return []
-    choices = choices_of(found, "corpus", "metric")
     names = [*distinct(found, axes[0]), *distinct(found, axes[1])]
     places = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    rows = rows_of(found, choices, row=axes[0], column=axes[1], value=axes[2])
+    columns = {"row": axes[0], "column": axes[1], "value": axes[2]}
+    rows, choices = drawn_rows(found, ("corpus", "metric"), **columns)
     for row in rows:
         row |= {f"{axis}_order": places[str(row[axis])] for axis in ("row", "column")}
     titles = (axes[0].replace("_", " "), axes[1].replace("_", " "))
@@ -119,12 +118,12 @@ def _cells(
     is_dark = "abs(datum.value) > 0.55 && isValid(datum.value)"
     ink = alt.condition(is_dark, alt.value("#fff"), alt.value("#111"))
     defined = base.transform_filter("isValid(datum.value)")
-    undefined = base.transform_filter("!isValid(datum.value)")
+    text: dict[str, Any] = {"fontSize": 11}
     colour = alt.Color("value:Q", title=None, scale=CORRELATION, legend=None)
     layers = [
         defined.mark_rect(stroke="#fff", strokeWidth=1).encode(color=colour),
-        defined.mark_text(fontSize=11).encode(text="shown:N", color=ink),
-        undefined.mark_text(fontSize=11).encode(text="shown:N"),
+        defined.mark_text(**text).encode(text="shown:N", color=ink),
+        base.transform_filter("!isValid(datum.value)").mark_text(**text).encode(text="shown:N"),
     ]
     return rows, chart.panels(layers, rows, 280, alt.Step(26))
 

@@ -16,10 +16,10 @@ from reffree.report.charts.chart import (
     Chart,
     Choice,
     Row,
-    choices_of,
     distinct,
+    drawn_rows,
+    marked,
     records_of,
-    rows_of,
 )
 from reffree.util.errors import counted
 
@@ -31,8 +31,8 @@ TICKED = alt.Axis(tickCount=8)
 
 def scatter(result: Result) -> list[Chart]:
     """A reference-free against a gold-based metric, a point per system."""
-    needed = ("system", "pool", "metric", "metric_kind", "loss", "corpus", "encoder")
-    found = [r for r in records_of(result, "scores", *needed) if r["loss"] is not None]
+    needed = ("system", "pool", "metric", "metric_kind", "corpus", "encoder")
+    found = records_of(result, "scores", *needed, defined=("loss",))
     of_kind = {
         kind: distinct([r for r in found if r["metric_kind"] == kind], "metric")
         for kind in ("free", "sentinel", "gold")
@@ -40,10 +40,9 @@ def scatter(result: Result) -> list[Chart]:
     free, gold = [*of_kind["free"], *of_kind["sentinel"]], of_kind["gold"]
     if not gold or not free:
         return []
-    given = choices_of(found, "corpus", "encoder")
     columns = {name: f"m{i}" for i, name in enumerate(dict.fromkeys([*free, *gold]))}
     wide: dict[tuple[str, ...], Row] = {}
-    starts = rows_of(found, given, pool="pool", system="system")
+    starts, given = drawn_rows(found, ("corpus", "encoder"), pool="pool", system="system")
     for row, start in zip(found, starts, strict=True):
         key = tuple(str(row[name]) for name in ("corpus", "encoder", "pool", "system"))
         wide.setdefault(key, start | dict.fromkeys(columns.values()))
@@ -73,7 +72,7 @@ def scatter(result: Result) -> list[Chart]:
 def _labelled(points: alt.Chart, field: str, names: list[str], label: str, size: int) -> Any:  # noqa: ANN401  (a chart)
     """Draw points told apart by colour and shape, with labels."""
     marks = points.mark_point(filled=True, size=size, opacity=0.85).encode(
-        color=chart.colours(field, names, field), shape=chart.shapes(field, names, field)
+        color=marked("colour", field, names, field), shape=marked("shape", field, names, field)
     )
     labels = points.mark_text(fontSize=10).encode(text=f"{label}:N")
     return alt.layer(marks, labels).properties(width=620)
@@ -81,25 +80,26 @@ def _labelled(points: alt.Chart, field: str, names: list[str], label: str, size:
 
 def strip(result: Result) -> list[Chart]:
     """Every document's value of one metric, a line of marks per system."""
-    needed = ("corpus", "encoder", "document", "system", "metric", "value")
-    found = [r for r in records_of(result, "documents", *needed) if r["value"] is not None]
+    chosen_by = ("corpus", "encoder", "metric")
+    needed = (*chosen_by, "document", "system")
+    found = records_of(result, "documents", *needed, defined=("value",))
     if not found:
         return []
 
     def key(row: Row) -> tuple[str, ...]:
-        return tuple(str(row[name]) for name in ("corpus", "encoder", "metric", "system"))
+        return tuple(str(row[name]) for name in (*chosen_by, "system"))
 
-    choices = choices_of(found, "corpus", "encoder", "metric")
     values = defaultdict(list)
     for row in found:
         values[key(row)].append(row["value"])
     means = {at: fmean(each) for at, each in values.items()}
     # A study may keep fewer documents than it has scored.
-    scores = records_of(result, "scores", "corpus", "encoder", "system", "metric", "value")
-    means |= {key(row): row["value"] for row in scores if row["value"] is not None}
+    scores = records_of(result, "scores", *chosen_by, "system", defined=("value",))
+    means |= {key(row): row["value"] for row in scores}
     kept, notes = _fewer_documents(found)
     columns = {name: name for name in ("document", "system", "value", "mean")}
-    rows = rows_of([row | {"mean": means[key(row)]} for row in kept], choices, **columns)
+    kept = [row | {"mean": means[key(row)]} for row in kept]
+    rows, choices = drawn_rows(kept, chosen_by, **columns)
     # Without an axis of its own the mean would give its name to that of the values.
     is_chosen = any(choice.field == "metric" for choice in choices)
     title = chart.named("metric") if is_chosen else found[0]["metric"]
@@ -147,9 +147,10 @@ def _fewer_documents(found: list[Row]) -> tuple[list[Row], tuple[str, ...]]:
 
 def noticed(result: Result) -> list[Chart]:
     """How often a metric notices that a segmentation was made worse, by kind of damage."""
-    needed = ("metric", "kind", "share")
+    needed = ("metric", "kind")
     # By kind where there is such a table, else by kind and strength.
-    found = records_of(result, "kinds", *needed) or records_of(result, "noticed", *needed)
+    found = records_of(result, "kinds", *needed, defined=("share",))
+    found = found or records_of(result, "noticed", *needed, defined=("share",))
     reading = "Each bar is the share of documents in which damage of a kind raises the metric's "
     reading += (
         "loss; a metric that does not notice is near 50 %."
@@ -162,7 +163,7 @@ def noticed(result: Result) -> list[Chart]:
 
 def judged(result: Result) -> list[Chart]:
     """How often metrics agree with judges, by kind of error."""
-    found = records_of(result, "majority", "kind", "metric", "share", "turned")
+    found = records_of(result, "majority", "kind", "metric", "turned", defined=("share",))
     reading = (
         "Each bar is the share of pairs in which a metric prefers what most judges prefer; the "
         "thick mark is what calling all pairs equal would reach."
@@ -175,12 +176,11 @@ def _shares(
     name: str, title: str, reading: str, found: list[dict[str, Any]], what: str, mark: str
 ) -> list[Chart]:
     """Bars of shares by metric, a panel per kind, with a thick mark at ``turned``."""
-    found = [row for row in found if row["share"] is not None]
     if not found:
         return []
-    choices = choices_of(found, "corpus", "strength")
     columns = {"metric": "metric", "facet": "kind", "share": "share", "chance": "turned"}
-    rows = chart.ordered(rows_of(found, choices, **columns), "metric", "facet")
+    rows, choices = drawn_rows(found, ("corpus", "strength"), **columns)
+    rows = chart.ordered(rows, "metric", "facet")
     percent, whole = alt.Axis(format="%", tickCount=5), alt.Scale(domain=[0, 1])
     base = alt.Chart(ROWS).encode(
         x=alt.X("share:Q", title=what, axis=percent, scale=whole),
@@ -204,13 +204,13 @@ def _shares(
 
 def baselines(result: Result) -> list[Chart]:
     """Systems that read no text beside others, a panel per metric."""
-    needed = ("corpus", "system", "reads", "metric", "value", "low", "high")
-    found = [row for row in records_of(result, "values", *needed) if row["value"] is not None]
+    needed = ("corpus", "system", "reads", "metric", "low", "high")
+    found = records_of(result, "values", *needed, defined=("value",))
     if not found:
         return []
-    choices = choices_of(found, "corpus")
     columns = {"system": "system", "reads": "reads", "x": "value", "low": "low", "high": "high"}
-    rows = chart.ordered(rows_of(found, choices, facet="metric", **columns), "system", "facet")
+    rows, choices = drawn_rows(found, ("corpus",), facet="metric", **columns)
+    rows = chart.ordered(rows, "system", "facet")
     base = alt.Chart(ROWS).encode(
         x=alt.X("x:Q", title="value"),
         y=alt.Y("system:N", title=None, sort=chart.by_order("system")),
@@ -218,7 +218,9 @@ def baselines(result: Result) -> list[Chart]:
     )
     ranges = base.transform_filter("isValid(datum.low)")
     layers = [
-        base.mark_bar(height=14).encode(color=chart.colours("reads", ["text", "no text"], "reads")),
+        base.mark_bar(height=14).encode(
+            color=marked("colour", "reads", ["text", "no text"], "reads")
+        ),
         ranges.mark_rule(strokeWidth=2, opacity=1, color="#808080").encode(
             x=alt.X("low:Q", title="value"), x2="high:Q"
         ),
@@ -235,12 +237,11 @@ def baselines(result: Result) -> list[Chart]:
 
 def transfer(result: Result) -> list[Chart]:
     """Density and quality of a scorer and of others on corpora it was not trained on."""
-    found = records_of(result, "transfer", "trained_on", "corpus", "system", "w_f1", "bor")
-    found = [row for row in found if row["w_f1"] is not None and row["bor"] is not None]
+    columns = {"corpus": "corpus", "system": "system", "x": "bor", "y": "w_f1"}
+    found = records_of(result, "transfer", "trained_on", *columns.values(), defined=("w_f1", "bor"))
     if not found:
         return []
-    choices = choices_of(found, "trained_on")
-    rows = rows_of(found, choices, corpus="corpus", system="system", x="bor", y="w_f1")
+    rows, choices = drawn_rows(found, ("trained_on",), **columns)
     points = alt.Chart(ROWS).encode(
         x=alt.X("x:Q", title="boundaries per gold boundary (BOR)"),
         y=alt.Y("y:Q", title="W-F1", scale=alt.Scale(domain=[0, 1])),
@@ -261,42 +262,32 @@ def speed(result: Result) -> list[Chart]:
     """Correlation with a gold-based metric against the speed of each encoder."""
     about = records_of(result, "encoders", "encoder", "corpus", "units_per_second")
     speeds = {str(row["encoder"]): row["units_per_second"] for row in about}
-    needed = ("corpus", "encoder", "pool", "level", "free", "gold", "coefficient", "value", "ci")
+    needed = ("corpus", "encoder", "pool", "level", "free", "gold", "coefficient", "ci")
     wanted = {"pool": "independent", "level": "corpus", "coefficient": "pearson"}
     wanted |= {"is_sentinel": "no"}
     found = [
         {**row, "metric": row["free"], "units_per_second": units}
-        for row in records_of(result, "correlations", *needed, "is_sentinel")
+        for row in records_of(result, "correlations", *needed, "is_sentinel", defined=("value",))
         if all(row[name] == value for name, value in wanted.items())
-        and row["value"] is not None
         and (units := speeds.get(str(row["encoder"]))) is not None
         and units > 0  # has a logarithm
     ]
     if not found:
         return []
-    for row in found:
-        row["low"], row["high"] = row["ci"] or (None, None)
-    choices = choices_of(found, "metric", "gold", "corpus")
     columns = {"encoder": "encoder", "x": "units_per_second", "y": "value"}
-    rows = rows_of(found, choices, **columns, low="low", high="high")
-    encoders = distinct(rows, "encoder")
+    columns |= {"low": "ci_low", "high": "ci_high"}
+    rows, choices = drawn_rows(found, ("metric", "gold", "corpus"), **columns)
     chosen = {choice.field for choice in choices}
     metric, gold = (
         chart.named(name) if name in chosen else str(found[0][name]) for name in ("metric", "gold")
     )
-    upwards = f"{metric} with {gold}, Pearson"
+    upwards, encoders = f"{metric} with {gold}, Pearson", distinct(rows, "encoder")
+    scale, axis = alt.Scale(type="log", padding=24), alt.Axis(format="~s", tickCount=6)
+    tips = ("x|units per second|,.0f", "y|Pearson|.3f", "low|from|.3f", "high|to|.3f")
     base = alt.Chart(ROWS).encode(
-        x=alt.X(
-            "x:Q",
-            title="units per second (logarithmic)",
-            scale=alt.Scale(type="log", padding=24),
-            axis=alt.Axis(format="~s", tickCount=6),
-        ),
-        color=chart.colours("encoder", encoders, "encoder"),
-        tooltip=chart.tooltips(
-            *("encoder", "x|units per second|,.0f", "y|Pearson|.3f", "low|from|.3f"),
-            "high|to|.3f",
-        ),
+        x=alt.X("x:Q", title="units per second (logarithmic)", scale=scale, axis=axis),
+        color=marked("colour", "encoder", encoders, "encoder"),
+        tooltip=chart.tooltips("encoder", *tips),
     )
     bars = base.transform_filter("isValid(datum.low)")
     ends = bars.mark_tick(orient="horizontal", thickness=2, width=12, opacity=1)
@@ -306,7 +297,7 @@ def speed(result: Result) -> list[Chart]:
         ),
         *(ends.encode(y=alt.Y(f"{end}:Q", title=upwards)) for end in ("low", "high")),
         base.mark_point(filled=True, size=110, opacity=1).encode(
-            y=alt.Y("y:Q", title=upwards), shape=chart.shapes("encoder", encoders, "encoder")
+            y=alt.Y("y:Q", title=upwards), shape=marked("shape", "encoder", encoders, "encoder")
         ),
     ).properties(width=620, height=340)
     reading = (
