@@ -35,7 +35,7 @@ from reffree.studies.correlate_pool import (
     CaseSettings,
     Member,
     SystemSubset,
-    make_case,
+    make_cases,
     score_case,
 )
 from reffree.studies.study import corpus_parts
@@ -68,7 +68,7 @@ def cases(path: str, encoder: str, *, with_length: bool) -> tuple[Case, float]:
     )
     if GOLD in corpus.hypotheses:
         (part,) = corpus_parts({Path(path).stem: corpus}, None, settings)
-        return make_case(part, settings), length
+        return make_cases([(part, settings)])[0], length
     members = [Member(name, "given", "independent") for name in corpus.hypotheses]
     embedded = corpus_vectors(corpus, None, settings, no_progress)
     return score_case(Path(path).stem, corpus, members, embedded, settings), length
