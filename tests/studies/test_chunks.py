@@ -93,16 +93,6 @@ def test_chunkers_are_scored_like_systems(files):
             assert row[f"{name}_p"] == pytest.approx(cell.null.p)
 
 
-def test_as_a_table_and_as_csv(files):
-    arguments = ("a.txt", "b.txt", "--chunker", "langchain-recursive:chunk_size=60")
-    arguments += ("--chunker", "langchain-character:chunk_size=60", "--embeddings", "v.npz")
-    printed = invoke("chunks", *arguments, "-m", "arp_pair").stdout
-    assert "langchain-recursive:chunk_size=60: 12 chunks" in " ".join(printed.split())
-    assert printed.count("chunk_overlap is 0 here, 200 in LangChain") == 2
-    invoke("chunks", *arguments, "-m", "arp_pair", "-o", "scores.csv")
-    assert (files / "scores.csv").read_text().startswith("system,segments,arp_pair,arp_pair_ci_low")
-
-
 def test_standard_input_and_further_systems(files):
     (files / "gold.jsonl").write_text('{"id": "stdin", "segmentation": [4, 3, 3]}\n')
     result, _ = command(

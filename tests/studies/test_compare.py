@@ -208,17 +208,6 @@ def test_bad_calls_get_a_sentence():
         compare_table(score(corpus, embeddings=arrays))
 
 
-def test_pandas():
-    corpus, arrays = make(late=[8, 2], none=[10])
-    result = compare(corpus, embeddings=arrays, metrics=["arp_cos", "segrefree"])
-    frame = result.table("pairs").to_pandas()
-    assert list(frame["metric"]) == ["arp_cos"] * 3 + ["segrefree"] * 3
-    assert frame["p_holm"][0] == pairs_of(result, "arp_cos")[0]["p_holm"]
-    low, high = frame["ci"][0]
-    assert low <= frame["difference"][0] <= high
-    assert frame["ci"][5] is None
-
-
 @pytest.fixture
 def own_vectors(write_corpus, tmp_path):
     """A small corpus file and its vectors, so that no encoder is loaded."""
@@ -308,15 +297,15 @@ def test_csv_markdown_and_latex(own_vectors):
     ("arguments", "part"),
     [
         ([], "Missing argument"),
-        (["c.jsonl", "--alpha", "1.5"], "--alpha 1.5: expected a number between 0 and 1"),
-        (["c.jsonl", "--alpha", "nan"], "--alpha nan"),
+        (["c.jsonl", "--alpha", "1.5"], "found alpha = 1.5; expected a number between 0 and 1"),
+        (["c.jsonl", "--alpha", "nan"], "alpha = nan"),
         (["c.jsonl", "--embeddings", "v.npz", "--encoder", "minilm"], "exclude"),
         (["c.jsonl", "--system", "broken"], "expected NAME=FILE"),
         (["c.jsonl", "-f", "xml"], "'xml' is not one of"),
         (["c.jsonl", "--seed", "-1"], "--seed"),
     ],
 )
-def test_usage_errors_exit_2(run, arguments, part):
+def test_usage_errors_exit_2(run, own_vectors, arguments, part):
     done = run("compare", *arguments)
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""

@@ -175,12 +175,3 @@ def test_corpora_of_the_command_line_take_the_files_place(run, write, write_corp
     assert missing.returncode == 1
     assert "nowhere.jsonl" in missing.stderr
     assert "Traceback" not in missing.stderr
-
-
-def test_a_corpus_that_is_in_no_file_is_told_apart_by_its_content():
-    from reffree.formats import load
-    from reffree.studies.run import _content_hash
-
-    rows = [{"id": "a", "units": ["x", "y"], "gold": [1, 1]}]
-    same, other = load(rows), load([{**rows[0], "gold": [2]}])
-    assert _content_hash(load(rows)) == _content_hash(same) != _content_hash(other)
