@@ -287,26 +287,17 @@ def test_help_and_tutorial_say_what_scores_do_not_and_list_every_chunker():
 
 
 def planted(n_topics=14, seed=0):
-    """Text whose every topic is a paragraph of 380 to 400 characters, and vectors by topic."""
+    """Text whose every topic is a paragraph of 399 characters, and vectors by topic."""
     rng = np.random.default_rng(seed)
-    letters = np.array(list("bcdfgklmnprstv"))
+    letters = list("bcdfgklmnprstv")
     paragraphs, vectors = [], []
     for _ in range(n_topics):
-        words = [
-            "".join(f"{c}{v}" for c, v in zip(rng.choice(letters, 3), "aei", strict=True))
-            for _ in range(6)
-        ]
-        lines: list[str] = []
-        while len(" ".join(lines)) < 380:
-            room = 392 - len(" ".join(lines))
-            n = 8 if room > 75 else max(1, room // 7)
-            lines.append(" ".join(rng.choice(words, n)).capitalize() + ".")
+        words = ["{}a{}e{}i".format(*rng.choice(letters, 3)) for _ in range(6)]
+        lines = [" ".join(rng.choice(words, 7)).capitalize() + "." for _ in range(8)]
         paragraphs.append(" ".join(lines))
         centre = rng.normal(size=24)
         vectors += [centre + 0.4 * rng.normal(size=24) for _ in lines]
-    text = "\n\n".join(paragraphs)
-    assert all(300 < len(p) <= 400 for p in paragraphs)
-    return text, np.array(vectors)
+    return "\n\n".join(paragraphs), np.array(vectors)
 
 
 @pytest.fixture(scope="module")

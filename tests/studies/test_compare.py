@@ -287,10 +287,7 @@ def test_csv_markdown_and_latex(own_vectors):
     assert rows[0]["better"] == ""
     assert rows[0]["signature"] == result.signature
     assert texts["md"].count("| arp_std") == texts["md"].count("| segrefree |") == 4
-    assert f"`{result.signature}`" in texts["md"]
-    assert texts["latex"].count(r"\begin{tabular}") == 2
     assert r"gold & late\_100\% &" in texts["latex"]
-    assert all(line.startswith("%") for line in texts["latex"].split(r"\begin")[0].splitlines())
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from reffree.studies.config import load_config
 from reffree.studies.keywords import StudyKeywords
 from reffree.studies.study import StudySettings
 from reffree.util.declare import options_of
-from reffree.util.errors import InputError, OptionError, UnknownNameError
+from reffree.util.errors import InputError, OptionError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SMALL = {
@@ -56,16 +56,6 @@ def test_what_is_no_option_of_a_study_is_no_field(study, write):
         assert name not in known
         with pytest.raises(InputError, match="unknown field"):
             load_config(write({**SMALL, "studies": [{"study": study, name: 1}]}))
-
-
-def test_no_other_study_is_found():
-    with pytest.raises(UnknownNameError, match="unknown study 'compare'"):
-        find_study("compare")
-
-
-@pytest.mark.parametrize("name", list(reffree.studies.HOMES))
-def test_studies_are_imported_by_name(name):
-    assert getattr(reffree.studies, name).__name__ == name
 
 
 def test_what_every_study_takes_has_a_default():
