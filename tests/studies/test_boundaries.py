@@ -397,9 +397,6 @@ def test_the_command_in_every_format(run, given, tmp_path):
         ("d2", "2", "0"),
     ]
     assert 0 < float(rows[0]["probability"]) < 1
-    done = run("boundaries", *given, "-o", "map.html")
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "map.html").read_text().startswith("<!doctype html>")
     assert run("boundaries", *given, "-f", "html").stdout.startswith("<!doctype html>")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from importlib.resources import files
 from itertools import combinations
@@ -268,26 +266,6 @@ def test_command_prints_tables(run, own_vectors, tmp_path):
     assert [line.split()[1][0] == "*" for line in lines[2:6]] == [True, True, False, False]
     assert "Lower is better; systems that share a letter cannot be told apart" in done.stdout
     assert lines[-1].endswith("|alpha:0.05")
-
-
-def test_csv_markdown_and_latex(own_vectors):
-    corpus, arrays = own_vectors
-    result = compare(corpus, embeddings=arrays, metrics=["arp_std", "segrefree"])
-    texts = {format: render(result, format) for format in ("csv", "md", "latex")}
-    rows = list(csv.DictReader(io.StringIO(texts["csv"])))
-    assert len(rows) == 2 * 3
-    pair = pairs_of(result, "arp_std")[1]
-    assert (rows[1]["a"], rows[1]["b"], rows[1]["better"]) == ("gold", "late_100%", "gold")
-    for column, value in {
-        **{"difference": pair["difference"], "p": pair["p"], "p_holm": pair["p_holm"]},
-        **{"ci_low": pair["ci"][0], "ci_high": pair["ci"][1], "documents": 14},
-    }.items():
-        assert float(rows[1][column]) == value
-    assert (rows[1]["letters_a"], rows[1]["letters_b"]) == ("a", "b")
-    assert rows[0]["better"] == ""
-    assert rows[0]["signature"] == result.signature
-    assert texts["md"].count("| arp_std") == texts["md"].count("| segrefree |") == 4
-    assert r"gold & late\_100\% &" in texts["latex"]
 
 
 @pytest.mark.parametrize(
