@@ -207,12 +207,12 @@ def chunks(
     ]
     if any(row[kind] for row in sized for kind in KINDS):
         tables.append(Table.of("cut", "What no chunk holds whole", CUT, sized))
-    verdict, found = table.verdict, {}
+    verdict, chosen = table.verdict, {}
     if wanted:
         n_characters = sum(len(text.text) for text in read)
         sizes = {name: n_characters / report.snap.chunks for name, report in reports.items()}
         curve, best = _search(table, made, sizes)
-        verdict, found = tuple(_describe_search(curve, best, table)), {"best": best["setting"]}
+        verdict, chosen = tuple(_describe_search(curve, best, table)), {"best": best["setting"]}
         fields = (*SETTING, *estimate("value", judged_by(table.metrics)))
         tables.insert(0, Table.of("curve", "Score of every setting", fields, curve))
     return Result(
@@ -222,7 +222,7 @@ def chunks(
         else "How good are these splitters?",
         verdict=verdict,
         signature=f"{table.signature}|{_versions(made, read, language)}",
-        settings=found,
+        settings=chosen,
         corpora=({"name": "texts", **table.corpus},),
         tables=tuple(tables),
         notes=table.notes,

@@ -174,26 +174,26 @@ def transfer(
     }
     whole = {name: part.corpus for name, part in parts.items()}
     learnt = _plan(whole, train, splices, calibrate, scorer)
-    tested = {
-        name: [part for part in parts.values() if on is None or part.name not in on.everything]
-        for name, on in learnt.items()
-    }
+    tested = {}
+    for name, source in learnt.items():
+        seen = {} if source is None else source.everything
+        tested[name] = [part for part in parts.values() if part.name not in seen]
     some = next(iter(whole.values()))
     wanted = [*MEAN, *POOLED, *metrics]
     chosen = choose_metrics(wanted, some, seed=settings.seed, offline=settings.offline)
-    for trained_on, on in learnt.items():
+    for trained_on, source in learnt.items():
         for part in tested[trained_on]:
             check_gold(part.corpus, chosen)
-        if on is not None:
-            examples_of(on, how)
+        if source is not None:
+            examples_of(source, how)
     kept = None if scorer is None else TrainedScorer.load(scorer)
     embedded = _encode(parts.values(), how, kept, list(parsed.values()), chosen, settings)
     studied: list[StudiedCorpus] = []
     rows: list[dict[str, Any]] = []
     history: list[dict[str, Any]] = []
     used: list[Description[ScorerSettings]] = []
-    for trained_on, on in learnt.items():
-        checkpoint = kept or _train(on, how, embedded, settings)
+    for trained_on, source in learnt.items():
+        checkpoint = kept or _train(source, how, embedded, settings)
         history += _history(trained_on, checkpoint.description) if kept is None else ()
         used.append(checkpoint.description)
         for part in tested[trained_on]:
@@ -230,7 +230,7 @@ def transfer(
             "pooled": "+".join(POOLED),
         },
         settings={
-            "train": [list(on.gold) for on in learnt.values() if on is not None],
+            "train": [list(source.gold) for source in learnt.values() if source is not None],
             "methods": list(parsed),
             "learning_rate": how.rate,
         },
@@ -277,14 +277,14 @@ def _plan(
     learnt: Learnt = {}
     for turn in [tuple(train)] if train else [(name,) for name in corpora]:
         named = [{name: corpora[name] for name in each} for each in (turn, splices, calibrate)]
-        on = TrainingCorpora(*named)
-        if len(on.everything) == len(corpora):
+        source = TrainingCorpora(*named)
+        if len(source.everything) == len(corpora):
             raise OptionError(
-                f"no corpus to test on beside {listed(on.everything)}",
+                f"no corpus to test on beside {listed(source.everything)}",
                 expected="at least one that is not trained on",
                 remedy="name another corpus, such as a test split",
             )
-        learnt["+".join(on.gold)] = on
+        learnt["+".join(source.gold)] = source
     return learnt
 
 
