@@ -62,9 +62,8 @@ TESTS = {
         "formats/source formats/jsonl formats/labels formats/dialogues formats/choi "
         "formats/system formats/save corpus"
     ),
-    "reffree/formats/dialogues": "formats/dialogues",
+    "reffree/formats/dialogue": "formats/dialogues",
     "reffree/formats/headings": "formats/headings",
-    "reffree/formats/hub": "formats/hub",
     "reffree/formats/labels": "formats/labels formats/subtitles formats/jsonl formats/system",
     "reffree/formats/meetings": "formats/meetings",
     "reffree/formats/readers": (
@@ -73,15 +72,12 @@ TESTS = {
     ),
     "reffree/formats/subtitles": "formats/subtitles",
     "reffree/formats/tables": "formats/tables",
-    "reffree/formats/values": "formats/tables",
-    "reffree/formats/nltk": "formats/labels formats/save formats/source",
-    "reffree/formats/qmsum": "formats/dialogues",
+    "reffree/formats/values": "formats/tables formats/hub",
     "reffree/formats/saving": "formats/save",
-    "reffree/formats/segeval": "formats/labels formats/save",
+    "reffree/formats/segeval": "formats/labels formats/save formats/source",
     "reffree/formats/shards": "evaluate/streamed",
     "reffree/formats/strict_json": "formats/jsonl formats/source",
     "reffree/formats/system": "formats/system",
-    "reffree/formats/tiage": "formats/dialogues",
     "reffree/segmentation": "segmentation corpus formats/labels",
     "reffree/masses": (
         "masses metrics/free/fast/document segmentation metrics/gold/agreement selection perturbation"
