@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 
 import numpy as np
@@ -83,3 +84,19 @@ def keywords(settings):
     """The settings of a training that are not the defaults, as keywords of what trains."""
     values = {each.name: getattr(settings, each.name) for each in fields(settings)}
     return {k: v for k, v in values.items() if v != getattr(type(settings)(), k)}
+
+
+def check_formats(result, said, heading):
+    """Hold a study's chart and every format of its result: to be drawn, and read back alike."""
+    from reffree.evaluate.result import Result
+    from reffree.report.charts import charts_of
+    from reffree.report.charts.drawing import vega_for_page
+    from reffree.report.render import render
+
+    (chart,) = charts_of(result)
+    assert chart.rows
+    assert vega_for_page(chart)["data"]
+    assert Result.from_dict(json.loads(render(result, "json"))) == result
+    for format in ("table", "md", "latex"):
+        assert said in render(result, format).replace("\\_", "_")
+    assert render(result, "csv").startswith(heading)

@@ -40,12 +40,6 @@ def agreement(
 
     CORPUS has several annotators' segmentations under "golds": annotator, then masses; or is a
     segeval file read with coders=golds. No text is needed.
-
-    Args:
-        corpora: from `reffree.load`, by name, with several annotators' ``golds``.
-        systems: take their systems, and their gold, as annotators instead.
-        n_t: boundaries nearer than this many units are near misses.
-        progress: called as stages start.
     """
     check_study(corpora, None)
     rows: list[tuple[Any, ...]] = []
@@ -90,10 +84,10 @@ def _annotations(corpus: Corpus, *, systems: bool) -> dict[str, dict[str, Segmen
         hypotheses = corpus.hypotheses
         found = {
             document.id: {name: given[d] for name, given in hypotheses.items()}
-            for d, document in enumerate(corpus.documents)
+            for d, document in enumerate(corpus)
         }
     else:
-        found = {document.id: dict(document.golds) for document in corpus.documents}
+        found = {document.id: dict(document.golds) for document in corpus}
     if all(len(given) < 2 for given in found.values()):
         raise InputError(
             f"no document of two or more {'systems' if systems else 'annotators'}",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reffree.data.corpus import GOLD, Corpus, Document
 from reffree.data.segmentation import Segmentation
@@ -43,7 +42,6 @@ from reffree.util.progress import Progress, no_progress
 METRIC = ExpectedPk.name
 UNRELATED = ("unsegmented", "aggregation", "interval", "seed")
 """Fields of a score's signature that do not touch boundaries."""
-
 
 GAPS = (
     *columns("text", "document"),
@@ -123,20 +121,6 @@ def boundaries(
     The probabilities are those behind the expected errors of reffree score: the text's own, no gold
     is needed. For every system, and for gold, every annotator's as ``gold:NAME``: the mean
     probability of its boundaries, and its expected Pk. A corpus without systems is fine.
-
-    Args:
-        corpus: from `reffree.load`.
-        length: expected units per segment, where it is known.
-        evidence: what the posterior rests on.
-        documents: ids of the only documents to look at, in this order.
-        systems: names of the only systems to show, in this order.
-        embeddings: one array per document, in corpus order or by id, instead of an encoder.
-        progress: called as stages start.
-        **encoding: which encoder, and how: see `EncoderOptions`.
-
-    Returns:
-        Tables ``systems``, ``gaps`` (a row a gap, with a column of 0 and 1 for every system),
-        ``own`` (a row a document and system) and ``documents``; and the texts.
     """
     try:
         metric = ExpectedPk(length=length, evidence=evidence)
@@ -167,7 +151,11 @@ def boundaries(
     names = tuple(dict.fromkeys(name for each in found for name in each.segmentations))
     sums = [_sum_up(name, [d for d in found if name in d.segmentations]) for name in names]
     size = f"{counted(counts.n_documents, 'document')}, {counted(counts.n_units, 'unit')}."
-    of_systems = [row for each in found for row in each.system_rows()]
+    of_systems = [
+        (each.document.id, name, len(given.boundaries), _mean(each.own[name]), each.errors[name])
+        for each in found
+        for name, given in each.segmentations.items()
+    ]
     title = "Mean posterior probability of each system's boundaries, over all documents"
     return Result(
         command="boundaries",
@@ -212,22 +200,18 @@ class _Document:
         for name, segmentation in self.segmentations.items():
             value = float(metric.scores(posterior, np.array([segmentation.masses]))[0])
             self.errors[name] = None if math.isnan(value) else value
-            nearest = _nearest(ends, segmentation.boundaries) if posterior.is_defined else []
-            self.own[name] = [float(posterior.boundaries[end - 1]) for end in nearest]
+            # Of the nearest end of a step: the boundary itself where steps are units.
+            at = np.asarray(segmentation.boundaries, dtype=np.float64)
+            nearest = np.searchsorted((ends[1:] + ends[:-1]) / 2, at)
+            is_known = posterior.is_defined
+            self.own[name] = posterior.boundaries[ends[nearest] - 1].tolist() if is_known else []
 
     def row(self) -> tuple[Any, ...]:
         """Return what the posterior rests on."""
-        facts = (
-            (None, None) if self.facts is None else (self.facts.segments, self.facts.information)
-        )
+        facts = self.facts
+        known = (None, None) if facts is None else (facts.segments, facts.information)
         reason = ExpectedPk.undefined if self.probabilities is None else None
-        return (self.document.id, len(self.document.units), *facts, self.mean, reason)
-
-    def system_rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield every system's boundaries in the document, in numbers."""
-        for name, segmentation in self.segmentations.items():
-            n, probability = len(segmentation.boundaries), _mean(self.own[name])
-            yield self.document.id, name, n, probability, self.errors[name]
+        return (self.document.id, len(self.document.units), *known, self.mean, reason)
 
     def text(self) -> DocumentText:
         """Return the units and the systems' masses, to be drawn."""
@@ -314,13 +298,6 @@ def _encoded(
         return chosen, corpus_vectors(chosen, None, options, progress)
     every = corpus_vectors(corpus, given, options, progress)
     return chosen, replace(every, vectors=[every.vectors[d] for d in positions])
-
-
-def _nearest(ends: NDArray[np.int64], at: Sequence[int]) -> list[int]:
-    """Return the step's end that is nearest to each boundary: itself where steps are units."""
-    between = (ends[1:] + ends[:-1]) / 2
-    found: list[int] = ends[np.searchsorted(between, np.asarray(at, dtype=np.float64))].tolist()
-    return found
 
 
 def _notes(documents: Sequence[_Document]) -> list[str]:

@@ -94,7 +94,11 @@ def changes_since(
             values = np.stack([now[i], before])
             both = np.stack([weights[i], weighed])
             (test,) = paired_tests(values, both, [(0, 1)], np.random.default_rng(seed))
-            found.append((row.system, metric, test, _means(values, both)))
+            is_in_both = ~np.isnan(values).any(axis=0) & (both > 0).all(axis=0)
+            means = np.full(2, np.nan)
+            if is_in_both.any():
+                means = np.average(values[:, is_in_both], axis=1, weights=both[:, is_in_both])
+            found.append((row.system, metric, test, means))
     if not found:
         raise InputError(
             "no document, system and metric that both have",
@@ -147,16 +151,6 @@ def worse_systems(changes: Table) -> list[str]:
         f"(corrected p {row['p_holm']:.2g})"
         for row in changes.records(change="worse")
     ]
-
-
-def _means(values: Floats, weights: Floats) -> Floats:
-    """Weighted means of both rows over the documents where both are defined; NaN without any."""
-    is_defined = ~np.isnan(values).any(axis=0) & (weights > 0).all(axis=0)
-    if not is_defined.any():
-        return np.full(2, np.nan)
-    kept = weights[:, is_defined]
-    means: Floats = (values[:, is_defined] * kept).sum(axis=1) / kept.sum(axis=1)
-    return means
 
 
 def _check_settings(table: ScoreTable, baseline: Baseline) -> None:

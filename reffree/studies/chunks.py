@@ -8,7 +8,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Unpack, cast
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from reffree.chunkers.chunked import (
     with_characters,
     with_size,
 )
-from reffree.chunkers.libraries import ChonkieSemantic, Embed
+from reffree.chunkers.libraries import ChonkieSemantic
 from reffree.chunkers.registry import CHUNKERS, FLAG, find_chunker
 from reffree.chunkers.sizes import KINDS, measure_chunks
 from reffree.data.sentences import splitter
@@ -38,6 +38,7 @@ from reffree.formats import load, read_system, save
 from reffree.formats.source import Source, checked_name
 from reffree.statistics.losses import as_loss
 from reffree.studies.keywords import AverageOption, StudyKeywords, UnsegmentedOption, metric_option
+from reffree.studies.study import StudySettings
 from reffree.util.bounds import Bounds
 from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, OptionError, Place, listed
@@ -158,9 +159,7 @@ def chunks(
     A function takes the text and returns its chunks, as strings or (start, end) in characters.
     Libraries are installed apart; plain text needs sentencex.
     """  # noqa: D301  (click reads the backslash)
-    options = EncoderOptions(
-        **cast(Any, {k: v for k, v in keywords.items() if k not in ("seed", "progress")})
-    )
+    settings = StudySettings(**keywords)
     bases = _find_chunkers(chunkers)
     wanted = _parse_values(values)
     made = [each for base in bases for each in (_settings(base, wanted) if wanted else [base])]
@@ -171,7 +170,7 @@ def chunks(
             raise OptionError(
                 "values beside an equal size", expected="one of the two", remedy="leave one out"
             )
-    made = _with_encoder(made, options, embeddings)
+    made = _with_encoder(made, settings, embeddings)
     read, notes = _read_texts(texts)
     if equal_size is not None:
         made = [with_characters(each, read, equal_size) for each in made]
@@ -201,19 +200,19 @@ def chunks(
         average=average,
         **keywords,
     )
-    sized = _measure(made, read, reports, options, is_counted=embeddings is None)
+    sized = _measure(made, read, reports, settings, is_counted=embeddings is None)
     tables = [
         Table.of("systems", "Splitters as systems", *_system_rows(table)),
         Table.of("sizes", "Sizes of chunks: 50 % and 95 % have at most", SIZES, sized),
     ]
     if any(row[kind] for row in sized for kind in KINDS):
         tables.append(Table.of("cut", "What no chunk holds whole", CUT, sized))
-    verdict, settings = table.verdict, {}
+    verdict, chosen = table.verdict, {}
     if wanted:
         n_characters = sum(len(text.text) for text in read)
         sizes = {name: n_characters / report.snap.chunks for name, report in reports.items()}
         curve, best = _search(table, made, sizes)
-        verdict, settings = tuple(_describe_search(curve, best, table)), {"best": best["setting"]}
+        verdict, chosen = tuple(_describe_search(curve, best, table)), {"best": best["setting"]}
         fields = (*SETTING, *estimate("value", judged_by(table.metrics)))
         tables.insert(0, Table.of("curve", "Score of every setting", fields, curve))
     return Result(
@@ -223,7 +222,7 @@ def chunks(
         else "How good are these splitters?",
         verdict=verdict,
         signature=f"{table.signature}|{_versions(made, read, language)}",
-        settings=settings,
+        settings=chosen,
         corpora=({"name": "texts", **table.corpus},),
         tables=tuple(tables),
         notes=table.notes,
@@ -263,14 +262,8 @@ def _with_encoder(
             expected="an encoder",
             remedy="leave one of the two out",
         )
-    embed = _embedder(options) if semantic else None
-    return [
-        replace(each, embed=embed) if isinstance(each, ChonkieSemantic) else each
-        for each in chunkers
-    ]
-
-
-def _embedder(options: EncoderOptions) -> Embed:
+    if not semantic:
+        return list(chunkers)
     encoder = open_encoder(options)
 
     def embed(texts: Sequence[str]) -> NDArray[np.float32]:
@@ -278,7 +271,10 @@ def _embedder(options: EncoderOptions) -> Embed:
         vectors, _ = encode_texts(encoder, list(rows))
         return vectors[[rows[text] for text in texts]]
 
-    return embed
+    return [
+        replace(each, embed=embed) if isinstance(each, ChonkieSemantic) else each
+        for each in chunkers
+    ]
 
 
 def _parse_values(values: Sequence[str]) -> dict[str, list[str]]:
@@ -469,15 +465,11 @@ def _search(
     rows = []
     for chunker in chunkers:
         name = spelling_of(chunker)
-        score = found[name].metrics[metric]
+        score, n_segments = found[name].metrics[metric], found[name].segments
         if score.value is not None:
-            rows.append(
-                {
-                    **{"corpus": "texts", "splitter": chunker.name, "setting": name},
-                    **{"size": sizes[name], "segments": found[name].segments},
-                    **{"value": score.value, "value_ci": score.ci},
-                }
-            )
+            row: dict[str, Any] = {"corpus": "texts", "splitter": chunker.name, "setting": name}
+            row |= {"size": sizes[name], "segments": n_segments}
+            rows.append(row | {"value": score.value, "value_ci": score.ci})
     if not rows:
         raise InputError(
             f"no setting with a defined {metric}",
@@ -501,12 +493,8 @@ def _describe_search(
         f"the {high} is {worst['value']:.3f} ({worst['setting']}). It was chosen on these texts, "
         "so its score flatters."
     )
-    near = [
-        row["setting"]
-        for row in curve
-        if row is not best and abs(row["value"] - best["value"]) <= NEAR
-    ]
-    if near:
+    others = [row for row in curve if row is not best]
+    if near := [row["setting"] for row in others if abs(row["value"] - best["value"]) <= NEAR]:
         yield f"Within {NEAR:g} of it: {listed(near)}."
     of_splitter = sorted(row["size"] for row in curve if row["splitter"] == best["splitter"])
     if len(of_splitter) > 2 and best["size"] in (of_splitter[0], of_splitter[-1]):
@@ -519,8 +507,7 @@ def _describe_search(
 def _versions(chunkers: Sequence[Chunker], texts: Sequence[PlainText], language: str) -> str:
     """Fields of the signature: what split the text, since other versions may split otherwise."""
     packages = dict.fromkeys(chunker.package for chunker in chunkers if chunker.package)
+    chunked_by = "+".join(f"{each}@{version(each)}" for each in packages)
     is_split = any(text.document is None for text in texts)
-    fields = [f"sentences:{splitter(language) if is_split else 'given'}"]
-    if packages:
-        fields.append("chunkers:" + "+".join(f"{each}@{version(each)}" for each in packages))
-    return "|".join(fields)
+    sentences = f"sentences:{splitter(language) if is_split else 'given'}"
+    return f"{sentences}|chunkers:{chunked_by}" if packages else sentences

@@ -14,21 +14,19 @@ from reffree.encoders.embed import Vectors
 from reffree.evaluate.metric_set import choose_metrics
 from reffree.evaluate.result import Field, Result, Table, columns
 from reffree.evaluate.score import refuse_medians, score
-from reffree.evaluate.table import CorpusScore, ScoreTable, judged_by, rounded
-from reffree.evaluate.verdict import GOLD, Rivals, rank
-from reffree.metrics.free.result import Unsegmented
-from reffree.statistics.losses import Direction, as_loss
+from reffree.evaluate.table import ScoreTable, judged_by, rounded
+from reffree.evaluate.verdict import GOLD, rank
+from reffree.statistics.losses import as_loss
 from reffree.statistics.paired import SWAPS, PairedTest, holm, letters, paired_tests
 from reffree.statistics.resampling import MIN_DOCUMENTS
-from reffree.studies.keywords import StudyKeywords
+from reffree.studies.keywords import StudyKeywords, UnsegmentedOption
 from reffree.util.arrays import Floats
 from reffree.util.declare import Option, declared
-from reffree.util.errors import InputError, counted
+from reffree.util.errors import InputError, OptionError, counted
 
 ALPHA = 0.05
 
 Row = dict[str, Any]
-
 
 SYSTEMS = (
     *columns("text", "system", "metric"),
@@ -62,9 +60,7 @@ def compare(
     alpha: Annotated[
         float, Option("Systems are told apart where the corrected p is at most this.")
     ] = ALPHA,
-    unsegmented: Annotated[
-        Unsegmented, Option("What a document without a boundary scores.")
-    ] = "neutral",
+    unsegmented: UnsegmentedOption = "neutral",
     embeddings: Vectors | None = None,
     **keywords: Unpack[StudyKeywords],
 ) -> Result:
@@ -73,21 +69,10 @@ def compare(
     For every metric: a ranking, with letters for systems that cannot be told apart, and every
     pair's difference over the documents where both have a score, with its interval, its
     permutation p and the p corrected for the number of the metric's pairs (Holm).
-
-    Args:
-        corpus: from `reffree.load`, with at least two systems.
-        metrics: names as for `reffree.score`, with the same default.
-        alpha: two systems are told apart where the corrected p is at most this.
-        embeddings: one array per document, in corpus order or by id, instead of an encoder.
-        unsegmented: what a document without a boundary scores, as in `reffree.score`.
-        **keywords: how to encode and to run, as for every study: see `StudySettings`.
-
-    Returns:
-        Tables ``systems``, a row a system and metric, and ``pairs``, a row a pair and metric.
     """
     if not 0 < alpha < 1:
-        raise InputError(
-            f"alpha {alpha}", expected="a number between 0 and 1", remedy="use 0.05 if in doubt"
+        raise OptionError(
+            f"alpha = {alpha}", expected="a number between 0 and 1", remedy="use 0.05 if in doubt"
         )
     if len(corpus.hypotheses) < 2:
         listed = ", ".join(map(repr, corpus.hypotheses)) or "none"
@@ -95,14 +80,10 @@ def compare(
             f"too few systems to compare ({listed})",
             expected="at least two, gold included where every document has it",
             remedy='add "systems" to the corpus, or pass --system NAME=FILE',
-            place=corpus.documents[0].place,
+            place=corpus[0].place,
         )
-    chosen = choose_metrics(
-        metrics,
-        corpus,
-        seed=keywords.get("seed", 0),
-        offline=keywords.get("offline", False),
-    )
+    seed, offline = keywords.get("seed", 0), keywords.get("offline", False)
+    chosen = choose_metrics(metrics, corpus, seed=seed, offline=offline)
     refuse_medians(chosen, "compare, which tests differences of means")
     table = score(
         corpus,
@@ -112,7 +93,7 @@ def compare(
         unsegmented=unsegmented,
         **keywords,
     )
-    return compare_table(table, alpha=alpha, seed=keywords.get("seed", 0))
+    return compare_table(table, alpha=alpha, seed=seed)
 
 
 def compare_table(table: ScoreTable, *, alpha: float = ALPHA, seed: int = 0) -> Result:
@@ -186,7 +167,11 @@ def _verdict(
     metric = judged_by(table.metrics)
     if metric in table.incomparable:
         return table.verdict
-    rivals = _rivals(ranked[metric])
+    every = {
+        name: rank(name, rows[0]["direction"], {row["system"]: row["value"] for row in rows})
+        for name, rows in ranked.items()
+    }
+    rivals = every[metric]
     best, *others = rivals.values or [GOLD]
     if not others:
         return tuple(rivals.sentences())
@@ -195,31 +180,22 @@ def _verdict(
         for pair in pairs[metric]
         if best in (pair["a"], pair["b"])
     }
+    nearest = against[others[0]]
+    ci = nearest["ci"]  # of a minus b; the verdict's is of the other minus the best one
+    if ci is not None and nearest["a"] == best:
+        ci = (-ci[1], -ci[0])
     sentences = replace(
         rivals,
-        ci=_next_minus_best(against[others[0]], best),
-        p=against[others[0]]["p_holm"],
+        ci=ci,
+        p=nearest["p_holm"],
         comparisons=len(pairs[metric]),
         unlike=frozenset(system for system, pair in against.items() if pair["better"] is not None),
         has_power=has_power,
     ).sentences()
     if len(ranked) > 1:
-        n_best = sum(_rivals(rows).best == best for rows in ranked.values())
+        n_best = sum(each.best == best for each in every.values())
         sentences.append(f"It is best by {n_best} of {len(ranked)} metrics.")
     return tuple(sentences)
-
-
-def _next_minus_best(pair: Row, best: str) -> tuple[float, float] | None:
-    """Return the interval of a pair's difference, of the other's value minus the best one's."""
-    if pair["ci"] is None:
-        return None
-    low, high = pair["ci"]
-    return (low, high) if pair["b"] == best else (-high, -low)
-
-
-def _rivals(rows: Sequence[Row]) -> Rivals:
-    values = {row["system"]: row["value"] for row in rows}
-    return rank(rows[0]["metric"], rows[0]["direction"], values)
 
 
 def values_by_document(table: ScoreTable, metric: str) -> tuple[list[str], Floats, Floats]:
@@ -264,7 +240,10 @@ def _compare_metric(
         p_holm = None if test.p is None else rounded(next(corrected))
         better = None
         if p_holm is not None and p_holm <= alpha and test.difference:
-            better = _better(a, b, test.difference, scores, direction)
+            if direction == "toward_1":
+                better = min(a, b, key=lambda system: abs((scores[system].value or 0.0) - 1))
+            else:
+                better = a if (test.difference < 0) == (direction == "lower") else b
         row = {"metric": metric, "a": a, "b": b, "difference": test.difference, "ci": test.ci}
         row |= {"p": test.p, "p_holm": p_holm, "documents": test.documents, "better": better}
         pairs.append(row | {"value_a": values[a], "value_b": values[b], "direction": direction})
@@ -284,15 +263,6 @@ def _compare_metric(
         for system in [*ranking, *(system for system in scores if system not in losses)]
     ]
     return systems, pairs
-
-
-def _better(
-    a: str, b: str, difference: float, scores: Mapping[str, CorpusScore], direction: Direction
-) -> str:
-    """Which of two systems is better, given that they differ."""
-    if direction == "toward_1":
-        return min(a, b, key=lambda system: abs((scores[system].value or 0.0) - 1))
-    return a if (difference < 0) == (direction == "lower") else b
 
 
 def _out_of_reach(tests: Sequence[PairedTest], alpha: float) -> str | None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,20 +127,15 @@ def _step(where: str, data: Mapping[str, Any], shared: Mapping[str, Any]) -> Ste
         many = [value] if isinstance(value, str) or not isinstance(value, Sequence) else value
         for i, one in enumerate(many):
             at = option.name if many is not value else f"{option.name}.{i}"
-            with _at(f"{where}.{at}", one):
+            try:
                 check_names(option.name, one, option.option)
+            except ReffreeError as error:
+                raise InputError(
+                    f"{where}.{at}: {_show(one)}",
+                    expected="a name that exists",
+                    remedy=str(error),
+                ) from None
     return Step(name, study, checked.model_dump(mode="json"))
-
-
-@contextmanager
-def _at(field: str, value: object) -> Iterator[None]:
-    """Say of a name that nothing can read in which field it stands."""
-    try:
-        yield
-    except ReffreeError as error:
-        raise InputError(
-            f"{field}: {_show(value)}", expected="a name that exists", remedy=str(error)
-        ) from None
 
 
 def _check_scores(steps: Sequence[Step], corpora: Mapping[str, str]) -> None:
@@ -205,10 +199,9 @@ def _validated(model: type[Any], data: Mapping[str, Any], where: str) -> Any:  #
         first = error.errors()[0]
         path = ".".join(str(part) for part in first["loc"])
         field = ".".join(filter(None, [where, path]))
-        if first["type"] == "extra_forbidden":
-            raise _unknown(field, str(first["loc"][-1]), model.model_fields) from None
-        if first["type"] == "invalid_key":
-            raise _unknown(field, "", model.model_fields) from None
+        if first["type"] in ("extra_forbidden", "invalid_key"):
+            name = str(first["loc"][-1]) if first["type"] == "extra_forbidden" else ""
+            raise _unknown(field, name, model.model_fields) from None
         if first["type"] == "missing":
             raise InputError(
                 f"no field {field!r}", expected="it to be there", remedy="add it"

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 from reffree.encoders.options import EncoderOptions, Encoding
 from reffree.util.bounds import MOST_SEED, Bounds
 from reffree.util.declare import Option
 from reffree.util.progress import Progress
 
+SeedOption = Annotated[int, Bounds(0, MOST_SEED), Option("Seed of everything random.", initial=0)]
+
 
 class StudyKeywords(Encoding, total=False):
     """Keywords that every study takes: how to encode, the seed, and who is told of progress."""
 
-    seed: Annotated[int, Bounds(0, MOST_SEED), Option("Seed of everything random.", initial=0)]
+    seed: SeedOption
     progress: Progress
+
+
+class GoldKeywords(TypedDict, total=False):
+    """Keywords of studies of gold alone, which encode nothing."""
+
+    seed: SeedOption
+    progress: Progress
+
+
+class WordKeywords(GoldKeywords, total=False):
+    """Keywords of studies of gold and of words, whose vectors may have to be fetched."""
+
+    offline: Annotated[bool, Option("Never connect to a model hub.", initial=False)]
 
 
 def check_encoder(name: str) -> None:

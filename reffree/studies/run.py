@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -112,19 +112,19 @@ def _read_corpora(named: Mapping[str, str]) -> tuple[dict[str, Corpus], dict[str
 
 def _content_hash(corpus: Corpus) -> str:
     """Hash a corpus that is in no file, such as a data set of the hub."""
-    digest = hashlib.blake2b(digest_size=16)
-    for line in jsonl.Jsonl().write(corpus, ()):
-        digest.update(line.encode())
-    return digest.hexdigest()
+    return _digest(line.encode() for line in jsonl.Jsonl().write(corpus, ()))
 
 
 def _hash(path: Path) -> str:
     """Hash a file, or all files of a folder."""
+    every = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return _digest(b for p in every if p.is_file() for b in (p.name.encode(), p.read_bytes()))
+
+
+def _digest(parts: Iterable[bytes]) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    for part in sorted(path.rglob("*")) if path.is_dir() else [path]:
-        if part.is_file():
-            digest.update(part.name.encode())
-            digest.update(part.read_bytes())
+    for part in parts:
+        digest.update(part)
     return digest.hexdigest()
 
 
@@ -134,18 +134,10 @@ def _fingerprint(step: Step, contents: Mapping[str, str]) -> str:
     named = [file for by_name in scores for file in by_name.values()]
     named += [step.settings["votes"]] if step.settings.get("votes") else []
     files = [file for file in named if Path(file).exists()]
-    text = json.dumps(
-        [
-            step.study,
-            step.settings,
-            {**contents, **{file: _hash(Path(file)) for file in files}},
-            version("reffree"),
-            *([registered()] if registered() else []),
-        ],
-        sort_keys=True,
-        default=str,
-    )
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    hashes = {**contents, **{file: _hash(Path(file)) for file in files}}
+    parts = [step.study, step.settings, hashes, version("reffree")]
+    parts += [registered()] if registered() else []
+    return _digest([json.dumps(parts, sort_keys=True, default=str).encode()])
 
 
 def _kept(path: Path) -> Result | None:

@@ -211,3 +211,15 @@ def test_agreement_needs_annotators():
         agreement({"a": corpus})
     result = agreement({"a": corpus}, systems=True)
     assert result.table("agreement").column("pairs") == [1, 1]
+
+
+@pytest.mark.parametrize("study", ["agreement", "moves"])
+def test_studies_of_gold_alone_need_no_text(study, tmp_path):
+    path = tmp_path / "a.json"
+    items = {"x": {"ann": [3, 4], "bob": [2, 5]}, "y": {"ann": [4, 4], "bob": [4, 4]}}
+    path.write_text(json.dumps({"items": items, "segmentation_type": "linear"}))
+    done = invoke("study", study, path, "--format", "segeval:coders=golds", "-f", "json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["corpora"][0]["documents"] == 2
+    assert not {"encoder", "device", "cache"} & found["settings"].keys()

@@ -7,15 +7,11 @@ from statistics import fmean
 
 import pytest
 
-from reffree.evaluate.result import Result
 from reffree.formats import load
-from reffree.report.charts import charts_of
-from reffree.report.charts.drawing import vega_for_page
-from reffree.report.render import render
 from reffree.studies import baselines
 from reffree.studies.config import load_config
 from reffree.util.errors import InputError, OptionError, UnknownNameError
-from tests.helpers import invoke_study, topical_corpus
+from tests.helpers import check_formats, invoke_study, topical_corpus
 from tests.oracles import reference_based
 
 GOLDS = [[4, 4, 4], [6, 6], [3, 5, 4], [4, 8], [2, 4, 6]]
@@ -50,6 +46,10 @@ def test_every_value_is_the_mean_of_the_definition(small):
             assert row["low"] <= row["value"] <= row["high"]
 
 
+def test_chart_and_every_format(small):
+    check_formats(small[1], "random_known", "corpus,system,reads,segments,metric,value,low,high")
+
+
 def test_misses_cost_windowdiff_less_than_false_alarms_and_pr_error_as_much():
     """Gold [4, 4] with k = 2: of six windows two hold the boundary, so none at all errs in two."""
     corpus, _ = topical_corpus([[4, 4]] * 5)
@@ -81,34 +81,11 @@ def test_who_does_no_better_than_without_reading(small):
     assert reads["none"] == reads["random_known"] == "no text"
 
 
-def test_other_methods_and_metrics_as_in_coen(small):
-    corpus, _ = small
-    result = baselines(
-        {"a": corpus},
-        methods=["none", "oracle_periodic", "oracle_random"],
-        metrics=["w_f1", "bor", "purity", "coverage"],
-    )
-    row = result.table("systems").records(system="none")[0]
-    assert (row["w_f1"], row["bor"], row["coverage"]) == (0, 0, 1)
-    assert result.table("systems").records(system="oracle_random")[0]["bor"] == 1
-
-
 def test_vectors_where_a_method_looks_at_them():
     corpus, vectors = topical_corpus(GOLDS)
     result = baselines({"a": corpus}, methods=["none", "depth"], embeddings={"a": vectors})
     assert "made-with:" in result.signature
     assert result.table("systems").records(system="depth")[0]["reads"] == "text"
-
-
-def test_chart_and_every_format(small):
-    _, result = small
-    (chart,) = charts_of(result)
-    assert (chart.name, len(chart.rows)) == ("baselines", 8 * 4)
-    assert vega_for_page(chart)["data"]
-    assert Result.from_dict(json.loads(render(result, "json"))) == result
-    for format in ("table", "md", "latex"):
-        assert "random_known" in render(result, format).replace("\\_", "_")
-    assert render(result, "csv").startswith("corpus,system,reads,segments,metric,value,low,high")
 
 
 def test_what_is_refused(small):

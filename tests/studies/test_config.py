@@ -15,7 +15,7 @@ from reffree.studies.config import load_config
 from reffree.studies.keywords import StudyKeywords
 from reffree.studies.study import StudySettings
 from reffree.util.declare import options_of
-from reffree.util.errors import InputError, OptionError, UnknownNameError
+from reffree.util.errors import InputError, OptionError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SMALL = {
@@ -56,16 +56,6 @@ def test_what_is_no_option_of_a_study_is_no_field(study, write):
         assert name not in known
         with pytest.raises(InputError, match="unknown field"):
             load_config(write({**SMALL, "studies": [{"study": study, name: 1}]}))
-
-
-def test_no_other_study_is_found():
-    with pytest.raises(UnknownNameError, match="unknown study 'compare'"):
-        find_study("compare")
-
-
-@pytest.mark.parametrize("name", list(reffree.studies.HOMES))
-def test_studies_are_imported_by_name(name):
-    assert getattr(reffree.studies, name).__name__ == name
 
 
 def test_what_every_study_takes_has_a_default():
@@ -175,12 +165,3 @@ def test_corpora_of_the_command_line_take_the_files_place(run, write, write_corp
     assert missing.returncode == 1
     assert "nowhere.jsonl" in missing.stderr
     assert "Traceback" not in missing.stderr
-
-
-def test_a_corpus_that_is_in_no_file_is_told_apart_by_its_content():
-    from reffree.formats import load
-    from reffree.studies.run import _content_hash
-
-    rows = [{"id": "a", "units": ["x", "y"], "gold": [1, 1]}]
-    same, other = load(rows), load([{**rows[0], "gold": [2]}])
-    assert _content_hash(load(rows)) == _content_hash(same) != _content_hash(other)

@@ -22,7 +22,6 @@ from reffree.report.render import render
 from reffree.statistics.coefficients import fleiss_kappa
 from reffree.studies import pairs
 from reffree.studies.config import load_config
-from reffree.studies.papers.pairs import candidates
 from reffree.studies.run import run_config
 from reffree.util.errors import InputError, OptionError, ReffreeError
 from tests.helpers import invoke_study, topical_corpus
@@ -90,13 +89,6 @@ def test_the_pair_is_the_farthest_there_is(gold, of, first_segment):
         better = "first" if similarity(one, gold) > similarity(other, gold) else "second"
         (verdict,) = result.table("verdicts").records(pair=row["pair"], metric=by)
         assert verdict["verdict"] == better
-
-
-def test_candidates_by_hand():
-    gold = Segmentation((1, 2, 3))
-    assert candidates(gold, "deletion", first_segment=False) == [[{1}]]
-    assert candidates(gold, "deletion", first_segment=True) == [[{3}, {1}]]
-    assert candidates(gold, "transposition", first_segment=True) == [[{1, 2}, {1, 4}]]
 
 
 def test_which_comes_first_says_nothing():
@@ -292,11 +284,3 @@ def test_run_goes_by_what_is_in_the_votes(ballot, tmp_path):
     assert (run(), run()) == (True, False)
     votes.write_text(votes.read_text().replace(",first\n", ",equal\n"))
     assert run()
-
-
-def test_what_metrics_take_from_a_corpus():
-    corpus, _ = topical_corpus(GOLDS)
-    result = pairs({"a": corpus}, by="pk_prime", metrics=["windowdiff:k=corpus,unit=words"])
-    assert {row["metric"] for row in result.table("metrics").records()} == {
-        *("pk_prime", "windowdiff:k=corpus,unit=words"),
-    }

@@ -60,16 +60,6 @@ def test_the_figure_of_the_paper(figure):
     assert adaptive["places"] < 0.05
 
 
-def test_places_are_distributions(figure):
-    corpus, _, result = figure
-    for rule in ("static", "adaptive"):
-        for thinned in ("73.5% candidates", "57.7% candidates"):
-            found = rows(result, "places", rule=rule, thinned=thinned)
-            assert sum(row["value"] for row in found) == pytest.approx(1)
-            assert len(found) <= 30
-            assert max(row["unit"] for row in found) <= max(len(d.units) for d in corpus)
-
-
 def test_a_document_of_one_unit_and_equal_scores():
     corpus = Corpus((Document.build("a", ["x"]), Document.build("b", ["x"] * 4)))
     scores = {"a": [], "b": [0.5] * 3}
@@ -105,18 +95,16 @@ def test_what_is_refused():
     assert "found scores of 1 document; expected 2" in said
 
 
-def test_density_takes_scores_as_they_are_and_speakers(tmp_path):
-    corpus, _ = topical_corpus([[6, 5], [4, 8], [7, 6]])
+THREE, _ = topical_corpus([[6, 5], [4, 8], [7, 6]])
+DENSE = {"methods": ["random"], "thresholds": [0.3, 0.6], "metrics": ["pk"]}
+
+
+def test_density_takes_scores_as_they_are(tmp_path):
+    corpus = THREE
     values = {d.id: np.random.default_rng(i).random(len(d.units) - 1) for i, d in enumerate(corpus)}
     write_scores(tmp_path / "s.jsonl", values)
     for given in (values, str(tmp_path / "s.jsonl")):
-        result = density(
-            {"c": corpus},
-            methods=["random"],
-            thresholds=[0.3, 0.6],
-            metrics=["pk"],
-            scores={"c": {"mine": given}},
-        )
+        result = density({"c": corpus}, scores={"c": {"mine": given}}, **DENSE)
         n_gold = sum(len(d.gold) - 1 for d in corpus)
         for tau in (0.3, 0.6):
             (row,) = rows(
@@ -132,16 +120,11 @@ def test_density_takes_scores_as_they_are_and_speakers(tmp_path):
 
 
 def test_density_ranks_scores_on_another_scale():
-    corpus, _ = topical_corpus([[6, 5], [4, 8], [7, 6]])
-    values = {
-        d.id: np.random.default_rng(i).normal(size=len(d.units) - 1) * 9
-        for i, d in enumerate(corpus)
-    }
+    rng = np.random.default_rng(0)
+    values = {d.id: rng.normal(size=len(d.units) - 1) * 9 for d in THREE}
     raised = {id: np.exp(each) for id, each in values.items()}
-    settings = {"methods": ["random"], "thresholds": [0.3, 0.6], "metrics": ["pk"]}
     first, second = (
-        density({"c": corpus}, scores={"c": {"mine": each}}, **settings)
-        for each in (values, raised)
+        density({"c": THREE}, scores={"c": {"mine": each}}, **DENSE) for each in (values, raised)
     )
     assert any("do not lie between 0 and 1" in note for note in first.notes)
     assert first.table("curves") == second.table("curves")
@@ -154,7 +137,7 @@ def test_density_and_speakers():
             for i in range(3)
         )
     )
-    settings = {"methods": ["random"], "thresholds": [0.0], "metrics": ["pk"], "min_gap": 1}
+    settings = DENSE | {"thresholds": [0.0], "min_gap": 1}
     free = density({"c": corpus}, **settings)
     bound = density({"c": corpus}, candidates_speaker=["user"], **settings)
     values = [

@@ -11,10 +11,6 @@ import numpy as np
 import pytest
 
 from reffree.data.corpus import Corpus
-from reffree.evaluate.result import Result
-from reffree.report.charts import charts_of
-from reffree.report.charts.drawing import vega_for_page
-from reffree.report.render import render
 from reffree.segmenters.base import Inputs
 from reffree.segmenters.selection import select_above
 from reffree.segmenters.trained.scorer import train_scorer
@@ -22,7 +18,7 @@ from reffree.studies import transfer
 from reffree.studies.config import load_config
 from reffree.util.errors import InputError, OptionError, UnknownNameError
 from tests.checkpoints import WORDS, save_checkpoint
-from tests.helpers import invoke_study, rows, topical_corpus
+from tests.helpers import check_formats, invoke_study, rows, topical_corpus
 from tests.oracles import reference_based, studies
 
 
@@ -78,6 +74,10 @@ def test_figures_are_those_of_the_scorer_on_corpora_it_has_not_seen(result):
         assert row["w_f1"] > chance["w_f1"]
 
 
+def test_chart_and_every_format(result):
+    check_formats(result, "tested on", "trained_on,corpus,system,w_f1,w_f1_ci_low,")
+
+
 def test_history_is_that_of_the_training(result):
     history = rows(result, "history")
     assert [(r["stage"], r["epoch"], r["corpus"]) for r in history] == [
@@ -103,24 +103,16 @@ def test_several_corpora_have_figures_of_their_own():
     assert a["mean_score"] is None
 
 
-def test_further_metrics_have_columns():
-    two = {name: CORPORA[name] for name in "ab"}
-    result = transfer(
-        *(two,), train=["a"], metrics=["pk", "arp_pair"], methods=[], embeddings=VECTORS_AB, **QUICK
-    )
-    (row,) = rows(result, "transfer")
-    assert 0 <= row["pk"] <= 1
-    assert row["arp_pair_ci"][0] <= row["arp_pair"] <= row["arp_pair_ci"][1]
-    assert "|encoder:precomputed" in result.signature
-
-
 def test_each_corpus_in_turn():
     three = {name: CORPORA[name] for name in "abc"}
     vectors = {name: VECTORS[name] for name in "abc"}
-    result = transfer(three, methods=[], embeddings=vectors, **QUICK)
+    result = transfer(three, methods=[], metrics=["arp_pair"], embeddings=vectors, **QUICK)
     pairs = [(r["trained_on"], r["corpus"]) for r in rows(result, "transfer")]
     assert pairs == [(a, b) for a in "abc" for b in "abc" if a != b]
     assert len(result.corpora) == 3
+    row = rows(result, "transfer")[0]
+    assert row["arp_pair_ci"][0] <= row["arp_pair"] <= row["arp_pair_ci"][1]
+    assert "|encoder:precomputed" in result.signature
     assert sum(sentence.startswith("Trained on") for sentence in result.verdict) == 3
     assert "trained-on:a/b/c|" in result.signature
 
@@ -158,28 +150,18 @@ def test_a_trained_scorer_is_tested_as_it_is(tmp_path, result):
     ],
 )
 def test_what_is_refused_before_anything_runs(keywords, kind, message, monkeypatch):
-    monkeypatch.setattr(sys.modules["reffree.studies.papers.transfer"], "corpus_vectors", None)
+    monkeypatch.setattr(sys.modules["reffree.studies.study"], "corpus_vectors", None)
     with pytest.raises(kind, match=message):
         transfer(CORPORA, **keywords)
 
 
 def test_corpora_without_gold_are_refused_before_anything_runs(monkeypatch):
-    monkeypatch.setattr(sys.modules["reffree.studies.papers.transfer"], "corpus_vectors", None)
+    monkeypatch.setattr(sys.modules["reffree.studies.study"], "corpus_vectors", None)
     bare = Corpus(tuple(replace(document, gold=None) for document in CORPORA["b"]))
     with pytest.raises(InputError, match="no gold to compare with"):
         transfer(CORPORA | {"b": bare}, train=["a"])
     with pytest.raises(InputError, match="no gold, which a scorer is trained on"):
         transfer(CORPORA | {"b": bare}, train=["b"])
-
-
-def test_chart_and_every_format(result):
-    (chart,) = charts_of(result)
-    assert (chart.name, len(chart.rows)) == ("transfer", 4)
-    assert vega_for_page(chart)["data"]
-    assert Result.from_dict(json.loads(render(result, "json"))) == result
-    for format in ("table", "md", "latex"):
-        assert "tested on" in render(result, format)
-    assert render(result, "csv").startswith("trained_on,corpus,system,w_f1,w_f1_ci_low,")
 
 
 def test_command_and_file(write_corpus, tmp_path):

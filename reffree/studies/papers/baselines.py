@@ -145,15 +145,9 @@ def _rows(name: str, corpus: Corpus, scores: Scores) -> Iterator[dict[str, Any]]
             low, high = score.ci or (None, None)
             value = score.value
             yield {
-                "corpus": name,
-                "system": system,
-                "reads": "no text" if is_blind else "text",
-                "segments": int(scores.n_segments[:, s].sum()),
-                "metric": metric,
-                "value": value,
-                "ci": score.ci,
-                "low": low,
-                "high": high,
+                **{"corpus": name, "system": system, "reads": "no text" if is_blind else "text"},
+                **{"segments": int(scores.n_segments[:, s].sum()), "metric": metric},
+                **{"value": value, "ci": score.ci, "low": low, "high": high},
                 "loss": None if value is None else float(as_loss(value, score.direction)),
             }
 

@@ -16,7 +16,7 @@ corpora; and references for which a metric even prefers the larger error are cou
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from importlib.metadata import version
 from itertools import combinations
@@ -25,7 +25,6 @@ from typing import Annotated, Any, Unpack
 import numpy as np
 
 from reffree.data.corpus import Corpus
-from reffree.encoders.embed import units_taking_part
 from reffree.evaluate.blocks import golds_of
 from reffree.evaluate.metric_set import MetricSet
 from reffree.evaluate.result import Field, Result, Table, columns
@@ -34,7 +33,7 @@ from reffree.metrics.gold.metric import GoldMetric, count_pairs
 from reffree.metrics.gold.pairs import Pairs
 from reffree.metrics.registry import parse_metric
 from reffree.statistics.losses import as_loss
-from reffree.studies.keywords import StudyKeywords, metric_option
+from reffree.studies.keywords import GoldKeywords, metric_option
 from reffree.studies.study import StudiedCorpus, StudySettings, check_study
 from reffree.util.arrays import Booleans, Integers
 from reffree.util.bounds import check_whole
@@ -42,12 +41,12 @@ from reffree.util.declare import Option, declared
 from reffree.util.errors import InputError, OptionError, counted, listed
 from reffree.util.naming import spelling_of
 
-KINDS = ("cross-boundary", "constant cost", "vanishing")
-MEANINGS = (
-    "A soft move of a boundary, and a move as far that crosses another boundary.",
-    "A soft move, and a hard one as far: between shorter segments.",
-    "A soft move, and one of the same boundary farther.",
-)
+MEANINGS = {
+    "cross-boundary": "A soft move of a boundary, and a move as far that crosses another boundary.",
+    "constant cost": "A soft move, and a hard one as far: between shorter segments.",
+    "vanishing": "A soft move, and one of the same boundary farther.",
+}
+KINDS = CROSSING, CONSTANT, VANISHING = tuple(MEANINGS)
 METRICS = ("boundary_similarity", "windowdiff:padding=exact", "windowdiff", "alignment")
 """Those of the paper, whose WindowDiff is the one with exact padding; and it as it mostly is."""
 
@@ -94,7 +93,7 @@ def moves(
         Sequence[str],
         metric_option("Gold-based, as in reffree score; may be repeated.", names="gold"),
     ] = METRICS,
-    **keywords: Unpack[StudyKeywords],
+    **keywords: Unpack[GoldKeywords],
 ) -> Result:
     """Count references for which a metric cannot tell a small error from a large one.
 
@@ -120,8 +119,7 @@ def moves(
     chosen = _choose_metrics(metrics)
     found: list[dict[str, Any]] = []
     studied = []
-    for name, whole in corpora.items():
-        corpus = units_taking_part(whole, None, settings)[0].corpus
+    for name, corpus in corpora.items():
         alike = _alike_golds(corpus)
         settled = {each: metric.over(golds_of([corpus])) for each, metric in chosen.items()}
         with settings.progress("Moving", len(alike)) as advance:
@@ -162,7 +160,7 @@ def moves(
             "large error; of all that have a boundary, as in the paper.",
             "reversed": "References for which it prefers a large error to a small one; a farther "
             "move may go the other way, into a longer segment.",
-            **dict(zip(KINDS, MEANINGS, strict=True)),
+            **MEANINGS,
         },
     )
 
@@ -202,62 +200,6 @@ def _alike_golds(corpus: Corpus) -> dict[tuple[int, int], list[Sequence[int]]]:
     return alike
 
 
-@dataclass(frozen=True, slots=True)
-class SingleMoves:
-    """Hypotheses with one boundary moved, of references of n units and m segments."""
-
-    reference: Integers  # (moves,) which reference
-    boundary: Integers  # (moves,) which of its boundaries
-    distance: Integers  # (moves,)
-    crosses: Booleans  # (moves,) over the next boundary, or else stays between its neighbours
-    soft: Booleans  # (moves,)
-    hard: Booleans  # (moves,)
-    pairs: Pairs
-
-    @classmethod
-    def of(cls, n: int, inner: Integers) -> SingleMoves:
-        """Enumerate them from the references' boundaries, (references, m - 1)."""
-        m = inner.shape[1] + 1
-        # The document's ends twice, so that there is nothing to cross into beyond them.
-        ends = np.zeros((len(inner), 2), dtype=np.int64)
-        edges = np.concatenate([ends, inner, ends + n], axis=1)[:, :, None]
-        before, start, old, stop, after = (edges[:, i : i + m - 1] for i in range(5))
-        new = np.arange(1, n)
-        stays = (start < new) & (new < stop) & (new != old)
-        crosses = ((before < new) & (new < start)) | ((stop < new) & (new < after))
-        r, b, place = np.nonzero(stays | crosses)
-        crosses = crosses[r, b, place]
-        new, start, old, stop = place + 1, start[r, b, 0], old[r, b, 0], stop[r, b, 0]
-        distance = np.abs(new - old)
-        grown = np.where(new > old, old - start, stop - old)
-        shrunk = np.where(new > old, stop - old, old - start)
-        gaps = np.zeros((len(inner), n - 1), dtype=bool)
-        np.put_along_axis(gaps, inner - 1, True, axis=1)
-        moved = gaps[r]
-        moved[np.arange(len(r)), old - 1] = False
-        moved[np.arange(len(r)), new - 1] = True
-        return cls(
-            reference=r,
-            boundary=b,
-            distance=distance,
-            crosses=crosses,
-            # Jaccard indices grown / (grown + distance) and (shrunk - distance) / shrunk.
-            soft=~crosses & (grown > distance) & (shrunk > 2 * distance),
-            hard=~crosses & (grown < distance) & (shrunk < 2 * distance),
-            pairs=Pairs.of(moved, gaps[r]),
-        )
-
-    def errors(self, m: int) -> Iterator[tuple[str, Integers, Booleans, Booleans]]:
-        """Yield by kind, for every distance: groups that compare, small errors, large ones."""
-        of_boundary = self.reference * (m - 1) + self.boundary
-        for x in np.unique(self.distance[self.soft]):
-            as_far = self.distance == x
-            small = self.soft & as_far
-            yield KINDS[0], self.reference, small, self.crosses & as_far
-            yield KINDS[1], self.reference, small, self.hard & as_far
-            yield KINDS[2], of_boundary, small, ~self.crosses & (self.distance > x)
-
-
 def count_misjudged(
     corpus: str, n: int, inner: Integers, metrics: Mapping[str, GoldMetric]
 ) -> Iterator[dict[str, Any]]:
@@ -266,17 +208,21 @@ def count_misjudged(
     ``inner`` are their boundaries, (references, m - 1): all are of ``n`` units and m segments, at
     least 2. A row has how many references there are, and of how many a tie is ``possible``.
     """
-    made, m = SingleMoves.of(n, inner), inner.shape[1] + 1
+    m = inner.shape[1] + 1
+    pairs, errors = _single_moves(n, inner)
     # A vanishing error is judged among moves of one boundary, others among those of a reference.
-    of_reference = {kind: (m - 1) if kind == KINDS[2] else 1 for kind in KINDS}
+    of_reference = {CROSSING: 1, CONSTANT: 1, VANISHING: m - 1}
     possible = {kind: np.zeros(len(inner), dtype=bool) for kind in KINDS}
-    for kind, group, small, large in made.errors(m):
+    for kind, group, small, large in errors:
         both = np.intersect1d(group[small], group[large])
         possible[kind][both // of_reference[kind]] = True
     for name, metric in metrics.items():
-        rank, is_defined = _ranks(_windowed(metric, n, m), made.pairs)
+        if getattr(metric, "padding", None) == "exact" and getattr(metric, "k", 0) is None:
+            window = max(1, round(Fraction(n, 2 * m)))  # the paper's
+            metric = replace(metric, k=window)  # type: ignore[call-arg]
+        rank, is_defined = _ranks(metric, pairs)
         erring = {kind: np.zeros((2, len(inner)), dtype=bool) for kind in KINDS}
-        for kind, group, small, large in made.errors(m):
+        for kind, group, small, large in errors:
             groups = _misjudged(group, rank, small & is_defined, large & is_defined)
             for which in range(2):
                 erring[kind][which, groups[which] // of_reference[kind]] = True
@@ -288,11 +234,48 @@ def count_misjudged(
             }
 
 
-def _windowed(metric: GoldMetric, n: int, m: int) -> GoldMetric:
-    """Give the paper's window to a metric with its padding and without a size of its own."""
-    if getattr(metric, "padding", None) == "exact" and getattr(metric, "k", 0) is None:
-        return replace(metric, k=max(1, round(Fraction(n, 2 * m))))  # type: ignore[call-arg]
-    return metric
+def _single_moves(
+    n: int, inner: Integers
+) -> tuple[Pairs, list[tuple[str, Integers, Booleans, Booleans]]]:
+    """Move every boundary of every reference to every place up to the next but one.
+
+    Returns the hypotheses beside their references, and by kind, for every distance, which of them
+    compare: a group for each, the small errors, and the large ones.
+    """
+    m = inner.shape[1] + 1
+    # The document's ends twice, so that there is nothing to cross into beyond them.
+    ends = np.zeros((len(inner), 2), dtype=np.int64)
+    edges = np.concatenate([ends, inner, ends + n], axis=1)[:, :, None]
+    before, start, old, stop, after = (edges[:, i : i + m - 1] for i in range(5))
+    new = np.arange(1, n)
+    stays = (start < new) & (new < stop) & (new != old)
+    crosses = ((before < new) & (new < start)) | ((stop < new) & (new < after))
+    reference, boundary, place = np.nonzero(stays | crosses)
+    crosses = crosses[reference, boundary, place]
+    start, old, stop = (each[reference, boundary, 0] for each in (start, old, stop))
+    new = place + 1
+    distance = np.abs(new - old)
+    grown = np.where(new > old, old - start, stop - old)
+    shrunk = np.where(new > old, stop - old, old - start)
+    # Jaccard indices grown / (grown + distance) and (shrunk - distance) / shrunk.
+    soft = ~crosses & (grown > distance) & (shrunk > 2 * distance)
+    hard = ~crosses & (grown < distance) & (shrunk < 2 * distance)
+    gaps = np.zeros((len(inner), n - 1), dtype=bool)
+    np.put_along_axis(gaps, inner - 1, True, axis=1)
+    moved, move = gaps[reference], np.arange(len(reference))
+    moved[move, old - 1] = False
+    moved[move, new - 1] = True
+    of_boundary = reference * (m - 1) + boundary
+    errors = []
+    for x in np.unique(distance[soft]):
+        as_far = distance == x
+        small = soft & as_far
+        errors += [
+            (CROSSING, reference, small, crosses & as_far),
+            (CONSTANT, reference, small, hard & as_far),
+            (VANISHING, of_boundary, small, ~crosses & (distance > x)),
+        ]
+    return Pairs.of(moved, gaps[reference]), errors
 
 
 def _ranks(metric: GoldMetric, pairs: Pairs) -> tuple[Integers, Booleans]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Annotated, Any, Literal, Unpack, get_args
 
@@ -23,7 +22,6 @@ import numpy as np
 
 from reffree.data.corpus import Corpus
 from reffree.data.segmentation import Segmentation
-from reffree.encoders.embed import units_taking_part
 from reffree.evaluate.blocks import golds_of
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
 from reffree.evaluate.result import DocumentText, Result, Table, columns, estimate
@@ -35,11 +33,12 @@ from reffree.metrics.gold.pairs import Pairs
 from reffree.statistics.coefficients import fleiss_kappa
 from reffree.statistics.losses import as_loss
 from reffree.statistics.resampling import DocumentBootstrap
-from reffree.studies.keywords import StudyKeywords, TextsOption, check_metric, metric_option
+from reffree.studies.keywords import TextsOption, WordKeywords, check_metric, metric_option
 from reffree.studies.study import (
+    CorpusPart,
     StudiedCorpus,
     StudySettings,
-    check_study,
+    corpus_parts,
     study_result,
 )
 from reffree.util.arrays import Floats
@@ -76,8 +75,12 @@ METRICS = ("boundary_similarity", "alignment", "windowdiff")
 
 ALL_EQUAL = "all equal"
 EQUAL = 1e-9
-MADE = columns("text", kind="error", metric="metric")
-METRIC_FIELDS = (*MADE, *columns("count", "pairs"), *columns("share", apart="told apart"))
+TOLD_APART = (
+    *columns("text", kind="error", metric="metric"),
+    *columns("count", "pairs"),
+    *columns("share", apart="told apart"),
+    *columns("number", "difference"),
+)
 BALLOT = columns("text", "pair", "corpus", "document", "kind", "first", "second")
 NO_JUDGE = (*(each.name for each in BALLOT), "signature")
 """Columns that a ballot is written with."""
@@ -89,25 +92,7 @@ VERDICT_FIELDS = (
 MAJORITY = (*columns("text", "kind", "metric"), *columns("share", "share", "turned"))
 
 
-@dataclass(frozen=True, slots=True)
-class Contrast:
-    """A pair of hypotheses of one document, in random order, and the loss of each by metric."""
-
-    name: str
-    corpus: str
-    document: str
-    kind: str
-    reference: Segmentation
-    first: Segmentation
-    second: Segmentation
-    losses: dict[str, tuple[float, float]]
-
-    def verdict(self, metric: str) -> Verdict:
-        """Which of the two a metric calls better; neither where it is undefined."""
-        first, second = self.losses[metric]
-        if first < second - EQUAL:
-            return "first"
-        return "second" if second < first - EQUAL else "equal"
+Row = dict[str, Any]
 
 
 @declared
@@ -137,7 +122,7 @@ def pairs(
         bool, Option("Make errors at the first segment of a document too.")
     ] = False,
     texts: TextsOption = 3,
-    **keywords: Unpack[StudyKeywords],
+    **keywords: Unpack[WordKeywords],
 ) -> Result:
     """Make pairs of segmentations to be judged by people, and hold their votes against metrics.
 
@@ -148,51 +133,44 @@ def pairs(
     annotator's is a reference. Nothing is encoded but for word vectors of sed.
     """
     settings = StudySettings(**keywords)
-    check_study(corpora, None)
-    judges, ballot = ((), []) if votes is None else read_ballot(votes)
+    parts = corpus_parts(corpora, None, settings)
+    judges, ballot = ((), []) if votes is None else _read_ballot(votes)
     studied: list[StudiedCorpus] = []
-    every: dict[str, Contrast] = {}
+    made: dict[str, Row] = {}
     notes: list[str] = []
-    for name, whole in corpora.items():
-        corpus = units_taking_part(whole, None, settings)[0].corpus
-        chosen = _choose_metrics([by, *metrics], corpus, settings)
-        n_golds = sum(len(document.references) for document in corpus)
+    for part in parts:
+        chosen = _choose_metrics([by, *metrics], part.corpus, settings)
+        n_golds = sum(len(document.references) for document in part.corpus)
+        missing: Counter[str] = Counter()
         with settings.progress("Pairing", n_golds * len(kinds)) as advance:
-            missing: Counter[str] = Counter()
-            for kind, contrast in find_contrasts(
-                name,
-                corpus,
-                kinds,
-                chosen,
-                first_segment=first_segment,
-                seed=settings.seed,
-                is_named=len(corpora) > 1,
-            ):
-                if contrast is None:
+            for kind, row in _find_pairs(part, kinds, chosen, settings.seed, first_segment):
+                if row is None:
                     missing[kind] += 1
                 else:
-                    every[contrast.name] = contrast
+                    name = f"{part.name}:{row['pair']}" if len(parts) > 1 else row["pair"]
+                    made[name] = {**row, "pair": name}
                 advance(1)
         for kind, n in missing.items():
-            notes.append(f"{name}, {kind}: {counted(n, 'reference')} without a pair that differs.")
-        signature = Signature.of(chosen, corpus, None, seed=settings.seed)
-        studied.append(StudiedCorpus(name, corpus, None, signature))
-    if not every:
+            without = f"{counted(n, 'reference')} without a pair that differs."
+            notes.append(f"{part.name}, {kind}: {without}")
+        signature = Signature.of(chosen, part.corpus, None, seed=settings.seed)
+        studied.append(StudiedCorpus(part.name, part.corpus, None, signature))
+    if not made:
         raise InputError(
             "no pair that the metric tells apart",
             expected="documents of three segments or more, of several units each",
             remedy="choose another kind of error, or --first-segment",
             place=next(iter(corpora.values()))[0].place,
         )
-    names = list(chosen.names)
-    voted = match_votes(judges, ballot, every)
-    agreement = _agreement(every, judges, voted, names, settings.seed)
+    rows, names = list(made.values()), list(chosen.names)
+    voted = _match_votes(judges, ballot, made)
+    agreement = _agreement(rows, judges, voted, names, settings.seed)
     return study_result(
         "pairs",
         studied,
         question="Do metrics prefer the segmentations that people prefer?",
-        verdict=_describe(every, names, agreement),
-        tables=_tables(every, names, agreement),
+        verdict=_describe(rows, names, agreement),
+        tables=_tables(rows, names, agreement),
         signature={"by": names[0], "kinds": "+".join(kinds)}
         | ({} if votes is None else {"judges": f"{len(judges)}"}),
         settings={"by": names[0], "metrics": names},
@@ -205,7 +183,7 @@ def pairs(
             "count for metrics.",
             ALL_EQUAL: "A metric that tells none of the pairs apart.",
         },
-        texts=[text for each in studied for text in _texts(each, every, texts)],
+        texts=[text for each in studied for text in _texts(each, rows, texts)],
     )
 
 
@@ -244,22 +222,15 @@ def candidates(reference: Segmentation, kind: str, *, first_segment: bool) -> li
     ]
 
 
-def find_contrasts(
-    name: str,
-    corpus: Corpus,
-    kinds: Sequence[str],
-    metrics: MetricSet,
-    *,
-    first_segment: bool,
-    seed: int,
-    is_named: bool,
-) -> Iterator[tuple[str, Contrast | None]]:
-    """Yield the pair of every kind that is farthest apart by the first metric, for every gold.
+def _find_pairs(
+    part: CorpusPart, kinds: Sequence[str], metrics: MetricSet, seed: int, first_segment: bool
+) -> Iterator[tuple[str, Row | None]]:
+    """Yield, for every gold and kind, the pair that is farthest apart by the first metric.
 
-    Of pairs as far apart, the one that the other metrics put nearest together. None where there is
-    no pair, or none that the metric tells apart. ``is_named``: pairs are called by the corpus too.
+    None where there is no pair, or none that the metric tells apart. A row has the pair's names,
+    the masses of gold and of both, which are in random order, and by metric both losses.
     """
-    for document in corpus:
+    for document in part.corpus:
         golds = document.golds or ({} if document.gold is None else {"": document.gold})
         for annotator, gold in golds.items():
             of = f"{document.id}@{annotator}" if annotator else document.id
@@ -285,19 +256,25 @@ def find_contrasts(
                     continue
                 # Which comes first says nothing of which is better.
                 i, j = best if rng_for(seed, "pairs", of, kind).random() < 0.5 else best[::-1]
-                both = {key: (float(x[i]), float(x[j])) for key, x in losses.items()}
-                title = ":".join([*([name] if is_named else []), of, kind])
-                pair = (gold, hypotheses[i], hypotheses[j], both)
-                yield kind, Contrast(title, name, document.id, kind, *pair)
+                names = {"corpus": part.name, "document": document.id, "kind": kind}
+                each = {"gold": gold, "first": hypotheses[i], "second": hypotheses[j]}
+                yield (
+                    kind,
+                    {
+                        **{"pair": f"{of}:{kind}", **names},
+                        **{side: spell_masses(cut) for side, cut in each.items()},
+                        "losses": {key: (float(x[i]), float(x[j])) for key, x in losses.items()},
+                    },
+                )
 
 
 def _farthest(
-    start: int,
-    sizes: Sequence[int],
-    losses: Mapping[str, Floats],
-    by: str,
+    start: int, sizes: Sequence[int], losses: Mapping[str, Floats], by: str
 ) -> tuple[int, int] | None:
-    """Numbers of the two hypotheses of one group that differ most; the first is ``start``."""
+    """Return the two hypotheses of one group that differ most; groups follow each other.
+
+    Of pairs as far apart, the one that the other metrics put nearest together.
+    """
     best: tuple[tuple[float, float], tuple[int, int]] | None = None
     for size in sizes:
         for i, j in combinations(range(start, start + size), 2):
@@ -310,11 +287,27 @@ def _farthest(
     return None if best is None else best[1]
 
 
-def read_ballot(path: str) -> tuple[tuple[str, ...], list[tuple[Place, dict[str, str]]]]:
-    """Read votes from a CSV or TSV file: the column ``pair``, and one for each judge.
+def spell_masses(segmentation: Segmentation) -> str:
+    """Write masses into a cell.
 
-    Returns the judges, and a row for every pair with its place. Columns that a ballot is written
-    with may stay.
+    >>> spell_masses(Segmentation((3, 4)))
+    '3 4'
+    """
+    return " ".join(map(str, segmentation.masses))
+
+
+def _verdict(row: Row, metric: str) -> Verdict:
+    """Say which of the two a metric calls better; neither where it is undefined."""
+    first, second = row["losses"][metric]
+    if first < second - EQUAL:
+        return "first"
+    return "second" if second < first - EQUAL else "equal"
+
+
+def _read_ballot(path: str) -> tuple[tuple[str, ...], list[tuple[Place, dict[str, str]]]]:
+    """Read votes: the judges, and a row for every pair with its place.
+
+    Columns that a ballot is written with may stay.
     """
     text = [line for _, line in Source(path).lines()]
     table = list(csv.reader(text, delimiter="\t" if text and "\t" in text[0] else ","))
@@ -342,72 +335,50 @@ def read_ballot(path: str) -> tuple[tuple[str, ...], list[tuple[Place, dict[str,
     return judges, rows
 
 
-def match_votes(
-    judges: Sequence[str],
-    rows: Sequence[tuple[Place, Mapping[str, str]]],
-    pairs: Mapping[str, Contrast],
-) -> dict[str, tuple[Verdict, ...]]:
-    """Return the votes on every pair, each row held against its pair.
+def _match_votes(
+    judges: Sequence[str], ballot: Sequence[tuple[Place, Row]], pairs: Mapping[str, Row]
+) -> dict[str, list[Verdict]]:
+    """Return the votes on every pair; refuse other pairs, and words that are no vote.
 
-    A vote is ``first``, ``second`` or ``equal`` (1, 2 and = for short), or nothing. Where the
-    columns ``first`` and ``second`` stayed, they must be what the pair is now.
+    Where the columns ``first`` and ``second`` stayed, they must be what the pair is now.
     """
-    votes: dict[str, tuple[Verdict, ...]] = {}
-    for place, row in rows:
-        _check_pair(row, pairs, votes, place)
-        given = [_read_vote(judge, row[judge], place) for judge in judges]
-        votes[row["pair"]] = tuple(vote for vote in given if vote is not None)
-    return votes
-
-
-def _check_pair(
-    row: Mapping[str, str], pairs: Mapping[str, Contrast], votes: Mapping[str, object], at: Place
-) -> None:
-    """Refuse votes on pairs that are not there, or not the same ones."""
-    name = row["pair"]
-    if name not in pairs:
-        raise InputError(
-            f"the pair {shorten(name)!r}",
-            expected="a pair that the corpus has with these settings",
-            remedy=str(UnknownNameError("pair", name, list(pairs)[:5])),
-            place=at,
-        )
-    if name in votes:
-        raise InputError(
-            f"the pair {shorten(name)!r} a second time",
-            expected="a row for each pair",
-            remedy="put the votes of several judges into columns",
-            place=at,
-        )
-    for side in ("first", "second"):
-        masses = spell_masses(getattr(pairs[name], side))
-        if row.get(side, masses) != masses:
+    votes: dict[str, list[Verdict]] = {}
+    for place, row in ballot:
+        name = row["pair"]
+        if name not in pairs:
             raise InputError(
-                f"{side} of {name} as {shorten(row[side])!r}",
-                expected=f"{shorten(masses)!r}, as with these settings",
-                remedy="give the same corpus, metrics and seed that made the ballot",
-                place=at,
+                f"the pair {shorten(name)!r}",
+                expected="a pair that the corpus has with these settings",
+                remedy=str(UnknownNameError("pair", name, list(pairs)[:5])),
+                place=place,
             )
-
-
-def _read_vote(judge: str, text: str, at: Place) -> Verdict | None:
-    if text.casefold() not in WORDS:
-        raise InputError(
-            f"the vote {shorten(text)!r} of {shorten(judge)!r}",
-            expected="first, second or equal, or nothing",
-            remedy="write which of the two is better",
-            place=at,
-        )
-    return WORDS[text.casefold()]
-
-
-def spell_masses(segmentation: Segmentation) -> str:
-    """Write masses into a cell.
-
-    >>> spell_masses(Segmentation((3, 4)))
-    '3 4'
-    """
-    return " ".join(map(str, segmentation.masses))
+        if name in votes:
+            raise InputError(
+                f"the pair {shorten(name)!r} a second time",
+                expected="a row for each pair",
+                remedy="put the votes of several judges into columns",
+                place=place,
+            )
+        for side in ("first", "second"):
+            masses = pairs[name][side]
+            if row.get(side, masses) != masses:
+                raise InputError(
+                    f"{side} of {name} as {shorten(row[side])!r}",
+                    expected=f"{shorten(masses)!r}, as with these settings",
+                    remedy="give the same corpus, metrics and seed that made the ballot",
+                    place=place,
+                )
+        for judge in judges:
+            if row[judge].casefold() not in WORDS:
+                raise InputError(
+                    f"the vote {shorten(row[judge])!r} of {shorten(judge)!r}",
+                    expected="first, second or equal, or nothing",
+                    remedy="write which of the two is better",
+                    place=place,
+                )
+        given = (WORDS[row[judge].casefold()] for judge in judges)
+        votes[name] = [vote for vote in given if vote is not None]
+    return votes
 
 
 def majority_of(votes: Sequence[Verdict]) -> Verdict | None:
@@ -422,49 +393,42 @@ def majority_of(votes: Sequence[Verdict]) -> Verdict | None:
     return ranked[0][0]
 
 
-def _by_kind(every: Mapping[str, Contrast]) -> dict[str, list[Contrast]]:
-    found: dict[str, list[Contrast]] = {}
-    for contrast in every.values():
-        found.setdefault(contrast.kind, []).append(contrast)
-    return found
+def _by_kind(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Group pairs by kind of error, kinds as they first come."""
+    kinds = dict.fromkeys(row["kind"] for row in rows)
+    return {kind: [row for row in rows if row["kind"] == kind] for kind in kinds}
 
 
 def _agreement(
-    every: Mapping[str, Contrast],
+    pairs: Sequence[Row],
     judges: Sequence[str],
     votes: Mapping[str, Sequence[Verdict]],
     names: Sequence[str],
     seed: int,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """A row per kind: κ, and how often each metric says what most judges say."""
     rows = []
-    for kind, contrasts in _by_kind(every).items():
-        voted = [each for each in contrasts if each.name in votes]
-        if not voted:
-            continue
-        counts = [[votes[each.name].count(verdict) for verdict in VERDICTS] for each in voted]
-        decided = [(each, m) for each in voted if (m := majority_of(votes[each.name])) is not None]
-        agrees = {name: [each.verdict(name) == m for each, m in decided] for name in names}
-        agrees[ALL_EQUAL] = [m == "equal" for _, m in decided]
+    for kind, own in _by_kind([row for row in pairs if row["pair"] in votes]).items():
+        counts = [[votes[row["pair"]].count(verdict) for verdict in VERDICTS] for row in own]
+        most = [(row, majority_of(votes[row["pair"]])) for row in own]
+        decided = [(row, verdict) for row, verdict in most if verdict is not None]
+        agrees = {name: [_verdict(row, name) == most for row, most in decided] for name in names}
+        agrees[ALL_EQUAL] = [most == "equal" for _, most in decided]
         bootstrap = DocumentBootstrap(max(1, len(decided)), np.random.default_rng(seed))
-        row: dict[str, Any] = {
-            "kind": kind,
-            "pairs": len(voted),
-            "judges": len(judges),
-            "kappa": fleiss_kappa(np.array(counts, dtype=np.int64)),
-            "majority": len(decided),
-        }
+        row: Row = {"kind": kind, "pairs": len(own), "judges": len(judges)}
+        row |= {"kappa": fleiss_kappa(np.array(counts, dtype=np.int64)), "majority": len(decided)}
         for name, found in agrees.items():
             share = float(np.mean(found)) if found else None
-            row[name] = share
-            row[f"{name}_ci"] = bootstrap.interval(share, np.array(found, dtype=float))
+            interval = bootstrap.interval(share, np.array(found, dtype=float))
+            row |= {name: share, f"{name}_ci": interval}
         rows.append(row)
     return rows
 
 
 def _tables(
-    every: Mapping[str, Contrast], names: Sequence[str], agreement: Sequence[Mapping[str, Any]]
+    pairs: Sequence[Row], names: Sequence[str], agreement: Sequence[Row]
 ) -> Iterator[Table]:
+    """Yield agreement with judges, if there are any, what metrics tell apart, and the ballot."""
     if agreement:
         fields = (
             *columns("text", kind="error"),
@@ -475,47 +439,44 @@ def _tables(
         )
         yield Table.of("agreement", "Agreement with most judges", fields, agreement)
     rows = []
-    for kind, contrasts in _by_kind(every).items():
+    for kind, own in _by_kind(pairs).items():
         for name in names:
-            apart = [abs(a - b) for a, b in (each.losses[name] for each in contrasts)]
+            apart = [abs(a - b) for a, b in (row["losses"][name] for row in own)]
             defined = [x for x in apart if not np.isnan(x)]
-            told = float(np.mean([each.verdict(name) != "equal" for each in contrasts]))
-            rows.append((kind, name, len(contrasts), told, float(np.mean(defined or [np.nan]))))
-    fields = (*METRIC_FIELDS, *columns("number", "difference"))
-    yield Table.of("metrics", "What metrics tell apart in the pairs", fields, rows)
-    cells = [
-        (c.name, c.corpus, c.document, c.kind, spell_masses(c.first), spell_masses(c.second))
-        for c in every.values()
-    ]
-    yield Table.of("ballot", "Pairs to be judged", BALLOT, cells, shown=False)
+            told = float(np.mean([_verdict(row, name) != "equal" for row in own]))
+            rows.append((kind, name, len(own), told, float(np.mean(defined or [np.nan]))))
+    yield Table.of("metrics", "What metrics tell apart in the pairs", TOLD_APART, rows)
+    yield Table.of("ballot", "Pairs to be judged", BALLOT, pairs, shown=False)
     if agreement:
         long = [(r["kind"], n, r[n], r[ALL_EQUAL]) for r in agreement for n in names]
         yield Table.of("majority", "Agreement, a row a metric", MAJORITY, long, shown=False)
     verdicts = [
-        (c.name, name, c.verdict(name), *c.losses[name]) for c in every.values() for name in names
+        (row["pair"], name, _verdict(row, name), *row["losses"][name])
+        for row in pairs
+        for name in names
     ]
     yield Table.of("verdicts", "Losses of both, by metric", VERDICT_FIELDS, verdicts, shown=False)
 
 
-def _texts(part: StudiedCorpus, every: Mapping[str, Contrast], n: int) -> Iterator[DocumentText]:
+def _texts(part: StudiedCorpus, pairs: Sequence[Row], n: int) -> Iterator[DocumentText]:
     """Yield the first documents with a pair: gold, and the two of every kind."""
     units = {document.id: document.units for document in part.corpus}
     systems: dict[str, dict[str, tuple[int, ...]]] = {}
-    for each in every.values():
-        if each.corpus == part.name:
-            own = systems.setdefault(each.document, {"gold": each.reference.masses})
-            own |= {
-                f"{each.name}, first": each.first.masses,
-                f"{each.name}, second": each.second.masses,
-            }
+    for row in pairs:
+        if row["corpus"] == part.name:
+            gold, first, second = (
+                tuple(map(int, row[side].split())) for side in ("gold", "first", "second")
+            )
+            own = systems.setdefault(row["document"], {"gold": gold})
+            own |= {f"{row['pair']}, first": first, f"{row['pair']}, second": second}
     for id in list(systems)[:n]:
         yield DocumentText(part.name, id, tuple(units[id]), systems[id])
 
 
 def _describe(
-    every: Mapping[str, Contrast], names: Sequence[str], agreement: Sequence[Mapping[str, Any]]
+    pairs: Sequence[Row], names: Sequence[str], agreement: Sequence[Row]
 ) -> Iterator[str]:
-    """What judges and metrics agree on; without votes, which pairs there are to vote on."""
+    """Say what judges and metrics agree on; without votes, which pairs there are to vote on."""
     for row in agreement:
         shares = [
             f"{name} {row[name]:.0%}" for name in (*names, ALL_EQUAL) if row[name] is not None
@@ -525,13 +486,12 @@ def _describe(
         over = counted(row["pairs"], "pair")
         yield f"{row['kind'].capitalize()}: κ {kappa} over {over}; {found}."
     if not agreement:
-        by_kind = Counter(contrast.kind for contrast in every.values())
-        made = [counted(n, f"{kind} pair") for kind, n in by_kind.items()]
+        made = [counted(len(own), f"{kind} pair") for kind, own in _by_kind(pairs).items()]
         yield (
             f"{listed(made)}: write them with -f csv, add a column of votes for each judge, and "
             "give the file as --votes."
         )
     for name in names[1:]:
-        told = sum(contrast.verdict(name) != "equal" for contrast in every.values())
+        told = sum(_verdict(row, name) != "equal" for row in pairs)
         if told:
-            yield f"{name} tells {told / len(every):.0%} of the pairs apart."
+            yield f"{name} tells {told / len(pairs):.0%} of the pairs apart."

@@ -132,7 +132,13 @@ def selection(
     """
     settings = StudySettings(**keywords)
     rule = AdaptiveSelection(rate, min_gap, window, step_size, threshold, lifetime)
-    wanted = _check_shares(shares)
+    wanted = tuple(dict.fromkeys(float(each) for each in shares))
+    if len(wanted) < 2 or not all(0 < each <= 1 for each in wanted):
+        raise OptionError(
+            f"the shares {list(shares)}",
+            expected="at least two numbers above 0 and up to 1: a fine and a coarse one",
+            remedy="leave them out for 0.735 and 0.577, the paper's",
+        )
     parsed = {
         CHANCE if method is None else spelling_of(method): method
         for method in map(parse_scored_method, methods)
@@ -219,18 +225,6 @@ def selection(
     )
 
 
-def _check_shares(shares: Sequence[float]) -> tuple[float, ...]:
-    """Return the shares, each once; refuse fewer than two."""
-    made = tuple(dict.fromkeys(float(each) for each in shares))
-    if len(made) < 2 or not all(0 < each <= 1 for each in made):
-        raise OptionError(
-            f"the shares {list(shares)}",
-            expected="at least two numbers above 0 and up to 1: a fine and a coarse one",
-            remedy="leave them out for 0.735 and 0.577, the paper's",
-        )
-    return made
-
-
 def _thin(
     scores: Sequence[Floats], masks: Sequence[Candidates], share: float, rule: AdaptiveSelection
 ) -> tuple[dict[str, Any], Selected]:
@@ -281,18 +275,11 @@ def _differences(
     return apart, min(shared, default=None)
 
 
-def _by_method(rates: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """Group rows by corpus and method."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in rates:
-        found.setdefault((row["corpus"], row["method"]), []).append(dict(row))
-    return found
-
-
 def _describe_rates(rates: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Say for every method what both rules take of the fewest and of the most candidates."""
     has_several = len({row["corpus"] for row in rates}) > 1
-    for (corpus, method), rows in _by_method(rates).items():
+    for corpus, method in dict.fromkeys((row["corpus"], row["method"]) for row in rates):
+        rows = [row for row in rates if (row["corpus"], row["method"]) == (corpus, method)]
         spans = ([row[rule] for row in rows] for rule in RULES)
         static, adaptive = (f"{min(span):.1%} to {max(span):.1%}" for span in spans)
         yield (
@@ -305,11 +292,10 @@ def _describe_rates(rates: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _notes(rates: Sequence[Mapping[str, Any]], n_gaps: Mapping[str, int]) -> Iterator[str]:
     """Name scorers whose rate the controller did not reach."""
     for corpus, n in n_gaps.items():
-        missed = [
-            method
-            for (own, method), rows in _by_method(rates).items()
-            if own == corpus and any(abs(r["adaptive"] / r["target"] - 1) > 0.1 for r in rows)
-        ]
+        own = [row for row in rates if row["corpus"] == corpus]
+        missed = dict.fromkeys(
+            row["method"] for row in own if abs(row["adaptive"] / row["target"] - 1) > 0.1
+        )
         if missed:
             yield (
                 f"{corpus}: {', '.join(missed)} missed the target by more than a tenth in "

@@ -7,8 +7,8 @@ coarser than those whose gold was learnt, density shows it (BOR) rather than a t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from itertools import product
 from typing import Annotated, Any, Unpack, cast
 
@@ -16,13 +16,7 @@ import numpy as np
 
 from reffree.data.corpus import GOLD, Corpus
 from reffree.data.segmentation import Segmentation
-from reffree.encoders.embed import (
-    Embeddings,
-    Vectors,
-    coming_spec,
-    corpus_vectors,
-    units_taking_part,
-)
+from reffree.encoders.embed import Embeddings, Vectors, coming_spec
 from reffree.encoders.options import Encoding
 from reffree.evaluate.metric_set import MetricSet, choose_metrics
 from reffree.evaluate.result import Result, Table, columns, estimate
@@ -41,9 +35,10 @@ from reffree.segmenters.trained.settings import ScorerSettings
 from reffree.statistics.resampling import DocumentBootstrap
 from reffree.studies.keywords import StudyKeywords, metric_option
 from reffree.studies.study import (
+    CorpusPart,
     StudiedCorpus,
     StudySettings,
-    check_study,
+    corpus_parts,
     study_result,
 )
 from reffree.util.bounds import Bounds
@@ -60,6 +55,9 @@ POOLED = ("f1", "bor")
 
 AVERAGES: tuple[Average, Average] = ("macro", "micro")
 GIVEN = "a given scorer"
+Learnt = dict[str, TrainingCorpora | None]
+"""What is learnt from, by the scorer's name in tables; None where the scorer is given."""
+
 FIGURES = ("f1", "w_f1", "bor")
 
 SYSTEMS = (
@@ -154,7 +152,6 @@ def transfer(
     trained on as a CORPUS of its own. How the scorer is trained is set in a file of reffree run.
     """
     settings = StudySettings(**keywords)
-    check_study(corpora, embeddings)
     if not 0 <= threshold <= 1:
         raise OptionError(
             f"threshold = {threshold}",
@@ -171,41 +168,47 @@ def transfer(
         finetune=finetune,
     )
     parsed = {spelling_of(method): method for method in map(parse_segmenter, methods)}
-    parts: dict[str, Corpus] = {}
-    given: dict[str, Vectors | None] = {}
-    for name, whole in corpora.items():
-        part, given[name] = units_taking_part(whole, (embeddings or {}).get(name), settings)
-        parts[name] = part.corpus.only_systems(())
-    plans = _plan(parts, train, splices, calibrate, scorer)
-    some = next(iter(parts.values()))
+    parts = {
+        part.name: replace(part, corpus=part.corpus.only_systems(()))
+        for part in corpus_parts(corpora, embeddings, settings)
+    }
+    whole = {name: part.corpus for name, part in parts.items()}
+    learnt = _plan(whole, train, splices, calibrate, scorer)
+    tested = {}
+    for name, source in learnt.items():
+        seen = {} if source is None else source.everything
+        tested[name] = [part for part in parts.values() if part.name not in seen]
+    some = next(iter(whole.values()))
     wanted = [*MEAN, *POOLED, *metrics]
     chosen = choose_metrics(wanted, some, seed=settings.seed, offline=settings.offline)
-    for plan in plans:
-        plan.check(parts, chosen, how)
+    for trained_on, source in learnt.items():
+        for part in tested[trained_on]:
+            check_gold(part.corpus, chosen)
+        if source is not None:
+            examples_of(source, how)
     kept = None if scorer is None else TrainedScorer.load(scorer)
-    embedded = _encode(parts, given, how, kept, list(parsed.values()), chosen, settings)
+    embedded = _encode(parts.values(), how, kept, list(parsed.values()), chosen, settings)
     studied: list[StudiedCorpus] = []
     rows: list[dict[str, Any]] = []
     history: list[dict[str, Any]] = []
     used: list[Description[ScorerSettings]] = []
-    for plan in plans:
-        checkpoint = kept or plan.train(how, embedded, settings)
+    for trained_on, source in learnt.items():
+        checkpoint = kept or _train(source, how, embedded, settings)
+        history += _history(trained_on, checkpoint.description) if kept is None else ()
         used.append(checkpoint.description)
-        history += _history(plan.name, checkpoint.description) if kept is None else ()
-        for name in plan.tested:
-            corpus, vectors = parts[name], embedded.get(name)
-            inputs = Inputs(corpus, settings.seed, device=settings.device)
+        for part in tested[trained_on]:
+            vectors = embedded.get(part.name)
+            inputs = Inputs(part.corpus, settings.seed, device=settings.device)
             if vectors is not None:
-                spec = vectors.spec if given[name] is None else None
-                inputs = replace(inputs, embeddings=vectors.vectors, encoder=spec)
+                made_by = vectors.spec if part.vectors is None else None
+                inputs = replace(inputs, embeddings=vectors.vectors, encoder=made_by)
             scores = checkpoint.gap_scores(inputs)
             made = {"scorer": tuple(select_above(each, threshold, min_gap) for each in scores)}
             made |= {spelling: method(inputs) for spelling, method in parsed.items()}
-            place = {"trained_on": plan.name, "corpus": name}
-            found = _score(corpus, made, chosen, vectors, settings)
-            rows += ({**place, **row} for row in found)
-            signature = Signature.of(chosen, corpus, vectors, seed=settings.seed)
-            studied.append(StudiedCorpus(name, corpus, vectors, signature))
+            place = {"trained_on": trained_on, "corpus": part.name}
+            rows += ({**place, **row} for row in _score(part, made, chosen, vectors, settings))
+            signature = Signature.of(chosen, part.corpus, vectors, seed=settings.seed)
+            studied.append(StudiedCorpus(part.name, part.corpus, vectors, signature))
     further = [name for name in chosen.names if name not in (*MEAN, *POOLED)]
     systems = [*SYSTEMS, *(field for name in further for field in estimate(name, name))]
     encoders = dict.fromkeys(f"{each.encoder.name}@{each.encoder.revision}" for each in used)
@@ -219,7 +222,7 @@ def transfer(
             Table.of("history", "Judged after every epoch", HISTORY, history, shown=bool(history)),
         ),
         signature={
-            "trained-on": "/".join(plan.name for plan in plans),
+            "trained-on": "/".join(learnt),
             "made-with": "/".join(encoders),
             "temperature": "/".join(f"{each.figures['temperature']:.3f}" for each in used),
             "threshold": f"{threshold:g}",
@@ -227,7 +230,7 @@ def transfer(
             "pooled": "+".join(POOLED),
         },
         settings={
-            "train": [list(plan.learnt.gold) for plan in plans if plan.learnt is not None],
+            "train": [list(source.gold) for source in learnt.values() if source is not None],
             "methods": list(parsed),
             "learning_rate": how.rate,
         },
@@ -246,49 +249,14 @@ def transfer(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is learnt from, and what is tested."""
-
-    name: str  # of the scorer, in tables
-    learnt: TrainingCorpora | None  # None: the scorer is given
-    tested: tuple[str, ...]
-
-    def check(self, corpora: Mapping[str, Corpus], metrics: MetricSet, how: ScorerSettings) -> None:
-        """Refuse what cannot be tested, and what cannot be trained on."""
-        for name in self.tested:
-            check_gold(corpora[name], metrics)
-        if self.learnt is not None:
-            examples_of(self.learnt, how)
-
-    def train(
-        self, how: ScorerSettings, embedded: Mapping[str, Embeddings], settings: StudySettings
-    ) -> TrainedScorer:
-        """Train the scorer; an interruption ends the study."""
-        assert self.learnt is not None  # else one is given
-        encoding = {name: getattr(settings, name) for name in Encoding.__annotations__}
-        made = train_scorer(
-            self.learnt.gold,
-            splices=self.learnt.splices,
-            calibration=self.learnt.calibration,
-            **{each.name: getattr(how, each.name) for each in fields(how)},
-            embeddings=embedded,
-            progress=settings.progress,
-            **cast(Encoding, encoding),
-        )
-        if made.description.is_interrupted:
-            raise KeyboardInterrupt
-        return made
-
-
 def _plan(
     corpora: Mapping[str, Corpus],
     train: Sequence[str],
     splices: Sequence[str],
     calibrate: Sequence[str],
     scorer: str | None,
-) -> list[Plan]:
-    """Say what is trained on what and tested on what."""
+) -> Learnt:
+    """Say what scorers learn from; refuse names that leave nothing to learn or to test."""
     for name in (*train, *splices, *calibrate):
         if name not in corpora:
             raise UnknownNameError("corpus", name, corpora)
@@ -299,31 +267,29 @@ def _plan(
             remedy="leave out train, splices and calibrate, or the scorer",
         )
     if scorer is not None:
-        return [Plan(GIVEN, None, tuple(corpora))]
+        return {GIVEN: None}
     if not train and (splices or calibrate):
         raise OptionError(
             "corpora to splice or to calibrate on, and none to train on",
             expected="corpora whose gold is learnt",
             remedy="name them as train",
         )
-    plans = []
+    learnt: Learnt = {}
     for turn in [tuple(train)] if train else [(name,) for name in corpora]:
         named = [{name: corpora[name] for name in each} for each in (turn, splices, calibrate)]
-        learnt = TrainingCorpora(*named)
-        tested = tuple(name for name in corpora if name not in learnt.everything)
-        if not tested:
+        source = TrainingCorpora(*named)
+        if len(source.everything) == len(corpora):
             raise OptionError(
-                f"no corpus to test on beside {listed(learnt.everything)}",
+                f"no corpus to test on beside {listed(source.everything)}",
                 expected="at least one that is not trained on",
                 remedy="name another corpus, such as a test split",
             )
-        plans.append(Plan("+".join(learnt.gold), learnt, tested))
-    return plans
+        learnt["+".join(source.gold)] = source
+    return learnt
 
 
 def _encode(
-    corpora: Mapping[str, Corpus],
-    given: Mapping[str, Vectors | None],
+    parts: Collection[CorpusPart],
     how: ScorerSettings,
     scorer: TrainedScorer | None,
     methods: Sequence[Segmenter],
@@ -334,21 +300,41 @@ def _encode(
     is_tuned = how.finetune if scorer is None else scorer.description.settings.finetune
     needs_vectors = any(method.needs_embeddings for method in methods)
     needs_any = not is_tuned or needs_vectors or bool(metrics.reference_free)
-    spec = coming_spec(None, settings) if needs_any and None in given.values() else None
+    is_encoded = needs_any and any(part.vectors is None for part in parts)
+    spec = coming_spec(None, settings) if is_encoded else None
     check_scorers(metrics.reference_free.values(), spec)
     if scorer is not None:
         scorer.description.check_encoder(spec)
-    for method, corpus in product(methods, corpora.values()):
-        method.check(corpus, spec)
-    return {
-        name: corpus_vectors(corpus, given[name], settings, settings.progress)
-        for name, corpus in corpora.items()
-        if needs_any
-    }
+    for method, part in product(methods, parts):
+        method.check(part.corpus, spec)
+    return {part.name: part.encode(settings) for part in parts} if needs_any else {}
+
+
+def _train(
+    learnt: TrainingCorpora | None,
+    how: ScorerSettings,
+    embedded: Mapping[str, Embeddings],
+    settings: StudySettings,
+) -> TrainedScorer:
+    """Train a scorer; an interruption ends the study."""
+    assert learnt is not None  # else one is given
+    encoding = {name: getattr(settings, name) for name in Encoding.__annotations__}
+    made = train_scorer(
+        learnt.gold,
+        splices=learnt.splices,
+        calibration=learnt.calibration,
+        **{each.name: getattr(how, each.name) for each in fields(how)},
+        embeddings=embedded,
+        progress=settings.progress,
+        **cast(Encoding, encoding),
+    )
+    if made.description.is_interrupted:
+        raise KeyboardInterrupt
+    return made
 
 
 def _score(
-    corpus: Corpus,
+    part: CorpusPart,
     systems: Mapping[str, tuple[Segmentation, ...]],
     metrics: MetricSet,
     embedded: Embeddings | None,
@@ -358,6 +344,7 @@ def _score(
 
     The pooled metrics are of the counts of all documents together.
     """
+    corpus = part.corpus
     golds = [document.references for document in corpus if document.references]
     n_gold = sum(float(np.mean([len(gold) - 1 for gold in each])) for each in golds)
     ids = [document.id for document in corpus]
@@ -405,7 +392,11 @@ def _describe(rows: Sequence[Mapping[str, Any]], threshold: float) -> Iterator[s
     for trained_on in dict.fromkeys(row["trained_on"] for row in rows):
         own = [row for row in rows if row["trained_on"] == trained_on]
         scored = [row for row in own if row["system"] == "scorer"]
-        told = [f"{row['w_f1']:.2f} on {row['corpus']}{_of_density(row)}" for row in scored]
+        bors = ["" if r["bor"] is None else f" (BOR {r['bor']:.2f})" for r in scored]
+        told = [
+            f"{row['w_f1']:.2f} on {row['corpus']}{bor}"
+            for row, bor in zip(scored, bors, strict=True)
+        ]
         who = "A given scorer" if trained_on == GIVEN else f"Trained on {trained_on}, the scorer"
         yield f"{who} has W-F1 {listed(told)}."
         for system in dict.fromkeys(row["system"] for row in own if row["system"] != "scorer"):
@@ -423,7 +414,3 @@ def _describe(rows: Sequence[Mapping[str, Any]], threshold: float) -> Iterator[s
                 f"At the one threshold of {threshold:g} its BOR goes from {min(densities):.2f} to "
                 f"{max(densities):.2f}."
             )
-
-
-def _of_density(row: Mapping[str, Any]) -> str:
-    return "" if row["bor"] is None else f" (BOR {row['bor']:.2f})"
