@@ -64,7 +64,7 @@ class ScoreSettings:
     @property
     def has_rows(self) -> bool:
         """Whether every document gets a row of its own."""
-        return self.per_document or self.per_segment or self.explain
+        return self.per_document or self.per_segment
 
 
 @dataclass(frozen=True, slots=True)
