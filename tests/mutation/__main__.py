@@ -70,7 +70,7 @@ PATIENCE = 20.0
 
 
 def files_for(module: str) -> list[str]:
-    """Files for pytest: of ``reffree/a/b.py`` those below tests/a that are named for b, and more."""
+    """Files for pytest: of ``reffree/a/b.py`` those of tests/a that are named for b, and more."""
     _, room, *_, name = Path(module).with_suffix("").parts
     own = (ROOT / "tests" / room).rglob(f"test_*{name}*.py")
     tests = [str(path.relative_to(ROOT)) for path in sorted(own)]
