@@ -228,14 +228,14 @@ def selection(nasty=""):
     return result("selection", [table("places", of, rows)], nasty=nasty)
 
 
-def tune(nasty=""):
+def chunks(nasty=""):
     rows = crossed(splitter=("recursive", f"token{nasty}"), size=(200.0, 400.0, 800.0))
     for row in rows:
         row |= {"corpus": "texts", "setting": f"{row['splitter']}:{row['size']}"}
         row |= {"value": 0.3 + abs(row["size"] - 400) / 4000}
         row |= {"value_ci": [0.2, 0.6] if row["size"] < 500 else None}
     of = kinds("corpus splitter setting", number="size value", interval="value_ci")
-    return result("tune", [table("curve", of, rows)], nasty=nasty)
+    return result("chunks", [table("curve", of, rows)], nasty=nasty)
 
 
 def granularity(nasty="", n_numbers=12):
@@ -318,5 +318,5 @@ def unknown():
 
 ALL = {
     f.__name__: f
-    for f in (correlate, perturb, density, selection, tune, granularity, encoders, diagnose)
+    for f in (correlate, perturb, density, selection, chunks, granularity, encoders, diagnose)
 }

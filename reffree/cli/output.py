@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,29 +78,16 @@ class Output:
         return os.get_terminal_size(sys.stdout.fileno()).columns
 
     def show(
-        self,
-        result: Result | ScoreTable,
-        table: str | None = None,
-        *,
-        chunkers: Sequence[Mapping[str, Any]] = (),
-        after: str = "",
+        self, result: Result | ScoreTable, table: str | None = None, *, after: str = ""
     ) -> None:
         """Write a result in the format, colours and width that fit.
 
-        ``table`` names the one to write alone, ``chunkers`` are sizes of chunks beside scores, and
-        ``after`` is what only the table format says below.
+        ``table`` names the one to write alone, ``after`` is what only the table format says below.
         """
         from reffree.report.render import render
 
         with waiting("Drawing") if self.format == "html" else nullcontext():
-            text = render(
-                result,
-                self.format,
-                table=table,
-                color=self.color,
-                width=self.width,
-                chunkers=chunkers,
-            )
+            text = render(result, self.format, table=table, color=self.color, width=self.width)
         self.write(text + (after if self.format == "table" else ""), result.notes, result.verdict)
 
     def write(self, text: str, notes: Sequence[str] = (), verdict: Sequence[str] = ()) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from reffree.evaluate.result import Result, Table
 from reffree.evaluate.table import ScoreTable
@@ -29,7 +27,6 @@ def render(
     table: str | None = None,
     color: bool = False,
     width: int | None = None,
-    chunkers: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """Write a result as text.
 
@@ -39,16 +36,14 @@ def render(
         table: the one to write alone; of CSV else the first that holds data.
         color: whether the terminal wants colours.
         width: columns of the terminal; None for files and pipes, where nothing is folded.
-        chunkers: sizes of chunks beside scores, a row for every chunker.
     """
     explained = isinstance(result, ScoreTable) and any(
         row.explanations is not None for row in result.documents or ()
     )
     if isinstance(result, ScoreTable):
         if format == "json":
-            beside = {"chunkers": [dict(row) for row in chunkers]} if chunkers else {}
-            return json_text(result.to_dict() | beside)
-        result = result_of_scores(result, chunkers)
+            return json_text(result.to_dict())
+        result = result_of_scores(result)
     if format == "json":
         return _json(result)
     if format == "csv":

@@ -45,16 +45,9 @@ EXPLANATIONS = (
     *columns("count", "at"),
     *columns("number", "contribution", "best_shift", "shift_gain"),
 )
-CHUNKERS = (
-    *columns("text", "chunker"),
-    *columns("count", "chunks"),
-    *columns("text", "characters", "tokens"),
-    *columns("share", at_cap="at the cap"),
-    *columns("text", fences="fences cut", tables="tables cut", headings="headings cut"),
-)
 
 
-def result_of_scores(table: ScoreTable, chunkers: Sequence[Mapping[str, Any]] = ()) -> Result:
+def result_of_scores(table: ScoreTable) -> Result:
     """Return the tables that people read, the one for CSV, and what is to be known of them."""
     tables = [Table.of("systems", "", SYSTEMS, list(_system_rows(table)), wide="metric")]
     is_explained = any(row.explanations is not None for row in table.documents or ())
@@ -66,9 +59,6 @@ def result_of_scores(table: ScoreTable, chunkers: Sequence[Mapping[str, Any]] = 
         tables.append(Table.of("explanations", "", EXPLANATIONS, list(_explanation_rows(table))))
     else:
         tables.append(Table.of("scores", "", SCORES, list(_tidy_rows(table)), shown=False))
-    if chunkers:
-        title = "Sizes of chunks (50 % / 95 % / largest), and what no chunk holds whole"
-        tables.insert(1, Table.of("chunkers", title, CHUNKERS, list(map(_chunker_row, chunkers))))
     return Result(
         command="score",
         question="How good are these segmentations?",
@@ -152,17 +142,6 @@ def _explanation_rows(table: ScoreTable) -> Iterator[tuple[Any, ...]]:
                 yield (*own, "boundary", each.at, *effect)
             if (addition := explanation.addition) is not None:
                 yield (*own, "addition", addition.at, addition.gain, None, None)
-
-
-def _chunker_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """How large a chunker's chunks are, and what they cut apart."""
-    found = {"chunker": row["chunker"], "chunks": row["chunks"], "at_cap": row["at_cap"]}
-    for unit in ("characters", "tokens"):
-        sizes = [format_value(row[f"{unit}_{which}"], "count") for which in ("p50", "p95", "max")]
-        found[unit] = None if row[f"{unit}_max"] is None else " / ".join(sizes)
-    for kind in ("fences", "tables", "headings"):
-        found[kind] = f"{row[f'{kind}_cut']} of {row[kind]}"
-    return found
 
 
 def _spread(score: CorpusScore | PartScore) -> str:

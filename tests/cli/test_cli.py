@@ -420,7 +420,10 @@ def test_bad_system_files_get_one_sentence(run, write_corpus, tmp_path, rows, pa
         (["boundaries", "c.jsonl", "-o", "x.pdf"], "-o x.pdf: no format has the ending .pdf;"),
         (["score", "c.jsonl", "--null", "-1"], "--null"),
         (["score", "c.jsonl", "-o", "c.jsonl"], "this is an input"),
-        (["study", "agreement", "x.jsonl", "--text", "c.jsonl", "-o", "c.jsonl"], "this is an input"),
+        (
+            ["study", "agreement", "x.jsonl", "--text", "c.jsonl", "-o", "c.jsonl"],
+            "this is an input",
+        ),
         (["train", "scorer", "c.jsonl", "-o", "s", "--seed", "-1"], "-1 is not in the range"),
         (["scores", "c.jsonl"], "did you mean 'score'?"),
         (["cache", "rm"], "name the files, or pass one of --all and --old"),

@@ -316,7 +316,7 @@ def _results() -> list[dict[str, Any]]:
         synthetic_results.perturb(),
         synthetic_results.density(n_thresholds=3),
         synthetic_results.selection(),
-        synthetic_results.tune(),
+        synthetic_results.chunks(),
         synthetic_results.granularity(n_numbers=3),
         synthetic_results.encoders(),
         synthetic_results.diagnose(),

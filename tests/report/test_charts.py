@@ -20,7 +20,7 @@ EXPECTED = {
     "perturb": ["perturbation-scaled", "perturbation-values"],
     "density": ["density"],
     "selection": ["selection"],
-    "tune": ["tuned"],
+    "chunks": ["tuned"],
     "granularity": ["granularity"],
     "encoders": ["speed", "correlations", "agreement", "cross"],
     "diagnose": ["noticed"],

@@ -16,7 +16,7 @@ from reffree.data.perturbation import perturb as perturb_corpus
 from reffree.metrics.gold.agreement import agreement as coefficients
 from reffree.metrics.gold.agreement import with_central_gold
 from reffree.segmenters.segment import segment
-from reffree.studies import annotators, compare, correlate, density, diagnose, granularity, perturb
+from reffree.studies import agreement, compare, correlate, density, diagnose, granularity, perturb
 from reffree.util.errors import InputError
 from tests.helpers import invoke, rows
 from tests.oracles import reference_based, studies
@@ -191,7 +191,7 @@ def of_two_and_three():
 
 def test_agreement_is_that_of_the_coefficients():
     corpus = of_two_and_three()
-    result = annotators.agreement({"a": corpus})
+    result = agreement({"a": corpus})
     pi, kappa = result.table("agreement").records(corpus="a")
     expected = coefficients({document.id: document.golds for document in corpus})
     assert pi["value"] == pytest.approx(expected.pi)
@@ -208,6 +208,6 @@ def test_agreement_needs_annotators():
     systems = {"x": [4], "y": [2, 2]}
     corpus = Corpus((Document.build("a", list("abcd"), systems=systems),))
     with pytest.raises(InputError, match="take the systems as annotators"):
-        annotators.agreement({"a": corpus})
-    result = annotators.agreement({"a": corpus}, systems=True)
+        agreement({"a": corpus})
+    result = agreement({"a": corpus}, systems=True)
     assert result.table("agreement").column("pairs") == [1, 1]

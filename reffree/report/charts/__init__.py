@@ -25,7 +25,6 @@ CHARTS = {
     "moves": ("curves.moves",),
     "pairs": ("points.judged",),
     "transfer": ("points.transfer",),
-    "tune": ("curves.tuned",),
     "chunks": ("curves.tuned",),
 }
 """What draws the charts of a command, in the order in which they are read."""
