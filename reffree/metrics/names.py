@@ -7,6 +7,8 @@ FREE = {
     "expected_windowdiff": "free.expected.ExpectedWindowDiff",
     "expected_boundary_similarity": "free.expected.ExpectedBoundarySimilarity",
     "expected_w_f1": "free.expected.ExpectedWF1",
+    "placement": "free.placement.Placement",
+    "granularity": "free.placement.Granularity",
     "arp_std": "free.arp.ArpStd",
     "arp_cos": "free.arp.ArpCos",
     "arp_pair": "free.arp.ArpPair",

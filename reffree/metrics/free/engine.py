@@ -330,10 +330,9 @@ class _Task:
         )
         width = hypothesis_width(self.hypotheses[i])
         for metric in metrics:
-            raw, spread, facts = scored[spelling(metric)]
-            segments = np.full((len(raw), width if self.keep_segments else 0), np.nan)
-            found = self._finish(i, metric, raw, segments)
-            self.results[spelling(metric)][i] = replace(found, spread=spread, facts=facts)
+            found = scored[spelling(metric)]
+            segments = np.full((len(found.documents), width if self.keep_segments else 0), np.nan)
+            self.results[spelling(metric)][i] = replace(found, segments=segments)
 
     def _steps(self, i: int) -> Iterable[tuple[int, int]]:
         """Which hypotheses of a document are laid out at a time: from … to."""

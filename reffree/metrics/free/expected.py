@@ -34,7 +34,7 @@ from reffree.data.masses import Masses
 from reffree.metrics.free.evidence import Reading
 from reffree.metrics.free.pooling import Pool, pool_name
 from reffree.metrics.free.posterior import Posterior, PosteriorFacts
-from reffree.metrics.free.result import UNUSUAL, FreeMetric, Orientation
+from reffree.metrics.free.result import UNUSUAL, FreeMetric, Orientation, RawScores
 from reffree.metrics.gold.boundary_edits import BoundarySimilarity
 from reffree.metrics.gold.granularity import WF1
 from reffree.metrics.gold.metric import GoldMetric
@@ -83,6 +83,7 @@ class Expected(FreeMetric, ABC):
     orientation: ClassVar[Orientation]
     name: ClassVar[str]
     undefined: ClassVar[str] = "fewer than three units"
+    has_facts: ClassVar[bool] = True  # whether it has a spread, and what it rests on is told
 
     length: float | None = None
     evidence: str = "all"
@@ -150,6 +151,11 @@ class Expected(FreeMetric, ABC):
     def spread(self, posterior: Posterior, masses: Masses) -> Floats:
         """Standard deviation over draws for each hypothesis: how far annotators may disagree."""
         return self._moments(posterior, masses)[1]
+
+    def weights(self, posterior: Posterior, masses: Masses) -> Floats:
+        """Return what the document counts for in the corpus's mean, for each hypothesis."""
+        weight = posterior.n_units if self.pool_d == "length" else 1.0
+        return np.full(len(masses), float(weight))
 
     def _moments(self, posterior: Posterior, masses: Masses) -> tuple[Floats, Floats]:
         """Mean and standard deviation over draws, which follow from length and seed alone."""
@@ -236,11 +242,11 @@ def score_expected(
     progress: Callable[[int], None],
     *,
     keep_spread: bool,
-) -> dict[str, tuple[Floats, Floats, PosteriorFacts | None]]:
+) -> dict[str, RawScores]:
     """Score one document's hypotheses, given a part at a time.
 
-    Returns, for each metric, values of all hypotheses; and, where asked for, their spreads and what
-    to read them with. Metrics that rest on the same evidence share a posterior.
+    Metrics that rest on the same evidence share a posterior. Where asked for, spreads and what
+    scores are to be read with are kept.
     """
     made: dict[tuple[float | None, str], tuple[Posterior, PosteriorFacts | None]] = {}
     for metric in metrics.values():
@@ -248,15 +254,19 @@ def score_expected(
             posterior = metric.posterior(embeddings, reading)
             facts = posterior.facts() if keep_spread else None
             made[metric.length, metric.evidence] = posterior, facts
-    parts: dict[str, list[tuple[Floats, Floats]]] = {name: [] for name in metrics}
+    parts: dict[str, list[tuple[Floats, Floats, Floats]]] = {name: [] for name in metrics}
     for masses in hypotheses:
         for name, metric in metrics.items():
             posterior, _ = made[metric.length, metric.evidence]
-            spread = metric.spread(posterior, masses) if keep_spread else np.empty(0)
-            parts[name].append((metric.scores(posterior, masses), spread))
+            has_spread = keep_spread and metric.has_facts
+            spread = metric.spread(posterior, masses) if has_spread else np.empty(0)
+            scores, weights = metric.scores(posterior, masses), metric.weights(posterior, masses)
+            parts[name].append((scores, weights, spread))
         progress(len(masses))
     scored = {}
     for name, metric in metrics.items():
-        values, spreads = (np.concatenate(part) for part in zip(*parts[name], strict=True))
-        scored[name] = (values, spreads, made[metric.length, metric.evidence][1])
+        values, weights, spread = (np.concatenate(part) for part in zip(*parts[name], strict=True))
+        facts = made[metric.length, metric.evidence][1] if metric.has_facts else None
+        none = np.empty((len(values), 0))
+        scored[name] = RawScores(values, weights, np.zeros(len(values)), none, spread, facts)
     return scored

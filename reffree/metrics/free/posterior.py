@@ -60,6 +60,7 @@ from reffree.metrics.free.fast.segmentations import (
     forward,
     forward_without_evidence,
     least_disagreement,
+    least_of_counts,
     segment_sums,
     weight_for,
 )
@@ -152,6 +153,7 @@ class Posterior:
             evidence: ``embedding``, ``words``, ``cues``, ``scorer:FOLDER`` or ``all``.
         """
         self.n_units = len(embeddings)
+        self._rooms: dict[int, tuple[Posterior, float]] = {}
         self.edges = step_edges(self.n_units)
         m = len(self.edges) - 1
         self._log_length = np.log(np.arange(1, m + 1))
@@ -189,6 +191,23 @@ class Posterior:
         alone = copy(self)
         alone._take(self._make_nodes(segments, 0.0, (0.0,)))
         return alone
+
+    def room_at(self, count: int) -> tuple[Posterior, float]:
+        """Return the evidence at a number of segments, and the least expected Pk of so many.
+
+        The least is infinite where the steps of a long document are fewer.
+        """
+        if count not in self._rooms:
+            at = self.at(count)
+            least = math.inf
+            if at.is_defined:
+                (node,) = at.nodes
+                (sums,), _, _ = at._window_sums
+                n_windows = self.n_units - node.window
+                costs = sums[: n_windows + 1]
+                least = least_of_counts(self.edges, costs, node.window, count)[count] / n_windows
+            self._rooms[count] = at, least + (at._window_sums[0][0, -1] if at.is_defined else 0.0)
+        return self._rooms[count]
 
     def _take(self, nodes: list[Node]) -> None:
         """Keep the distributions, and what follows from them."""

@@ -308,3 +308,32 @@ def least_disagreement(edges, sums, windows, weights):
         lengths.append(edges[j] - edges[last[j]])
         j = last[j]
     return np.array(lengths[::-1])
+
+
+@njit(cache=True)
+def least_of_counts(edges, sums, k, most):
+    """Least sum over windows of ``k`` of all segmentations into 1 … ``most`` segments.
+
+    ``edges`` (m + 1,) are the units before each step; ``sums`` (n - k + 1,) the running sum of what
+    a window costs that lies within a segment. A segment from a to b costs ``sums[b - k] - sums[a]``
+    where it is longer than k, else nothing; so each count takes one pass over the edges.
+    """
+    m = len(edges) - 1
+    found = np.full(most + 1, np.inf)
+    before = np.full(m + 1, np.inf)
+    before[0] = 0.0
+    for count in range(1, min(most, m) + 1):
+        after = np.full(m + 1, np.inf)
+        least = np.inf  # of starts that are at least k before the end, without their sums
+        start = 0
+        for j in range(1, m + 1):
+            while edges[start] <= edges[j] - k:
+                least = min(least, before[start] - sums[edges[start]])
+                start += 1
+            if least < np.inf:
+                after[j] = least + sums[edges[j] - k]
+            for i in range(start, j):
+                after[j] = min(after[j], before[i])
+        before = after
+        found[count] = before[m]
+    return found

@@ -1,0 +1,169 @@
+"""Where and how many: against enumeration, and what they must and must not depend on."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+import reffree
+from reffree.data.masses import mass_matrix
+from reffree.metrics.free.engine import score_document, score_documents
+from reffree.metrics.free.evidence import Reading
+from reffree.metrics.free.fast.segmentations import least_of_counts
+from reffree.metrics.free.placement import LEAST_ROOM, Placement
+from reffree.metrics.free.posterior import Posterior
+from reffree.metrics.registry import parse_metric, parse_metrics
+from reffree.util.errors import InputError
+from tests.oracles import placement as oracle
+from tests.oracles.expected import every_segmentation
+from tests.properties import examples
+
+
+def topics(sizes, seed=0, noise=0.3):
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(len(sizes), 16))
+    return np.repeat(centres, sizes, axis=0) + noise * rng.normal(size=(sum(sizes), 16))
+
+
+@examples(80)
+@given(
+    st.integers(2, 9),
+    st.integers(1, 4),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1, 2, 3]),
+)
+def test_the_least_of_so_many_is_that_of_enumeration(n, window, seed, step):
+    window = min(window, n - 1)
+    edges = np.array([*range(0, n, step), n])
+    shared = np.random.default_rng(seed).random(n - window)
+    costs = np.concatenate([[0], np.cumsum(1 - 2 * shared)])
+    found = least_of_counts(edges, costs, window, n)
+    for count in range(1, n + 1):
+        if count > len(edges) - 1:
+            assert np.isinf(found[count])
+            continue
+        wanted = oracle.least_error(n, count, shared, window, edges[1:].tolist())
+        assert_allclose((found[count] + shared.sum()) / len(shared), wanted, atol=1e-12)
+
+
+@examples(40)
+@given(st.integers(3, 8), st.integers(0, 2**32 - 1), st.sampled_from([0.1, 1.0, 0.0]))
+def test_placement_is_that_of_enumeration(n, seed, noise):
+    """Of up to four segments, whose orders are all taken."""
+    rng = np.random.default_rng(seed)
+    x = noise * rng.normal(size=(n, 3)) + np.repeat(rng.normal(size=(n, 3)), 3, axis=0)[:n]
+    posterior = Posterior(x, Reading())
+    hypotheses = [masses for masses in every_segmentation(n) if len(masses) <= 4]
+    matrix = mass_matrix(hypotheses, n, "x")
+    values = Placement().scores(posterior, matrix)
+    weights = Placement().weights(posterior, matrix)
+    for masses, value, weight in zip(hypotheses, values, weights, strict=True):
+        at = posterior.at(len(masses))
+        if len(masses) == 1 or not at.is_defined:
+            assert np.isnan(value)
+            continue
+        (node,) = at.nodes
+        edges = posterior.edges[1:].tolist()
+        gained, room = oracle.gained_and_room(masses, node.shared, node.window, edges)
+        if room <= LEAST_ROOM:
+            assert np.isnan(value)
+            continue
+        assert_allclose([value * room, weight], [gained, room], atol=1e-9)
+
+
+def test_chance_is_nought_and_the_best_is_one():
+    x = topics([9, 5, 12, 6, 8])
+    n = len(x)
+    rng = np.random.default_rng(1)
+    orders = [rng.permutation([9, 5, 12, 6, 8]).tolist() for _ in range(300)]
+    metrics = ["placement"]
+    by_chance = score_document(x, orders, metrics)["placement"].numpy()
+    assert abs(by_chance.mean()) < 0.1
+    found = score_document(x, [[9, 5, 12, 6, 8], [8] * 5, [n], [1] * n], metrics)["placement"]
+    gold, even, whole, singletons = found.tolist()
+    assert 0.6 < gold <= 1
+    assert even == pytest.approx(0, abs=1e-12)  # all orders are the same
+    assert np.isnan(whole)
+    assert np.isnan(singletons)
+
+
+def test_placement_says_nothing_of_how_many():
+    """Half of the right boundaries, and all of them, are well placed; moved ones are not."""
+    x = topics([5, 9, 6, 12, 7, 4, 8, 5], seed=3)
+    right, half = [5, 9, 6, 12, 7, 4, 8, 5], [14, 18, 11, 13]
+    moved = [8, 9, 6, 12, 7, 4, 8, 2]
+    values = score_document(x, [right, half, moved], ["placement"])["placement"].tolist()
+    assert values[0] > 0.8
+    assert values[1] > 0.2
+    assert values[2] < values[0] - 0.2
+
+
+def test_segments_of_one_length_are_at_chance_wherever_they_are():
+    """Their order cannot be told from another: what the definition cannot see."""
+    x = topics([6] * 8, seed=3)
+    (value,) = score_document(x, [[6] * 8], ["placement"])["placement"].tolist()
+    assert value == pytest.approx(0, abs=1e-12)
+
+
+def test_a_hypothesis_is_scored_alone():
+    x = topics([7, 4, 9, 5, 6, 3], seed=2)
+    many = [[7, 4, 9, 5, 6, 3], [5, 6, 9, 5, 6, 3], [10, 10, 14], [2] * 17]
+    together = score_document(x, many, ["placement", "granularity"])
+    for i, masses in enumerate(many):
+        alone = score_document(x, [masses], ["placement", "granularity"])
+        for name in alone:
+            np.testing.assert_equal(alone[name].numpy(), together[name].numpy()[i : i + 1])
+
+
+def test_granularity_is_the_factor():
+    x = topics([5, 6, 7, 6], seed=4)
+    posterior = Posterior(x, Reading())
+    one, two = score_document(x, [[12, 12], [6, 6, 6, 6]], ["granularity"])["granularity"]
+    metric = parse_metric("granularity")
+    assert metric.shown(float(two)) == pytest.approx(4 / posterior.segments)
+    assert float(two - one) == pytest.approx(np.log(2))
+    assert metric.losses(np.array([-1.0, 1.0])).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("x", [np.zeros((6, 3)), np.ones((6, 3)), np.ones((1, 3)), np.eye(2)])
+def test_awkward_documents(x):
+    n = len(x)
+    hypotheses = [[n], [1] * n, [1, n - 1] if n > 1 else [1]]
+    (raw,) = score_documents([x], [hypotheses], parse_metrics(["placement"]))["placement"]
+    assert not np.isinf(raw.documents).any()
+    assert np.isnan(raw.documents[0])
+
+
+def test_a_corpus_is_the_sum_of_gains_by_the_sum_of_rooms(tmp_path):
+    rng = np.random.default_rng(5)
+    sizes = [[5, 9, 4, 8], [3, 4, 5, 6, 2], [8, 3, 7]]
+    rows = []
+    for i, own in enumerate(sizes):
+        n = sum(own)
+        moved = rng.permutation(own).tolist()
+        units = [f"unit {j}" for j in range(n)]
+        rows.append({"id": f"d{i}", "units": units, "gold": own, "systems": {"moved": moved}})
+    path = tmp_path / "c.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    vectors = [topics(own, seed=i) for i, own in enumerate(sizes)]
+    metrics = ["placement:evidence=embedding"]
+    table = reffree.score(
+        reffree.load(path), metrics=metrics, embeddings=vectors, per_document=True
+    )
+    for row in table.systems:
+        (score,) = row.metrics.values()
+        parts = [next(iter(d.metrics.values())) for d in table.documents if d.system == row.system]
+        gains = sum(part.value * part.weight for part in parts)
+        assert score.value == pytest.approx(gains / sum(part.weight for part in parts))
+    assert table.best("placement:evidence=embedding") == {"gold"}
+
+
+def test_bad_options_get_a_sentence():
+    with pytest.raises(InputError, match="draws"):
+        parse_metric("placement:draws=0")
+    assert parse_metric("placement:evidence=words,draws=30")

@@ -1,0 +1,47 @@
+"""Placement of a segmentation, written out literally: every rival and every order is tried.
+
+``shared`` has for every pair of units a window apart the probability that they share a segment, at
+the hypothesis's own number of segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, permutations
+
+from tests.oracles.expected import every_segmentation
+
+
+def segment_of_units(masses: Sequence[int]) -> list[int]:
+    """The segment that each unit is in."""
+    return [which for which, mass in enumerate(masses) for _ in range(mass)]
+
+
+def expected_error(masses: Sequence[int], shared: Sequence[float], window: int) -> float:
+    """The probability that a window is judged wrong, on average over windows."""
+    where = segment_of_units(masses)
+    wrong = [1 - q if where[i] == where[i + window] else q for i, q in enumerate(shared)]
+    return sum(wrong) / len(wrong)
+
+
+def least_error(
+    n: int, count: int, shared: Sequence[float], window: int, edges: Sequence[int]
+) -> float:
+    """The least expected error of all segmentations into so many, with boundaries at the edges."""
+    allowed = set(edges)
+    rivals = [
+        masses
+        for masses in every_segmentation(n)
+        if len(masses) == count and set(accumulate(masses)) <= allowed
+    ]
+    return min(expected_error(masses, shared, window) for masses in rivals)
+
+
+def gained_and_room(
+    masses: Sequence[int], shared: Sequence[float], window: int, edges: Sequence[int]
+) -> tuple[float, float]:
+    """What the hypothesis gains over its segments in every order, and what the best gains."""
+    orders = [expected_error(order, shared, window) for order in permutations(masses)]
+    chance = sum(orders) / len(orders)
+    least = least_error(sum(masses), len(masses), shared, window, edges)
+    return chance - expected_error(masses, shared, window), chance - least
