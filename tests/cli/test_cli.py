@@ -96,7 +96,7 @@ def test_demo_prints_a_table_and_how_to_read_it(run_process):
     said = [*verdict.splitlines(), "", "", *below.splitlines()]
     assert len(lines) + sum(len(textwrap.wrap(line, 100)) or 1 for line in said) < 42
     assert "Lower is better; for boundary_similarity higher" in done.stdout
-    assert "all-MiniLM-L6-v2@53aa5117" in done.stdout
+    assert "all-MiniLM-L6-v2@sha256:53aa5117" in done.stdout
     reading = done.stdout.split("\n\n")[-1]
     assert "gold is best in each" in reading
     assert len(re.findall(r"\.(?:\s|$)", reading)) == 4
